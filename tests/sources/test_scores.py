@@ -124,6 +124,36 @@ def test_batches_are_bounded_in_memory(monkeypatch):
     assert sizes == [7, 7, 7, 7, 2]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
+def test_a_memory_that_is_set_bounds_batches_and_changes_nothing(tmp_path, dtype, threads):
+    matrix = np.random.default_rng(3).integers(-9, 10, (50, 200)).astype(dtype)
+    np.save(tmp_path / "scores.npy", matrix)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    asked = []
+
+    def function(rows):
+        asked.append(len(rows))
+        return matrix[rows]
+
+    test = (np.random.default_rng(4).random((50, 200)) < 0.05).astype(float)
+    options = {"metrics": "ndcg@5 roc_auc coverage@3", "threads": threads}
+    expected = rm.evaluate(rm.Scores(matrix), test, **options)
+    memory = 3 * (threads + 1) * 200 * 8 * 2
+    sources = (
+        rm.Scores(mapped, memory=memory),
+        rm.Scores(function, n_users=50, n_items=200, memory=memory),
+    )
+    for source in sources:
+        found = rm.evaluate(source, test, **options)
+        for name, values in expected.values.items():
+            np.testing.assert_array_equal(found.values[name], values)
+    assert set(asked) == {2}
+    least = rm.Scores(function, n_users=50, n_items=200, memory=memory // 2)
+    rm.evaluate(least, test, **options)
+    assert set(asked) == {1, 2}
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 5)

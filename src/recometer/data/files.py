@@ -12,7 +12,7 @@ import pathlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
@@ -60,8 +60,8 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
     table = scan(path)
     names = table.collect_schema().names() if names is None else names
     if _extension(path) not in SEPARATORS:
-        _rows(table, path, len(names))
-    return _collect(table, names, path)
+        count_rows(table, path, len(names))
+    return collect(table, names, path)
 
 
 def read_file(
@@ -117,7 +117,7 @@ class FileColumn:
 
     def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
         self._table, self._name, self._path = table.select(selected(table, name)), name, path
-        self._n = _rows(table, path, 1)
+        self._n = count_rows(table, path, 1)
 
     def __len__(self) -> int:
         return self._n
@@ -129,13 +129,18 @@ class FileColumn:
 
     def read(self) -> pl.Series:
         """Return all of it."""
-        return _collect(self._table, [self._name], self._path).to_series()
+        return collect(self._table, [self._name], self._path).to_series()
+
+    def distinct(self) -> pl.Series:
+        """Return the entries that differ, in any order."""
+        distinct = self._table.unique()
+        return collect(distinct, [self._name], self._path, reduced=True).to_series()
 
     def pieces(self) -> Iterator[pl.Series]:
         """Yield the rows in their order, some at a time."""
         for begin in range(0, self._n, ROWS_AT_ONCE):
             some = self._table.slice(begin, ROWS_AT_ONCE)
-            yield _collect(some, [self._name], self._path).to_series()
+            yield collect(some, [self._name], self._path).to_series()
 
 
 def in_memory(column: Any) -> Any:
@@ -171,7 +176,7 @@ def open_file(
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
         # All at once: a single column would be read without looking at the others.
-        text = _collect(table, single_names(found.values()), path)
+        text = collect(table, single_names(found.values()), path)
         text = _without_blank_lines(text, path)
         for column in text:
             if column.null_count():
@@ -254,6 +259,11 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     if not parts:
         raise FileError(f"{none}. Hint: {hint}.")
     return parts
+
+
+def is_parquet(path: pathlib.Path) -> bool:
+    """Tell whether a path means Parquet files: one, a folder or a pattern."""
+    return _extension(path) == ".parquet" or parts_of(path) is not None
 
 
 def scan(path: pathlib.Path) -> pl.LazyFrame:
@@ -361,10 +371,22 @@ def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     )
 
 
-def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
+def collect(
+    table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path, *, reduced: bool = False
+) -> pl.DataFrame:
+    """Read some columns of a table that `scan` returned.
 
+    Where they are `reduced` to a few rows, whose order does not matter, no column is in memory as a
+    whole.
+
+    Raises
+    ------
+    FileError
+        A file that is damaged; a line of text with more fields than there are columns.
+    """
     try:
-        return table.select([selected(table, name) for name in names]).collect()
+        engine: Literal["streaming", "auto"] = "streaming" if reduced else "auto"
+        return table.select([selected(table, name) for name in names]).collect(engine=engine)
     except unreadable() as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()
@@ -374,11 +396,11 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
         raise _unreadable(path, error) from error
 
 
-def _rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
+def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
     """Return the number of rows, if so many columns of Parquet files may be read."""
     import polars as pl
 
-    n_rows = int(_collect(table.select(pl.len()), ["len"], path).item())
+    n_rows = int(collect(table.select(pl.len()), ["len"], path).item())
     check_table(path, parts_of(path) or [path], n_rows, n_columns)
     return n_rows
 

@@ -8,12 +8,13 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from recometer.data.interactions import read_interactions
+from recometer.data.sizes import size_in_words
 from recometer.errors import InputTypeError
 from recometer.evaluating.arguments import source_of, truth_beside, with_order
 from recometer.evaluating.asked import DEFAULT_METRICS, read_asked
 from recometer.evaluating.effects import warn_without_effect
 from recometer.evaluating.folds import is_made, parts_of
-from recometer.evaluating.held import held_bytes, in_words
+from recometer.evaluating.held import held_bytes
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
@@ -158,7 +159,7 @@ class Evaluator:
         if self.truth is not None:
             users = f"{self.truth.test.n_users:,} users"
         metrics = ", ".join(map(str, self.asked.metrics))
-        return f"<Evaluator of {users}: {metrics} ({in_words(self.nbytes)})>"
+        return f"<Evaluator of {users}: {metrics} ({size_in_words(self.nbytes)})>"
 
     def evaluated(self, source: object, begin: float) -> Evaluation:
         """Evaluate a model; `begin` is when its reading began."""

@@ -32,11 +32,6 @@ def held_bytes(*what: object) -> int:
     return total
 
 
-def in_words(n_bytes: int) -> str:
-    """Return a size with its unit: ``"12 kB"``, ``"3.4 MB"``."""
-    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 10**6 else f"{n_bytes / 1e3:.0f} kB"
-
-
 def _parts(one: Any) -> Iterable[object]:
     """Return what something consists of."""
     if isinstance(one, Memory):

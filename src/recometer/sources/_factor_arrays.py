@@ -14,14 +14,15 @@ from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
+from recometer.sources._factor_rows import Rows, readable
 
 
 @dataclasses.dataclass(frozen=True)
 class FactorArrays:
     """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    # [n_users, n_factors], an array or a tensor on a device; no rows where the ranking is the same
-    # for everybody.
+    # [n_users, n_factors], an array, rows that are read some at a time, or a tensor on a device; no
+    # rows where the ranking is the same for everybody.
     users: Any
     items: Any  # [n_items, n_factors], of the same kind
     user_bias: Array | None
@@ -30,8 +31,10 @@ class FactorArrays:
     converted: str = ""  # what was converted, for the description
 
     @classmethod
-    def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
-        """Read what `Factors` is given."""
+    def of(
+        cls, users: Any, items: Any, user_bias: Any, item_bias: Any, by_rows: bool = False
+    ) -> FactorArrays:
+        """Read what `Factors` is given; with `by_rows`, factors are read when they are needed."""
         if (users is None) != (items is None):
             names = ("user_factors", "item_factors")
             given, missing = names[::-1] if users is None else names
@@ -40,8 +43,13 @@ class FactorArrays:
                 "item_bias=... for one ranking for everybody."
             )
         if users is None:
+            if by_rows:
+                raise InputError(
+                    "memory= is about factors, and Factors(None, None) has none. Hint: leave it "
+                    "out."
+                )
             return cls._for_everybody(item_bias)
-        users, items, converted = _matrices(users, items)
+        users, items, converted = _matrices(users, items, by_rows)
         n_users, dtype = len(users), np.dtype(dtype_name(items))
         own = _bias(item_bias, "item", len(items), dtype)
         return cls(users, items, _bias(user_bias, "user", n_users, dtype), own, n_users, converted)
@@ -70,20 +78,28 @@ class FactorArrays:
 
     def finite_for_sure(self) -> bool:
         """Return whether no score can be NaN or infinite, judged by the largest numbers."""
+        return self.finite_up_to(largest(self.users), largest(self.items))
+
+    def finite_up_to(self, user: float, item: float) -> bool:
+        """Return the same from the largest factors of users and of items."""
         n_factors = self.items.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
-            bound = n_factors * _largest(self.users) * _largest(self.items)
-            bound += _largest(self.item_bias) + _largest(self.user_bias)
+            bound = n_factors * user * item + (largest(self.item_bias) + largest(self.user_bias))
         return bool(bound < float(np.finfo(dtype_name(self.items)).max) / 4)
 
 
-def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
+def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
     """Return both in one dtype, and what it took.
 
     Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
     as tensors there.
     """
     on_device = elsewhere(users) or elsewhere(items)
+    if on_device and by_rows:
+        raise InputError(
+            "memory= is about factors in the processor's memory and in files, but these live on "
+            "another device. Hint: leave it out."
+        )
     if on_device:
         left, right = _torch.factors(users, items)
     else:
@@ -105,8 +121,11 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     if not on_device:
         small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in (left, right))
         dtype = np.float32 if small else np.float64
-        left = left.astype(dtype, copy=False)
-        right = _readable(right.astype(dtype, copy=False))
+        if by_rows:
+            left, right = Rows(left, dtype), Rows(right, dtype)
+        else:
+            left = left.astype(dtype, copy=False)
+            right = readable(right.astype(dtype, copy=False))
     converted = ""
     for name, given in (("users", users), ("items", items)):
         # A list has no dtype that its owner would miss.
@@ -141,12 +160,6 @@ def _numbers(given: Any, name: str) -> Array:
     return array
 
 
-def _readable(array: Array) -> Array:
-    """Copy what the kernel cannot read as it lies: strides that are not whole elements."""
-    strides_fit = all(stride % array.itemsize == 0 for stride in array.strides)
-    return array if strides_fit and array.flags.aligned else array.copy()
-
-
 def _vector(values: npt.ArrayLike, name: str) -> Array:
     array = to_numpy(values) if is_tensor(values) else as_array(values, f"{name} of Factors")
     if array.dtype.kind not in "fiub":
@@ -156,8 +169,10 @@ def _vector(values: npt.ArrayLike, name: str) -> Array:
     return array
 
 
-def _largest(array: Any) -> float:
+def largest(array: Any) -> float:
     """Return the largest absolute value of an array or a tensor, NaN if there is one."""
+    if isinstance(array, Rows):
+        return float(np.max([largest(piece) for piece in array.pieces()], initial=0.0))
     if array is None or 0 in array.shape:
         return 0.0
     return float(np.maximum(float(array.max()), -float(array.min())))

@@ -6,6 +6,8 @@ padded with -inf ("not a candidate"), and are counted like those of `Scores`.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from recometer import _kernel, ragged
@@ -16,14 +18,14 @@ from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import check_own_scores
 from recometer.sources._factor_work import FactorsWork
-from recometer.tasks import Ticker
+from recometer.sources.base import Request
+from recometer.tasks import Ticker, run_tasks
 
 USERS_PER_BLOCK = 1024
-CELLS_PER_BLOCK = 2**18
 
 
-def blocks(aligned: Aligned) -> list[Int64]:
-    """Cut the users who have candidates into blocks of bounded memory."""
+def blocks(aligned: Aligned, most: int) -> list[Int64]:
+    """Cut the users who have candidates into blocks of at most so many (or one user)."""
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
@@ -33,10 +35,17 @@ def blocks(aligned: Aligned) -> list[Int64]:
     while start < len(users):
         some = users[start : start + USERS_PER_BLOCK]
         cells = lengths[some] * np.arange(1, len(some) + 1)
-        size = max(1, int(np.searchsorted(cells, CELLS_PER_BLOCK, side="right")))
+        size = max(1, int(np.searchsorted(cells, most, side="right")))
         found.append(some[:size])
         start += size
     return found
+
+
+def rank_all(work: FactorsWork, request: Request) -> None:
+    """Rank the judged items of all users among the candidates of each."""
+    tasks = blocks(work.aligned, work.candidates_per_task)
+    run = functools.partial(rank_block, work)
+    run_tasks(run, tasks, label="Ranking", brief=work.brief, **request.pace)
 
 
 def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
@@ -48,9 +57,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     indptr, at = ragged.take(aligned.candidate_indptr, users)
     items = aligned.candidates[at]
     scores: Array = np.empty(len(items), work.scores.dtype)
-    _kernel.score_items(
-        **work.native(aligned.rows[users]), indptr=indptr, listed=items, scores=scores
-    )
+    work.score(work.user_factors(aligned.rows[users]), indptr, items, scores)
     flags = aligned.flags[users]
     if work.check:
         work.factors.flag_user_bias(aligned.rows[users], flags)

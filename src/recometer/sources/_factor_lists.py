@@ -15,7 +15,6 @@ from recometer.tasks import Ticker, run_tasks
 
 PLACES_PER_TASK = 2**20
 USERS_PER_BLOCK = 4096
-LISTED_PER_BLOCK = 2**20
 
 
 def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
@@ -30,14 +29,15 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         if work.check:
             work.factors.flag_user_bias(rows, flags)
         mine = shelf.users(users)
-        factors = work.native(rows)
-        order_of_items, last = work.order(factors["users"]), 0
+        factors = work.user_factors(rows)
+        order_of_items, last = work.order(factors), work.places.start
         finished = np.zeros(len(rows), np.uint8)
-        while last < aligned.n_items and not finished.all():
+        while last < work.places.stop and not finished.all():
             step = work.items_per_call(finished)
-            first, last = last, min(last + step, aligned.n_items)
+            first, last = last, min(last + step, work.places.stop)
             _kernel.top_factors(
-                **factors,
+                **work.native(factors),
+                **work.items,
                 **order_of_items,
                 first=first,
                 last=last,
@@ -58,8 +58,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         for block in work.blocks(request.threads)
         for start in range(block.start, block.stop, most)
     ]
-    weights = [float(task.stop - task.start) * aligned.n_items for task in tasks]
-    run_tasks(run, tasks, weights=weights, label="Listing", brief=work.brief, **request.pace)
+    work.run_all(run, tasks, "Listing", request)
     n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
     return Best(shelf.items, shelf.left)
@@ -81,7 +80,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
         listed = candidates[indptr[users.start] : indptr[users.stop]]
         scores = np.empty(len(listed), work.factors.items.dtype)
-        _kernel.score_items(**work.native(rows), indptr=offsets, listed=listed, scores=scores)
+        work.score(work.user_factors(rows), offsets, listed, scores)
         if work.check:
             before, empty = flags.copy(), np.diff(offsets) == 0
             work.factors.flag_user_bias(rows, flags)
@@ -93,7 +92,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
             work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
         )
 
-    blocks = ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK)
+    blocks = ragged.blocks(indptr, work.candidates_per_task, USERS_PER_BLOCK)
     run_tasks(run, blocks, label="Listing", brief=work.brief, **request.pace)
     return Best(items, left)
 

@@ -9,6 +9,7 @@ and the bounds hold for scores as they are computed, rounding included.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class LongestFirst:
     by_place, places : int32 [n_items]
         The item at each place, and the place of each item, in the numbering of `Aligned`.
     item_bound : float64 [n_items]
-        By place, descending. No score, as it is computed, of a user and the item at a place or
-        a later one is above the product of this and the user's bound.
+        By place, descending (within a part). No score, as it is computed, of a user and the item
+        at a place or a later one (of the part) is above the product of this and the user's bound.
     one : float
         The factor of each user that an item's bias is multiplied with, 0 without biases.
     """
@@ -55,29 +56,34 @@ class LongestFirst:
 
         Only for factors of which all scores are finite for sure.
         """
-        n_items = aligned.n_items
-        if n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
+        one = shared_scale(factors, aligned)
+        if one is None:
             return None
-        one, typical = 0.0, _some(factors.items)
-        bias: Float64 | float = 0.0
-        some_bias: Float64 | float = 0.0
-        if factors.item_bias is not None:
-            # A bias below 0 lowers scores, also where they are rounded.
-            bias = np.maximum(factors.item_bias, 0).astype(np.float64)
-            one = _balance(factors.users, typical, bias)
-            bias /= one
-            some_bias = _some(bias)
-        some_lengths = length_bounds(typical, some_bias)
-        if np.median(some_lengths) > MOST_ALIKE * some_lengths.max():
-            return None
-        lengths = length_bounds(factors.items, bias)
+        lengths = item_lengths(factors.items, factors.item_bias, one)
         if aligned.item_rows is not None:
             lengths = lengths[aligned.item_rows]
-        by_place = _descending(lengths)
-        places = np.empty(n_items, np.int32)
-        places[by_place] = np.arange(n_items, dtype=np.int32)
-        following = lengths[by_place][::-1]
-        return cls(by_place, places, np.maximum.accumulate(following)[::-1].copy(), one)
+        return cls.in_parts(lengths, [slice(0, aligned.n_items)], None, one)
+
+    @classmethod
+    def in_parts(
+        cls, lengths: Float64, parts: Iterable[slice], by_place: Int32 | None, one: float
+    ) -> LongestFirst:
+        """Put the items of each part in order, the parts one after the other.
+
+        `lengths` (float64 [n_items], overwritten) are those of the items by their places as they
+        are now: the item at each is `by_place`, or has the number of its place. Bounds hold within
+        a part.
+        """
+        found = np.empty(len(lengths), np.int32)
+        for part in parts:
+            order = _descending(lengths[part])
+            following = lengths[part][order][::-1]
+            lengths[part] = np.maximum.accumulate(following)[::-1]
+            order += np.int32(part.start)
+            found[part] = order if by_place is None else by_place[order]
+        places = np.empty(len(lengths), np.int32)
+        places[found] = np.arange(len(lengths), dtype=np.int32)
+        return cls(found, places, lengths, one)
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the order and the bounds for some users as the kernel's functions take them."""
@@ -90,6 +96,30 @@ class LongestFirst:
 
 
 OWN_ORDER: dict[str, Any] = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
+
+
+def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
+    """Return `LongestFirst.one`, or None where no order pays."""
+    if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
+        return None
+    one, typical = 0.0, _some(factors.items)
+    some_bias: Float64 | float = 0.0
+    if factors.item_bias is not None:
+        bias = np.maximum(factors.item_bias, 0).astype(np.float64)
+        one = _balance(factors.users, typical, bias)
+        some_bias = _some(bias) / one
+    some_lengths = length_bounds(typical, some_bias)
+    if np.median(some_lengths) > MOST_ALIKE * some_lengths.max():
+        return None
+    return one
+
+
+def item_lengths(items: Array, bias: Array | None, one: float) -> Float64:
+    """Return bounds of the lengths of items, their biases being one more factor."""
+    if bias is None:
+        return length_bounds(items)
+    # A bias below 0 lowers scores, also where they are rounded.
+    return length_bounds(items, np.maximum(bias, 0).astype(np.float64) / one)
 
 
 def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int64, UInt8, UInt32
+from recometer.arrays import Array, Int32, Int64, UInt8
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
@@ -17,12 +18,13 @@ from recometer.sources._assemble import check_own_scores, of_ranked
 from recometer.sources._factor_arrays import FactorArrays
 from recometer.sources._factor_order import OWN_ORDER, LongestFirst
 from recometer.sources.base import Request
-from recometer.tasks import Ticker
+from recometer.tasks import Ticker, run_tasks
 
 # A task: enough users that packing the items costs little, and bounded memory.
 USERS_PER_TASK = 2048
 JUDGED_PER_TASK = 100_000
 FACTOR_BYTES_PER_TASK = 4 * 2**20
+CANDIDATES_PER_TASK = 2**18
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
 SECONDS_PER_CALL = 0.1
 # Work that takes at most this many seconds is done before another thread could help.
@@ -34,53 +36,108 @@ class FactorsWork:
 
     def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
         self.factors, self.aligned = factors, aligned
-        self.check = not factors.finite_for_sure()
-        # To know that all scores are finite, all must be looked at.
-        whole = self.check or aligned.candidates is not None
-        self.limit = None if whole else request.depth
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
         self.instruction_set = _kernel.instruction_set()
-        self.longest_first = None if self.limit is None else LongestFirst.of(factors, aligned)
+        # What the kernel is shown of the items, and which of their places.
+        self.items = {
+            "items": factors.items,
+            "bias": factors.item_bias,
+            "rows": aligned.item_rows,
+        }
+        self.places = slice(0, aligned.n_items)
+        self.prepare(request)
+
+    def prepare(self, request: Request) -> None:
+        """Look at all factors."""
+        self.find_limit(not self.factors.finite_for_sure(), request)
+        self.longest_first = None
+        if self.limit is not None:
+            self.longest_first = LongestFirst.of(self.factors, self.aligned)
+
+    def find_limit(self, check: bool, request: Request) -> None:
+        """Settle how deep is ranked; `check` says whether scores may not be finite."""
+        self.check = check
+        # To know that all scores are finite, all must be looked at.
+        whole = check or self.aligned.candidates is not None
+        self.limit = None if whole else request.depth
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks, alike for the threads and bounded in memory."""
         if self.brief:
             threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
-        row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
-        size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
+        size, judged = self.task_size()
         n_blocks = -(-n_users // size)
         n_blocks = max(1, min(n_users, -(-n_blocks // threads) * threads))
         size = max(1, -(-n_users // n_blocks))
-        return ragged.blocks(indptr, JUDGED_PER_TASK, size)
+        return ragged.blocks(indptr, judged, size)
 
-    def run(self, block: slice, ticker: Ticker) -> None:
+    def task_size(self) -> tuple[int, int]:
+        """Return how many users, and how many judged items, a task has at most."""
+        row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
+        return max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes)), JUDGED_PER_TASK
+
+    @property
+    def candidates_per_task(self) -> int:
+        """How many candidates a task scores at most, where users have candidates of their own."""
+        return CANDIDATES_PER_TASK
+
+    def run_all(
+        self, run: Callable[[slice, Ticker], None], tasks: list[slice], label: str, request: Request
+    ) -> None:
+        """Call a function that counts, or lists, the items for each block of users."""
+        n_items = self.aligned.n_items
+        weights = [float(block.stop - block.start) * n_items for block in tasks]
+        run_tasks(run, tasks, weights=weights, label=label, brief=self.brief, **request.pace)
+
+    def rank_all(self, request: Request) -> None:
+        """Rank the items for all users."""
+        self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
+
+    def _rank(self, block: slice, ticker: Ticker) -> None:
         """Rank the items for a block of users."""
-        aligned = self.aligned
-        indptr = aligned.ranked_indptr[block.start : block.stop + 1]
-        rows = np.maximum(aligned.rows[block], 0)
-        factors = self.native(rows)
-        flags = aligned.flags[block]
-        if self.check:
-            self.factors.flag_user_bias(rows, flags)
+        rows = np.maximum(self.aligned.rows[block], 0)
+        users = self.user_factors(rows)
+        indptr = self.aligned.ranked_indptr[block.start : block.stop + 1]
+        self.score(users, indptr, self.aligned.ranked_items, self.scores)
+        self.settle(block)
+        self.count(block, users, ticker)
+        self.finish(block)
 
-        mine = slice(int(indptr[0]), int(indptr[-1]))
+    def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
+        """Write the scores of listed items, for users with these factors."""
+        self.score_of(self.items, users, indptr, listed, scores)
+
+    def score_of(
+        self, items: Mapping[str, Any], users: Array, indptr: Int64, listed: Int32, scores: Array
+    ) -> None:
+        """Write the scores of items of which the kernel is shown this."""
         _kernel.score_items(
-            **factors, indptr=indptr, listed=aligned.ranked_items, scores=self.scores
+            **self.native(users), **items, indptr=indptr, listed=listed, scores=scores
         )
+
+    def settle(self, block: slice) -> None:
+        """Apply the rules for scores that are no numbers, before anything is counted."""
+        mine = self.judged_of(block)
+        if self.check:
+            rows = np.maximum(self.aligned.rows[block], 0)
+            self.factors.flag_user_bias(rows, self.aligned.flags[block])
         if self.check and self.nan_rule != NanRule.UNDEFINED:
             scores = self.scores[mine]
             infinity = np.inf if self.nan_rule == NanRule.FIRST else -np.inf
             scores[np.isnan(scores)] = infinity
         if not self.check and not np.isfinite(self.scores[mine]).all():
             raise InternalError("A score is not finite though no factor is too large.")
-        self._count(block, factors, flags, ticker)
+
+    def finish(self, block: slice) -> None:
+        """Forget what is beyond the depth, or cannot be ranked, after all is counted."""
+        mine, flags = self.judged_of(block), self.aligned.flags[block]
         if self.check:
             # Users without factors were given those of row 0.
-            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
+            flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
         if self.check and self.nan_rule == NanRule.UNDEFINED:
             self.above[mine][np.isnan(self.scores[mine])] = -1
         if self.limit is not None:
@@ -88,18 +145,19 @@ class FactorsWork:
             for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
                 counts[mine][beyond] = value
 
-    def _count(self, block: slice, factors: dict[str, Any], flags: UInt32, ticker: Ticker) -> None:
-        """Count for a block of users what lies above their judged items, and beside them."""
+    def count(self, block: slice, users: Array, ticker: Ticker) -> None:
+        """Add to the counts of a block of users, who have these factors, what lies at `places`."""
         aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
         indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
         judged_per_user = (indptr[-1] - indptr[0]) / n_users
-        order, last = self.order(factors["users"]), 0
+        order, last = self.order(users), self.places.start
         finished = np.zeros(n_users, np.uint8)
-        while last < aligned.n_items and not finished.all():
+        while last < self.places.stop and not finished.all():
             step = self.items_per_call(finished, judged_per_user)
-            first, last = last, min(last + step, aligned.n_items)
+            first, last = last, min(last + step, self.places.stop)
             lost = _kernel.rank_factors(
-                **factors,
+                **self.native(users),
+                **self.items,
                 **order,
                 first=first,
                 last=last,
@@ -114,28 +172,27 @@ class FactorsWork:
                 limit=self.limit,
                 check=self.check,
                 nan_rule=self.nan_rule,
-                flags=flags,
+                flags=aligned.flags[block],
                 finished=finished,
             )
             check_own_scores(lost, aligned.ranked_items)
             ticker.advance(float((last - first) * n_users))
+
+    def judged_of(self, block: slice) -> slice:
+        """Return where the judged items of a block of users stand."""
+        indptr = self.aligned.ranked_indptr
+        return slice(int(indptr[block.start]), int(indptr[block.stop]))
 
     def ranks(self, threads: int) -> Ranks:
         """Put the blocks together."""
         counts = self.above, self.tied, self.before
         return of_ranked(self.aligned, *counts, self.limit, threads)
 
-    def native(self, rows: Int64) -> dict[str, Any]:
-        """Return the factors of some users and of all items as the kernel's functions take them."""
-        return {
-            "instruction_set": self.instruction_set,
-            "users": self._user_factors(rows),
-            "items": self.factors.items,
-            "bias": self.factors.item_bias,
-            "rows": self.aligned.item_rows,
-        }
+    def native(self, users: Array) -> dict[str, Any]:
+        """Return the factors of some users as the kernel's functions take them."""
+        return {"instruction_set": self.instruction_set, "users": users}
 
-    def _user_factors(self, rows: Int64) -> Array:
+    def user_factors(self, rows: Int64) -> Array:
         """Return the factors of some rows, contiguous."""
         factors = self.factors
         if not len(factors.users):

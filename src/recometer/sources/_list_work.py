@@ -37,7 +37,7 @@ class ListWork:
         given = table.given is not None
         self.input_order = ties == "input" or (ties == "as_ranked" and given)
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
-        self.user_ids = request.test.user_ids
+        self.user_ids, self.some_users = request.test.user_ids, request.some_users
         n_users, n = aligned.n_users, len(aligned.ranked_items)
         self.judged = {"above": np.empty(n, np.int64)}
         for name in ("tied", "before"):
@@ -199,7 +199,7 @@ class ListWork:
             strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
             counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
             counts["relevant_unranked"] = int(np.count_nonzero(strange & aligned.relevant))
-        if counts["list_duplicates"]:
+        if counts["list_duplicates"] and not self.some_users:
             self._warn_of_duplicates()
         return {name: count for name, count in sorted(counts.items()) if count}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.data.matching import SourceIndex
+from recometer.data.sizes import bytes_of
 from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
@@ -18,12 +18,12 @@ from recometer.sources import _factor_candidates, _factor_device, _factor_lists,
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
+from recometer.sources._factor_stream import StreamedWork
 from recometer.sources._factor_work import FactorsWork
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
-from recometer.tasks import run_tasks
 
 
 class Factors(Source):
@@ -54,18 +54,27 @@ class Factors(Source):
         For float32 factors on a CUDA device alone: whether they may be rounded to TF32, of 10
         bits after the first, before they are multiplied. That is faster and no longer exact:
         items whose scores are close change places.
+    memory : str or int, optional
+        The memory that ranking may take for factors at a time, such as ``"2GB"``, or a number of
+        bytes. Factors that lie in files (``numpy.load(..., mmap_mode="r")``) are then read, and
+        converted if need be, part by part: twice from the first item to the last, and the users
+        once for each part. No number changes. It does not bound what is given in memory, what is
+        returned, and some MiB for each thread. None: files are read wherever they are needed, and
+        copied whole where they have to be converted.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct, `allow_tf32` where it changes nothing.
+        Shapes that do not fit, ids that are not distinct, `allow_tf32` where it changes nothing,
+        a `memory` that is no size, or given with what is no factor in memory or in a file; while
+        ranking, one that is too small.
     InputTypeError
         Factors that are not numbers.
 
     Warns
     -----
     DataWarning
-        Factors of another dtype are converted (the whole array is copied).
+        Factors of another dtype are converted (without `memory`, the whole array is copied).
 
     Examples
     --------
@@ -84,8 +93,12 @@ class Factors(Source):
         user_ids: object = None,
         item_ids: object = None,
         allow_tf32: bool = False,
+        memory: str | int | None = None,
     ) -> None:
-        self._factors = FactorArrays.of(user_factors, item_factors, user_bias, item_bias)
+        self._memory = None if memory is None else bytes_of(memory, "memory", 1)
+        self._factors = FactorArrays.of(
+            user_factors, item_factors, user_bias, item_bias, by_rows=memory is not None
+        )
         if not len(self._factors.items):
             raise InputError("Factors has no items to rank.")
         self._allow_tf32 = allow_tf32
@@ -128,14 +141,11 @@ class Factors(Source):
                 if ranks is not None:
                     return ranks
             return rank_batches(aligned, self._batches_on_device(aligned, request, tiles))
-        work = FactorsWork(self._factors, aligned, request)
-        run: Any = work.run
-        tasks: list[Any] = work.blocks(request.threads)
-        weights: Any = [float(block.stop - block.start) * aligned.n_items for block in tasks]
-        if aligned.candidates is not None:
-            run, weights = functools.partial(_factor_candidates.rank_block, work), None
-            tasks = _factor_candidates.blocks(aligned)
-        run_tasks(run, tasks, weights=weights, label="Ranking", brief=work.brief, **request.pace)
+        work = self._work(aligned, request)
+        if aligned.candidates is None:
+            work.rank_all(request)
+        else:
+            _factor_candidates.rank_all(work, request)
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
@@ -150,7 +160,7 @@ class Factors(Source):
             batches = self._batches_on_device(aligned, request, self._tiles())
             best = top_batches(aligned, batches, k, rule)
         else:
-            work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
+            work = self._work(aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)
@@ -160,6 +170,11 @@ class Factors(Source):
         """Return the rules that change nothing of the rankings, or of the lists, and why."""
         overflow = "where factors give infinite scores, their products are too large"
         return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
+
+    def _work(self, aligned: Aligned, request: Request) -> FactorsWork:
+        if self._memory is None:
+            return FactorsWork(self._factors, aligned, request)
+        return StreamedWork(self._factors, aligned, request, self._memory)
 
     def _tiles(self) -> Any:
         """Return the scores on a device, in tiles; None where Triton is not."""

@@ -13,10 +13,10 @@ from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
 from recometer.ranks import Ranks, TopLists
+from recometer.sources._list_source import TableLists
 from recometer.sources.base import Request
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import ItemCodes, Kept
-from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
 
 # Of the lists themselves; all other counts are of test, train and candidates, which are known.
@@ -37,7 +37,7 @@ PENDING_ENTRIES = 2**18  # of lists that wait until they are ranked together
 class _Batch(NamedTuple):
     """Lists, the ids of those of their users who are taken, and where these stand in test."""
 
-    lists: Lists
+    lists: TableLists
     users: Array
     places: Int64
 
@@ -45,7 +45,7 @@ class _Batch(NamedTuple):
     def of(cls, batches: Sequence[_Batch]) -> _Batch:
         """Put batches together whose lists are of one kind."""
         lists, users, places = zip(*batches, strict=True)
-        return cls(Lists.of_batches(lists), np.concatenate(users), np.concatenate(places))
+        return cls(TableLists.of_batches(lists), np.concatenate(users), np.concatenate(places))
 
     @property
     def n_entries(self) -> int:
@@ -58,7 +58,7 @@ class _Batch(NamedTuple):
         return len(self.users) == self.lists.n_lists and bool((self.places >= 0).all())
 
 
-class StreamedLists(Lists):
+class StreamedLists(TableLists):
     """Where judged items landed in lists that came batch by batch; of the lists, what is asked for.
 
     Batches are ranked for their users alone, and wait for it until they are many: a call costs
@@ -108,7 +108,7 @@ class StreamedLists(Lists):
         """Whose lists came: bool [n_users], of the users of test."""
         return self._came
 
-    def add(self, batch: Lists, users: Array, places: Int64) -> None:
+    def add(self, batch: TableLists, users: Array, places: Int64) -> None:
         """Add a batch of lists.
 
         Parameters
@@ -397,10 +397,10 @@ class StreamedLists(Lists):
         return found
 
 
-def nobody(test: Interactions) -> Lists:
+def nobody(test: Interactions) -> TableLists:
     """Return lists of nobody, which know all that does not depend on any list."""
     first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
-    return Lists(np.full((1, 1), -1), user_ids=first, item_ids=test.item_ids)
+    return TableLists.of_some_users(np.full((1, 1), -1), user_ids=first, item_ids=test.item_ids)
 
 
 def _named(request: Request) -> Request:

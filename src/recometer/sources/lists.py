@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.matching import SourceIndex
+from recometer.data.file_parts import parquet_path
 from recometer.data.rows import MAX_NUMBER
+from recometer.data.sizes import bytes_of
 from recometer.errors import InputError, brief
-from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
-from recometer.sources import _top
-from recometer.sources._align import align
-from recometer.sources._infinite import ranked_in_lists
-from recometer.sources._list_candidates import catalogue_size
-from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
-from recometer.sources._list_filled import filled_by_previous
-from recometer.sources._list_reading import read_lists
-from recometer.sources._list_repeats import Repeats
+from recometer.sources._list_files import ListFiles
+from recometer.sources._list_reading import read_lists, refuse
 from recometer.sources._list_runs import take_apart
-from recometer.sources._list_table import ListTable, joined, judged_scores
-from recometer.sources._list_work import ListWork
-from recometer.sources._top import Rule
-from recometer.sources.base import Request, Source
-from recometer.sources.candidates import Items
+from recometer.sources._list_source import TableLists
+from recometer.sources.base import Request
 
 
-class Lists(Source):
+class Lists(TableLists):
     """Lists of recommended items, a list per user.
 
     An item that is in no list of its user is a miss, and so is every item of a user without
@@ -73,6 +63,14 @@ class Lists(Source):
         Number of places of each list that count, as if what follows were not there. None:
         all. Of items that tie for the last of them, under a rule for ties that knows no
         order, those with lower ids stay.
+    memory : str or int, optional
+        Of Parquet files: the memory that reading them may take at a time, such as ``"2GB"``, or a
+        number of bytes. They are then read when they are evaluated, as often as that takes, each
+        time for some of the users, and of each list is kept where the items of test landed (and
+        the first places, where a metric of lists is asked for). No value changes. Polars needs
+        some groups of rows of the files beside it. Rules that read other users' lists
+        (``short_lists="previous_user"``), candidates of each user's own, and lists with items
+        beyond the catalogue are refused. None: the lists are in memory as a whole.
 
     Raises
     ------
@@ -96,7 +94,7 @@ class Lists(Source):
     {'rr': 0.75, 'recall@1': 0.25}
     """
 
-    has_input_order = True
+    _files: ListFiles | None = None
 
     def __init__(
         self,
@@ -110,70 +108,29 @@ class Lists(Source):
         item_ids: object = None,
         item_offset: int = 0,
         depth: int | None = None,
+        memory: str | int | None = None,
     ) -> None:
         whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
         if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
             raise InputError(
                 f"depth={brief(depth)} must be a whole number from 1 to {MAX_NUMBER:,}, or None."
             )
-        table = read_lists(
-            recommendations,
-            user=user,
-            item=item,
-            rank=rank,
-            score=score,
-            user_ids=user_ids,
-            item_ids=item_ids,
-            item_offset=item_offset,
-        )
-        self._fill(table, depth)
-        if not self._table.n_lists:
+        columns: dict[str, Any] = {"user": user, "item": item, "rank": rank, "score": score}
+        given_ids: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
+        if memory is None:
+            table = read_lists(recommendations, **columns, **given_ids, item_offset=item_offset)
+            self._fill(table, depth)
+            n = table.n_lists
+        else:
+            budget = bytes_of(memory, "memory", 1)
+            path = parquet_path(recommendations, "lists")
+            refuse({**given_ids, "item_offset": item_offset or None}, "a file, which has ids")
+            self._files = ListFiles(path, columns, depth, budget)
+            n = self._files.n_rows
+        if not n:
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
-
-    def _fill(self, table: ListTable, depth: int | None) -> None:
-        self._table, self._depth = table, None if depth is None else int(depth)
-
-    @classmethod
-    def of_some_users(
-        cls, recommendations: object, *, depth: int | None = None, **columns: Any
-    ) -> Lists:
-        """Read the lists of some users, perhaps of none: others are read elsewhere.
-
-        `columns` are the names of those of a frame, by the parameters of the class.
-        """
-        lists = cls.__new__(cls)
-        table = read_lists(recommendations, **columns, user_ids=None, item_ids=None)
-        lists._fill(table, depth)
-        return lists
-
-    @classmethod
-    def of_batches(cls, batches: Sequence[Lists]) -> Lists:
-        """Return the lists of several batches, all of one `kind` and of different users."""
-        lists = cls.__new__(cls)
-        lists._fill(joined([batch._table for batch in batches]), batches[0]._depth)
-        return lists
-
-    @property
-    def n_lists(self) -> int:
-        """Number of lists, empty ones included."""
-        return self._table.n_lists
-
-    @property
-    def n_positions(self) -> int:
-        """More than the largest position of a listed item; 0 where items have ids."""
-        return self._table.n_items if self._table.item_ids is None else 0
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries of all lists, padding included."""
-        return len(self._table.items)
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """What batches have in common that `of_batches` takes together."""
-        return (*self._table.kind, self._depth)
 
     @classmethod
     def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
@@ -219,97 +176,24 @@ class Lists(Source):
 
     def describe(self) -> str:
         """Say in a line what is evaluated."""
-        lengths = np.diff(self._table.indptr)
-        n, entries = np.count_nonzero(lengths), len(self._table.items)
-        cut = "" if self._depth is None else f", cut at {self._depth:,}"
-        longest = lengths.max(initial=0)
-        order = ", in the order of the rows" if self._table.by_rows else ""
-        return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
-
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of where items landed, or of lists, and why."""
-        return {"constant_scores": "lists are read as they were given"} if listed else {}
-
-    def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the lists and test, as the rule says."""
-        return protocol.seen == "removed"
+        return super().describe() if self._files is None else self._files.describe()
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
-        listed = np.flatnonzero(np.diff(self._table.indptr))
-        return listed if self._table.user_ids is None else self._table.user_ids[listed]
+        return super().listed_users() if self._files is None else self._files.listed_users()
+
+    def held_bytes(self) -> int | None:
+        """Return the memory that the lists take, or None where they are in files."""
+        return super().held_bytes() if self._files is None else None
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
-        names = ("indptr", "items", "scores", "user_ids", "item_ids")
-        depth = None if self._depth is None else np.array(self._depth)
-        return {**{name: getattr(self._table, name) for name in names}, "depth": depth}
+        return super().arrays() if self._files is None else self._files.arrays()
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
-        table, request = with_all_items(self._table, _as_listed(request))
-        by_previous = request.protocol.short_lists == "previous_user"
-        filled = filled_by_previous(table, request) if by_previous else None
-        repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
-        if repeats is not None:
-            table, request = repeats.table, repeats.added_to(request)
-        work, catalogue = self._prepare(table, request, None)
-        work.run_all(request)
-        if self._depth is not None:
-            work.cut(self._depth, falling=request.protocol.ties == "item_desc")
-        ranks = work.ranks(catalogue, request.threads)
-        ranks = dataclasses.replace(ranks, filled=filled)
-        if table.scores is not None and table.given is None:
-            ranks = dataclasses.replace(ranks, by_rank=True)
-        if request.protocol.score_above is not None and table.given is not None:
-            scores = judged_scores(table, work.aligned.rows, ranks)
-            ranks = dataclasses.replace(ranks, score=scores)
-        elif request.protocol.score_above is not None and request.protocol.version:
-            # Under a convention, lists without scores have no low ones.
-            ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
-        if repeats is None:
-            return ranks
-        return repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
+        return super().rank(request) if self._files is None else self._files.rank(request)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list, without repetitions; see `TopLists`."""
-        protocol = dataclasses.replace(request.protocol, duplicates="removed")
-        request = dataclasses.replace(request, protocol=protocol)
-        if self._depth is not None and request.protocol.ties == "random":
-            return _top.cut_at_random(self, request, k, self._depth, self._best)
-        return _top.lists(self, request, k, self._best)
-
-    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        table, request = with_all_items(self._table, _as_listed(request))
-        work, catalogue = self._prepare(table, request, rule)
-        work.places(k if self._depth is None else min(k, self._depth), rule)
-        work.run_all(request)
-        return work.lists(k, catalogue)
-
-    def _prepare(
-        self, table: ListTable, request: Request, rule: Rule | None
-    ) -> tuple[ListWork, ListCatalogue]:
-        catalogue = catalogue_of(table, request)
-        index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
-        aligned = align(index, request, catalogue.inside)
-        table = ranked_in_lists(table, request.protocol)
-        if rule is not None and rule.unjudged_only:
-            aligned = _top.only_unjudged(aligned)
-        work = ListWork(table, aligned, request)
-        if request.candidates is not None or request.exclude is not None:
-            work.leave_candidates()
-            n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
-            inside = catalogue.inside
-            if inside is not None and aligned.numbers is not None:
-                inside = inside[aligned.numbers >= 0]
-            if isinstance(request.candidates, Items):
-                inside = None
-            catalogue = catalogue._replace(n_items=n_items, inside=inside)
-        return work, catalogue
-
-
-def _as_listed(request: Request) -> Request:
-    """Let items of train stay where they stay in lists."""
-    if request.protocol.seen != "kept_in_lists":
-        return request
-    return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
+        return super().top(request, k) if self._files is None else self._files.top(request, k)

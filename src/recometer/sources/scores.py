@@ -13,6 +13,7 @@ from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array
 from recometer.data.rows import MAX_NUMBER
+from recometer.data.sizes import bytes_of, size_in_words
 from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
@@ -28,6 +29,8 @@ from recometer.sources.base import Request, Source
 # a function, more, because models are faster on many users at once.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
+COPIES = 3  # of a batch at a time: as it came, as it is counted, and between the two
+BYTES_PER_SCORE = 8
 NAMED = 3  # users that a message names
 
 
@@ -49,12 +52,18 @@ class Scores(Source):
         Needed for a function, unless the ids tell.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         Whose row and column it is; without, row u is user u of test.
+    memory : str or int, optional
+        The memory that ranking may take for scores at a time, such as ``"200MB"``, or a number of
+        bytes: a function is asked for fewer users at once where that is needed. What the function
+        itself takes is beside it. No number changes. A matrix in a file (``numpy.load(...,
+        mmap_mode="r")``) is read some rows at a time in any case.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct; while ranking, a function that
-        returns another shape, or no numbers, for some users, which are named.
+        Shapes that do not fit, ids that are not distinct, a `memory` that is no size, or does not
+        apply; while ranking, one that is too small, or a function that returns another shape, or
+        no numbers, for some users, which are named.
     InputTypeError
         Neither a matrix of numbers nor a function.
     ModelError
@@ -77,7 +86,9 @@ class Scores(Source):
         n_items: int | None = None,
         user_ids: object = None,
         item_ids: object = None,
+        memory: str | int | None = None,
     ) -> None:
+        self._memory = None if memory is None else bytes_of(memory, "memory", 1)
         self._matrix: Any = None  # an array, or a tensor on a device
         self._function: Callable[[Int64], Any] | None = None
         if callable(matrix_or_function):
@@ -85,6 +96,8 @@ class Scores(Source):
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
+            if memory is not None:
+                _check_piecewise(matrix_or_function)
             matrix = self._matrix = _dense(matrix_or_function, "The matrix of Scores")
             if not _are_numbers(matrix):
                 raise InputTypeError(
@@ -208,6 +221,8 @@ class Scores(Source):
         bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
         if self.on_device:
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
+        if self._memory is not None:
+            bytes_per_batch = min(bytes_per_batch, self._share(request.threads))
         return Batches(
             lambda users: self.batch(aligned.rows[users]),
             request,
@@ -215,6 +230,23 @@ class Scores(Source):
             bytes_per_batch=bytes_per_batch,
             ahead=self._matrix is None,
         )
+
+    def _share(self, threads: int) -> int:
+        """Return how many bytes of scores a batch may have.
+
+        InputError: not one user's.
+        """
+        assert self._memory is not None
+        # Those that are counted, each with its copies, and one that a function is at.
+        n_batches = COPIES * (threads + (self._matrix is None))
+        least = n_batches * BYTES_PER_SCORE * self._index.n_items
+        if self._memory < least:
+            raise InputError(
+                f"memory={self._memory:,} bytes are too few for scores of {self._index.n_items:,} "
+                f"items, a user for each thread: about {size_in_words(1.01 * least)} are the "
+                "least. Hint: a larger memory=, or fewer threads=."
+            )
+        return self._memory // n_batches
 
     def _whom(self, rows: Int64) -> str:
         """Name users for a message: by their ids where they have some."""
@@ -241,6 +273,17 @@ def _size(n: int | None, ids: object, what: str) -> int:
     if not whole or not 0 <= n <= MAX_NUMBER:
         raise InputError(f"n_{what}s={brief(n)} must be a whole number from 0 to {MAX_NUMBER:,}.")
     return int(n)
+
+
+def _check_piecewise(matrix: object) -> None:
+    """Refuse what is not read row by row."""
+    if elsewhere(matrix):
+        why = "lives on another device, whose memory it does not bound. Hint: leave it out"
+    elif isinstance(matrix, np.ma.MaskedArray):
+        why = "is masked, and filled as a whole. Hint: pass scores of -inf where it is masked"
+    else:
+        return
+    raise InputError(f"memory= does not apply to a matrix of Scores that {why}.")
 
 
 def _dense(given: object, what: str) -> Any:

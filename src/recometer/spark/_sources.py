@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import recometer.sources.factors as one_machine
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError, InputTypeError
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists as OneLists
 from recometer.sources.pairs import Pairs as OnePairs
@@ -20,7 +19,6 @@ from recometer.spark._frames import Frame, IdKinds, Table
 from recometer.spark._job import SOURCE, ItemFactors
 from recometer.spark.given import Factors, Lists, Pairs
 
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 CLOSURE = "64MB"
 
 
@@ -158,24 +156,6 @@ def _described(source: Source, text: str) -> Source:
     source.describe = lambda: text  # type: ignore[method-assign]
     source.arrays = dict  # type: ignore[method-assign]  # none are here
     return source
-
-
-def bytes_of(size: object, name: str) -> int:
-    """Return a size as a number of bytes: of ``"64MB"``, or of a number.
-
-    Raises
-    ------
-    InputError
-        It is neither.
-    """
-    if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
-        return size
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(size).lower())
-    if not isinstance(size, str) or found is None or found[2] not in UNITS:
-        raise InputError(
-            f"{name}={brief(size)} must be a size, such as '64MB' or '1GB', or a number of bytes."
-        )
-    return int(float(found[1]) * UNITS[found[2]])
 
 
 class ItemSizes(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recometer import errors
 from recometer.data.catalogue import Catalogue
+from recometer.data.sizes import bytes_of
 from recometer.draws import seed_of
 from recometer.errors import InputError, InternalError
 from recometer.evaluating.arguments import protocol_of, with_order
@@ -22,7 +23,7 @@ from recometer.spark import _frames
 from recometer.spark._frames import Frame
 from recometer.spark._job import Job
 from recometer.spark._plan import Plan, tables_of
-from recometer.spark._sources import CLOSURE, bytes_of, read_source
+from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
 from recometer.spark.result import SparkEvaluation
 

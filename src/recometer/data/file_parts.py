@@ -1,0 +1,139 @@
+"""Tables in Parquet files that are larger than memory: read for some users at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data import ids
+from recometer.data.columns import ColumnPair
+from recometer.data.files import FileColumn, collect, count_rows, is_parquet, scan
+from recometer.data.paths import as_path
+from recometer.data.sizes import size_in_words
+from recometer.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PROBE = 4096  # rows of which it is told how large one is
+# Of the rows of a part there are several copies while they become a table of lists: as they are
+# read and decoded, by user, and as numbers.
+COPIES = 6
+MOST_PARTS = 1000  # each reads the files once
+
+
+class FileParts:
+    """Rows of Parquet files, all of some users at a time.
+
+    A user belongs to a part by the hash of its id, so that no part needs to know of another.
+
+    Parameters
+    ----------
+    path
+        A file, a folder or a pattern: what `parquet_path` returned.
+    found
+        The columns, by what they are: ``{"user": "user_id", "item": ...}``, None for none.
+    memory
+        The bytes that a part may take.
+
+    Raises
+    ------
+    InputError
+        Missing ids, or too little memory.
+    """
+
+    def __init__(self, path: Path, found: Mapping[str, str | None], memory: int) -> None:
+        self.path = path
+        self._names = {option: name for option, name in found.items() if name is not None}
+        self._table = scan(self.path)
+        self.n_rows = count_rows(self._table, self.path, len(self._names))
+        self._check_ids()
+        some = collect(self._table.head(PROBE), list(self._names.values()), self.path)
+        row = some.estimated_size() / max(1, len(some))
+        self.n_parts = max(1, -(-int(COPIES * row * self.n_rows) // memory))
+        if self.n_parts > MOST_PARTS:
+            least = COPIES * row * self.n_rows / MOST_PARTS
+            raise InputError(
+                f"memory={memory:,} bytes are too few for {self.n_rows:,} rows of {self.path}, "
+                f"which would be read {self.n_parts:,} times: {size_in_words(1.01 * least)} are "
+                "the least. Hint: a larger memory=."
+            )
+
+    def part(self, number: int) -> pl.DataFrame:
+        """Return the rows of some users, in their order; columns are called what they are."""
+        import polars as pl
+
+        user = self._names["user"]
+        own = user.parts[0] if self._is_pair("user") else user  # type: ignore[attr-defined]
+        names = list(self._names.values())
+        some = self._table.filter(pl.col(own).hash(seed=0) % self.n_parts == number)
+        frame = collect(some, names, self.path)
+        return pl.DataFrame([frame[name].alias(option) for option, name in self._names.items()])
+
+    def users(self) -> Array:
+        """Return the distinct ids of users."""
+        distinct = FileColumn(self._table, self._names["user"], self.path).distinct()
+        return ids.as_ids(distinct, f"user ids (column {self._names['user']!r})")
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns for their fingerprints."""
+        return {
+            option: _Column(FileColumn(self._table, name, self.path))
+            for option, name in self._names.items()
+        }
+
+    def _is_pair(self, option: str) -> bool:
+        name = self._names[option]
+        return isinstance(name, ColumnPair) and name not in self._table.collect_schema()
+
+    def _check_ids(self) -> None:
+        """Refuse rows without an id, which a part would name by a number of its own."""
+        import polars as pl
+
+        for option in ("user", "item"):
+            name = self._names[option]
+            parts = name.parts if self._is_pair(option) else (name,)  # type: ignore[attr-defined]
+            for one in parts:
+                row = self._table.select(row=pl.col(one).is_null().arg_true().first())
+                first = collect(row, ["row"], self.path, reduced=True).item()
+                if first is not None:
+                    ids.missing(f"{option} ids (column {one!r})", int(first))
+
+
+class _Column:
+    """The entries of a column, brought here piece by piece; see `fingerprints.Piecewise`."""
+
+    def __init__(self, column: FileColumn) -> None:
+        self._column = column
+        self.shape = (len(column),)
+        first = next(self.pieces(), np.zeros(0))
+        self.dtype: np.dtype[Any] = first.dtype
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the entries in their order."""
+        for piece in self._column.pieces():
+            yield piece.to_numpy()
+
+
+def parquet_path(path: object, what: str) -> Path:
+    """Return the path of Parquet files; refuse what is none, or is in memory.
+
+    `what` the files hold stands in messages.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(
+            f"memory= is about {what} in Parquet files, found {type(path).__name__}, which is in "
+            "memory. Hint: leave it out."
+        )
+    found = as_path(path, "data")
+    if not is_parquet(found):
+        raise InputError(
+            f"memory= is about {what} in Parquet files, which can be read for some users at a "
+            f"time, and {found} is not one. Hint: write it as Parquet, or leave it out."
+        )
+    return found

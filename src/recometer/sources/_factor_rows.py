@@ -1,0 +1,74 @@
+"""Rows of factors that are brought into memory some at a time."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Array, Int64
+
+PIECE = 2**20  # bytes that are read at once where all rows pass by
+
+
+class Rows:
+    """Rows of a matrix, which may lie in a file: some at a time, in one dtype.
+
+    Parameters
+    ----------
+    given : [n_rows, n_columns]
+        Numbers of any dtype and strides.
+    dtype
+        What they are read as.
+    """
+
+    def __init__(self, given: Array, dtype: npt.DTypeLike) -> None:
+        self._given = np.asarray(given)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.shape: tuple[int, ...] = given.shape
+        self.ndim = given.ndim
+        self.itemsize = self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __getitem__(self, which: slice | Int64) -> Array:
+        """Return some rows, as the kernel reads them; the same memory where that is possible."""
+        return readable(self._given[which].astype(self.dtype, copy=False))
+
+    @property
+    def row_bytes(self) -> int:
+        """The memory of a row in this dtype."""
+        return self.shape[1] * self.itemsize
+
+    @property
+    def resident(self) -> bool:
+        """Whether rows that lie together are in memory, and need no copy."""
+        some = self._given[:1]
+        same = some.dtype == self.dtype and readable(some) is some
+        return same and not lies_in_file(self._given)
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield all rows in their order, some at a time, contiguous."""
+        size = max(1, PIECE // max(1, self.row_bytes))
+        for start in range(0, len(self), size):
+            yield np.ascontiguousarray(self[start : start + size])
+
+
+def readable(array: Array) -> Array:
+    """Copy what the kernel cannot read as it lies: strides that are not whole elements."""
+    strides_fit = all(stride % array.itemsize == 0 for stride in array.strides)
+    return array if strides_fit and array.flags.aligned else array.copy()
+
+
+def lies_in_file(array: Array) -> bool:
+    """Tell whether an array is a memory-mapped file, or a part of one."""
+    one: Any = array
+    while isinstance(one, np.ndarray | memoryview):
+        if isinstance(one, np.memmap):
+            return True
+        one = one.obj if isinstance(one, memoryview) else one.base
+    return isinstance(one, mmap.mmap)
