@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -229,6 +230,12 @@ class Lists(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of where items landed, or of lists, and why."""
         return {"constant_scores": "lists are read as they were given"} if listed else {}
+
+    def with_user_ids(self, user_ids: Array) -> Lists:
+        """Return the same lists, whose users have ids that were positions."""
+        named = copy.copy(self)
+        named._table = dataclasses.replace(self._table, user_ids=user_ids)
+        return named
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""
