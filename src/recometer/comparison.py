@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Array
-from recometer.comparing import wording
+from recometer.comparing import reading, wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import known_metric
 from recometer.comparing.corrections import (
@@ -28,19 +28,24 @@ from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.until import Until
 from recometer.metrics.conventions import parse_under
 from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Source
+from recometer.sources.models import Recommender
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
 Results = Evaluation | str | os.PathLike[str]
+Output = Source | Recommender
 
 
 def compare(
-    models: Mapping[str, Results | Sequence[Results]] | Sequence[Results],
+    models: Mapping[str, Results | Sequence[Results]] | Sequence[Results] | Mapping[str, Output],
     *,
     baseline: str | None = None,
     metrics: str | Iterable[str] | None = None,
@@ -53,6 +58,8 @@ def compare(
     allow: str | Iterable[str] = (),
     cluster: object = None,
     chance: bool = False,
+    evaluator: Evaluator | None = None,
+    until: str | Until | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -69,7 +76,7 @@ def compare(
         `Evaluation.save` wrote, a list of either, or a `Leaderboard`. A model may be a list of
         evaluations: of the same users, they are seeds (trained anew), and the variance between them
         is added to that between users (`recometer.stats.over_runs`); of users of their own, they
-        are batches of one evaluation.
+        are batches of one evaluation. With `evaluator`, sources or fitted models.
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
@@ -105,6 +112,14 @@ def compare(
         ``rm.evaluate(..., chance=True)``. Metrics that have no value for it (coverage, ...) leave
         it out, which the result says. It is not ranked; and comparisons with it do not count among
         those that p is adjusted over, unless it is the baseline.
+    evaluator
+        Evaluates the models, which are sources then: ``rm.Evaluator(test, train=train, ...)``.
+    until
+        Read users in random order, by the evaluator's seed, until so much is known:
+        ``"decided"``: p, which may be looked at at all times, is below 1 - confidence for every
+        comparison with the baseline (without one, of the best model with all others) by the primary
+        metrics; or ``"ndcg@10 ± 0.002"``, of the differences. Intervals and p are about the means
+        over all users of test then, and hold whenever one stops. See `Until`.
     seed
         Seed of the users that are drawn for metrics with one value for all of them.
     threads
@@ -146,7 +161,24 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
+    sequences = None
+    if until is not None:
+        reading.check_options(
+            evaluator,
+            correction,
+            chance,
+            test=test,
+            interval=interval,
+            margin=margin,
+            cluster=cluster,
+        )
+    if evaluator is not None:
+        models, sequences = reading.evaluated(
+            models, evaluator, until, baseline, primary, correction, confidence
+        )
     found = _models(models, baseline, chance)
+    if sequences is None:
+        reading.check_read(found)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
     counted = [model for model in found if not model.by_chance or model.name == baseline]
@@ -166,6 +198,7 @@ def compare(
         seed=seed,
         threads=resolve_threads(threads),
         progress=progress,
+        sequences=sequences,
     )
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)

@@ -40,9 +40,9 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
     read = time.perf_counter()
     check_readable(given)
     metric = until.metric_of(given.truth.metrics, given.asked.protocol)
-    bounds = check_bounds(metric, _bounds(metric, given))
+    bounds = check_bounds(metric, bounds_here(metric, given))
     parts = Parts(given)
-    order = reading_order(given, parts)
+    order = reading_order(given, [parts])
     sequence = ConfidenceSequence(
         bounds,
         given.protocol.confidence,
@@ -80,13 +80,13 @@ def check_readable(given: Inputs) -> None:
         )
 
 
-def reading_order(given: Inputs, parts: Parts) -> Int64:
+def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:
     """Return the users that may count, in the random order in which they are read.
 
     It depends on the seed and the users' ids alone. Users without a relevant item are left out
-    where they count in no mean.
+    where they count in no mean of any of some models, which have the same test.
     """
-    test, rules = parts.test, [rules_of(one, given.protocol) for one in given.truth.metrics]
+    test, rules = models[0].test, [rules_of(one, given.protocol) for one in given.truth.metrics]
     keys = ids.user_keys(test.user_ids, test.n_users)
     drawn = mix(mix(mixed_seed(given.asked.seed) ^ STREAM) ^ keys)
     order: Int64 = np.argsort(drawn, kind="stable").astype(np.int64, copy=False)
@@ -96,7 +96,7 @@ def reading_order(given: Inputs, parts: Parts) -> Int64:
         for one, own in zip(given.truth.metrics, rules, strict=True)
     )
     if need_relevant:
-        order = order[parts.has_relevant()[order]]
+        order = order[np.any([parts.has_relevant() for parts in models], axis=0)[order]]
     if not len(order):
         raise InputError(
             "No user of test has a relevant item, so that there is nobody to read. Hint: see the "
@@ -165,7 +165,8 @@ def with_users_read(
     return dataclasses.replace(result, users_read=found)
 
 
-def _bounds(metric: Metric, given: Inputs) -> tuple[float, float] | None:
+def bounds_here(metric: Metric, given: Inputs) -> tuple[float, float] | None:
+    """Return the range of a metric by what test and the rules say; None: it is not known."""
     truth = given.truth
     return bounds_of(
         metric, given.protocol, negative=truth.negative_gains, binary=truth.binary_gains
