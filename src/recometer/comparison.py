@@ -161,21 +161,7 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    sequences = None
-    if until is not None:
-        reading.check_options(
-            evaluator,
-            correction,
-            chance,
-            test=test,
-            interval=interval,
-            margin=margin,
-            cluster=cluster,
-        )
-    if evaluator is not None:
-        models, sequences = reading.evaluated(
-            models, evaluator, until, baseline, primary, correction, confidence
-        )
+    models, sequences = reading.evaluated(**locals())
     found = _models(models, baseline, chance)
     if sequences is None:
         reading.check_read(found)

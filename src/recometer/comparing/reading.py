@@ -39,14 +39,24 @@ USUAL = {"test": "randomisation", "interval": "auto", "margin": None, "cluster":
 
 def evaluated(
     models: Any,
-    evaluator: Evaluator,
+    *,
+    evaluator: Evaluator | None,
     until: str | Until | None,
     baseline: str | None,
     primary: str | Iterable[str] | None,
     correction: Correction,
+    chance: bool,
     confidence: float | None,
-) -> tuple[dict[str, Evaluation], Sequences | None]:
-    """Evaluate sources: on all users, or until enough is known; see `recometer.compare`."""
+    **options: Any,
+) -> tuple[Any, Sequences | None]:
+    """Evaluate sources, on all users or until enough is known; evaluations stay as they are.
+
+    All parameters are those of `recometer.compare`.
+    """
+    if until is not None:
+        _check_options(evaluator, correction, chance, options)
+    if evaluator is None:
+        return models, None
     sources = _sources_of(models, evaluator)
     if until is None:
         return {name: evaluator(one) for name, one in sources.items()}, None
@@ -82,11 +92,10 @@ def _sources_of(models: Any, evaluator: object) -> dict[str, Any]:
     )
 
 
-def check_options(evaluator: object, correction: str, chance: bool, **options: object) -> None:
-    """Refuse what says nothing of intervals that are followed, or cannot be followed.
-
-    `options` are those of `recometer.compare` that are named in `USUAL`.
-    """
+def _check_options(
+    evaluator: object, correction: str, chance: bool, options: Mapping[str, object]
+) -> None:
+    """Refuse what does not apply to intervals that are followed."""
     if evaluator is None:
         raise InputError(
             "until= reads users of test, and what is compared are evaluations, which have read "
