@@ -41,11 +41,12 @@ from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
 Results = Evaluation | str | os.PathLike[str]
-Output = Source | Recommender
+Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
+Outputs = Mapping[str, Source | Recommender] | Sequence[Source | Recommender]
 
 
 def compare(
-    models: Mapping[str, Results | Sequence[Results]] | Sequence[Results] | Mapping[str, Output],
+    models: Several | Outputs,
     *,
     baseline: str | None = None,
     metrics: str | Iterable[str] | None = None,
@@ -162,14 +163,11 @@ def compare(
     ('better', 199, 'saddlepoint')
     """
     models, sequences = reading.evaluated(**locals())
-    found = _models(models, baseline, chance)
-    if sequences is None:
-        reading.check_read(found)
+    found = _models(models, baseline, chance, whole=sequences is None)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
     counted = [model for model in found if not model.by_chance or model.name == baseline]
     compared, without = _with_chance(_metrics(found, metrics), found, counted)
-    notes += without
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
     check_correction(correction, test, found, decisive)
     if isinstance(margin, Mapping):
@@ -199,12 +197,10 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
+        notes=(*notes, *without, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
     )
-    undefined = wording.on_undefined(result.rows)
-    if undefined:
-        warn(undefined)
+    _warn_of_undefined(result)
     return result
 
 
@@ -286,9 +282,11 @@ def power(
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 
 
-def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
-    """Return the models to compare, of which the baseline is one."""
+def _models(given: object, baseline: str | None, chance: bool, *, whole: bool) -> list[Model]:
+    """Return the models to compare, of which the baseline is one; `whole`: on all users."""
     found = read_models(given)
+    if whole:
+        reading.check_read(found)
     if chance:
         found.append(by_chance(found))
     names = [model.name for model in found]
@@ -365,6 +363,12 @@ def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evalu
     if not names:
         raise InputError("primary names no metric. Hint: primary='ndcg@10'.")
     return [known_metric(name, metrics, result) for name in names]
+
+
+def _warn_of_undefined(result: Comparison) -> None:
+    undefined = wording.on_undefined(result.rows)
+    if undefined:
+        warn(undefined)
 
 
 def _on_users(users: Users, options: Options) -> list[str]:
