@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
     from recometer.evaluating.evaluator import Evaluator
+    from recometer.evaluating.until import Until
     from recometer.evaluation import evaluate
     from recometer.explanation import explain
     from recometer.group_exposure import exposure
@@ -77,6 +78,7 @@ __all__ = [
     "Split",
     "TopLists",
     "UnknownNameError",
+    "Until",
     "UserFlag",
     "__version__",
     "audit",
@@ -116,6 +118,7 @@ LAZY = {
     "Scores": "sources.scores",
     "Split": "split.result",
     "TopLists": "ranks",
+    "Until": "evaluating.until",
     "UserFlag": "ranks",
     "audit": "auditing",
     "check": "checking",

@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Array
-from recometer.comparing import wording
+from recometer.comparing import reading, wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import known_metric
 from recometer.comparing.corrections import (
@@ -28,19 +28,25 @@ from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.until import Until
 from recometer.metrics.conventions import parse_under
 from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Source
+from recometer.sources.models import Recommender
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
 Results = Evaluation | str | os.PathLike[str]
+Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
+Outputs = Mapping[str, Source | Recommender] | Sequence[Source | Recommender]
 
 
 def compare(
-    models: Mapping[str, Results | Sequence[Results]] | Sequence[Results],
+    models: Several | Outputs,
     *,
     baseline: str | None = None,
     metrics: str | Iterable[str] | None = None,
@@ -53,6 +59,8 @@ def compare(
     allow: str | Iterable[str] = (),
     cluster: object = None,
     chance: bool = False,
+    evaluator: Evaluator | None = None,
+    until: str | Until | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -69,7 +77,7 @@ def compare(
         `Evaluation.save` wrote, a list of either, or a `Leaderboard`. A model may be a list of
         evaluations: of the same users, they are seeds (trained anew), and the variance between them
         is added to that between users (`recometer.stats.over_runs`); of users of their own, they
-        are batches of one evaluation.
+        are batches of one evaluation. With `evaluator`, sources or fitted models.
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
@@ -105,6 +113,14 @@ def compare(
         ``rm.evaluate(..., chance=True)``. Metrics that have no value for it (coverage, ...) leave
         it out, which the result says. It is not ranked; and comparisons with it do not count among
         those that p is adjusted over, unless it is the baseline.
+    evaluator
+        Evaluates the models, which are sources then: ``rm.Evaluator(test, train=train, ...)``.
+    until
+        Read users in random order, by the evaluator's seed, until so much is known:
+        ``"decided"``: p, which may be looked at at all times, is below 1 - confidence for every
+        comparison with the baseline (without one, of the best model with all others) by the primary
+        metrics; or ``"ndcg@10 ± 0.002"``, of the differences. Intervals and p are about the means
+        over all users of test then, and hold whenever one stops. See `Until`.
     seed
         Seed of the users that are drawn for metrics with one value for all of them.
     threads
@@ -146,12 +162,12 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    found = _models(models, baseline, chance)
+    models, sequences = reading.evaluated(**locals())
+    found = _models(models, baseline, chance, whole=sequences is None)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
     counted = [model for model in found if not model.by_chance or model.name == baseline]
     compared, without = _with_chance(_metrics(found, metrics), found, counted)
-    notes += without
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
     check_correction(correction, test, found, decisive)
     if isinstance(margin, Mapping):
@@ -166,6 +182,7 @@ def compare(
         seed=seed,
         threads=resolve_threads(threads),
         progress=progress,
+        sequences=sequences,
     )
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
@@ -180,12 +197,10 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
+        notes=(*notes, *without, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
     )
-    undefined = wording.on_undefined(result.rows)
-    if undefined:
-        warn(undefined)
+    _warn_of_undefined(result)
     return result
 
 
@@ -267,9 +282,11 @@ def power(
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 
 
-def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
-    """Return the models to compare, of which the baseline is one."""
+def _models(given: object, baseline: str | None, chance: bool, *, whole: bool) -> list[Model]:
+    """Return the models to compare, of which the baseline is one; `whole`: on all users."""
     found = read_models(given)
+    if whole:
+        reading.check_read(found)
     if chance:
         found.append(by_chance(found))
     names = [model.name for model in found]
@@ -346,6 +363,12 @@ def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evalu
     if not names:
         raise InputError("primary names no metric. Hint: primary='ndcg@10'.")
     return [known_metric(name, metrics, result) for name in names]
+
+
+def _warn_of_undefined(result: Comparison) -> None:
+    undefined = wording.on_undefined(result.rows)
+    if undefined:
+        warn(undefined)
 
 
 def _on_users(users: Users, options: Options) -> list[str]:

@@ -10,6 +10,7 @@ from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.folds import evaluate_made, is_made
+from recometer.evaluating.until import Until
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -60,6 +61,7 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
+    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> Evaluation: ...
 
@@ -79,6 +81,7 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
+    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> Evaluation:
     """Measure how well model output finds what users went on to choose.
@@ -144,6 +147,11 @@ def evaluate(
         Also give the exact expected value of each metric under a random order of the same
         candidates (``result.chance``, and a column of the table): 0.91 may be no better than that.
         All candidates have to be ranked.
+    until
+        Read users in random order, by `seed`, until so much is known:
+        ``"ndcg@10 ± 0.002"`` (or ``+-``, or ``± 2%`` of the mean), by an interval of the mean over
+        all users of test that holds whenever one stops. The result has the users who were read,
+        and its `users_read` says how many. None reads all. See `Until` for the size of batches.
     **rules
         Single rules that replace those of the protocol, for instance ``ties="random"``.
 
@@ -191,10 +199,11 @@ def evaluate(
     0.75
     """
     options = {**locals()}  # all parameters, by their names
-    for name in ("source", "test", "rules"):
+    for name in ("source", "test", "rules", "until"):
         del options[name]
     if is_made(test):
-        return evaluate_made(evaluate, source, test, {**options, **rules})
+        more = {} if until is None else {"until": until}
+        return evaluate_made(evaluate, source, test, {**options, **more, **rules})
     begin = time.perf_counter()
     check_evaluable(source, test)
-    return Evaluator(test, **options, **rules).evaluated(source, begin)
+    return Evaluator(test, **options, **rules).evaluated(source, begin, until)

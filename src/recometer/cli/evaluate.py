@@ -19,10 +19,13 @@ from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
 from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
-from recometer.errors import FileError
+from recometer.errors import FileError, InputError
 from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluating.until import Until
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
 from recometer.rendering import write_text
 from recometer.results.evaluation import Evaluation
 from recometer.results.folds import pool
@@ -61,6 +64,16 @@ Chance = Annotated[
         "all orders.",
     ),
 ]
+Enough = Annotated[
+    str | None,
+    options.rule_option(
+        "--until",
+        metavar="TEXT",
+        help="Read users in random order, by --seed, until a mean is known well enough: 'ndcg@10 "
+        "+- 0.002', or 'ndcg@10 +- 2%' of the mean.",
+        show_default="all users are read",
+    ),
+]
 
 
 @command
@@ -74,6 +87,7 @@ def evaluate(
     protocol: options.ProtocolName = "recometer",
     by: options.By = None,
     chance: Chance = False,
+    until: Enough = None,
     out: Out = None,
     flat: Flat = None,
 ) -> None:
@@ -88,10 +102,17 @@ def evaluate(
     metrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
         # A wrong name should not wait for the files.
-        rated = any(one.definition.record == "ratings" for one in parse_under(metrics, settled))
+        asked = parse_under(metrics, settled)
+    rated = any(one.definition.record == "ratings" for one in asked)
+    enough = _enough(until, asked, settled)
     resolve_threads(run.threads)
     check_flat(flat, files)
     named = named_by(data, model, files)
+    if enough is not None and named.folds:
+        raise typer.BadParameter(
+            "it reads the users of one test, and there are folds. Hint: leave it out.",
+            param_hint="--until",
+        )
     written = _Written(out, len(named.parts) if named.folds else 0, files)
     written.prepare([each.name for each in named.models if each.kind != "run" or not named.each])
     found: dict[str, list[Evaluation]] = {}
@@ -107,6 +128,7 @@ def evaluate(
                         protocol=of_fold,
                         seed=rules.seed,
                         chance=chance,
+                        until=enough,
                         progress=job.progress,
                         **job.given,
                     )
@@ -119,6 +141,18 @@ def evaluate(
     if flat is not None:
         board.flat(flat)
     output(board, run.form)
+
+
+def _enough(text: str | None, metrics: Sequence[Metric], rules: Protocol) -> Until | None:
+    """Read --until; what is wrong with it should not wait for the files."""
+    if text is None:
+        return None
+    with usage_of("--until"):
+        until = Until(text)
+        if until.decided:
+            raise InputError("'decided' is a question to several models. Hint: 'ndcg@10 +- 0.002'.")
+        until.metric_of(metrics, rules)
+    return until
 
 
 @dataclasses.dataclass(frozen=True)

@@ -264,6 +264,11 @@ def check_gates(
             "A gate bounds the difference to a baseline, and there is none. Hint: baseline= names "
             "one of the models."
         )
+    if comparison.options.sequences is not None and mode in ("test", "sequential"):
+        raise InputError(
+            f"mode={mode!r} does not go with a comparison that read users until enough was known. "
+            "Hint: mode='interval' or 'strict', whose intervals hold at all numbers of users."
+        )
     texts = [given] if isinstance(given, str | Gate) else list(given)
     if not texts:
         raise InputError("No gate was given. Hint: 'ndcg@10 >= -0.5%'.")

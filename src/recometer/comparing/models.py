@@ -75,7 +75,7 @@ def read_models(given: Any) -> list[Model]:
     if isinstance(given, Mapping):
         entries = [(str(name), one) for name, one in given.items()]
     elif isinstance(given, Sequence) and not isinstance(given, str):
-        entries = [(_name(number, one), one) for number, one in enumerate(given)]
+        entries = [(name_of(number, one), one) for number, one in enumerate(given)]
     else:
         raise InputTypeError(
             f"Models are compared by their evaluations, found {type(given).__name__}. {HINT}"
@@ -130,7 +130,8 @@ def _random_order(run: Evaluation) -> Evaluation:
     return Evaluation(**{**plain, **changes})
 
 
-def _name(number: int, given: Any) -> str:
+def name_of(number: int, given: Any) -> str:
+    """Return the name of a model that was given without one."""
     if isinstance(given, str | os.PathLike):
         return Path(given).stem
     return f"model {number + 1}"

@@ -40,28 +40,30 @@ def standings_by(
     given, models = models, [model for model in models if not model.by_chance]
     columns = np.column_stack([users.values(model, metric) for model in models])
     known = ~np.isnan(columns).any(axis=1)
+    followed = np.where(known.reshape(-1, 1), columns, np.nan)
     columns = columns[known]
     clusters = None if options.clusters is None else options.clusters[known]
     means = (
         ragged.column_sums(columns) / len(columns) if len(columns) else np.full(len(models), np.nan)
     )
+    bounds, _ = bounds_of(metric, models, columns.T)
     p_values = np.ones((len(models), len(models)))
     for one, two in itertools.combinations(range(len(models)), 2):
-        p_values[one, two] = p_values[two, one] = _p(
-            metric, (models[one], models[two]), columns[:, [one, two]], clusters, users, options
-        )
+        if options.sequences is not None:
+            p = options.sequences.p_value(followed[:, one] - followed[:, two], bounds)
+            p = 1.0 if np.isnan(p) else p
+        else:
+            pair = models[one], models[two]
+            p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
+        p_values[one, two] = p_values[two, one] = p
     if correction == "tukey":
         adjusted = np.maximum(p_values, tukey_by(metric, models, users, options).p_values)
     else:
         adjusted = _by_holm(p_values)
-    kind = options.interval if options.interval != "randomisation" else "auto"
-    bounds, _ = bounds_of(metric, models, columns.T)
-    intervals = [
-        stats.interval(
-            column, kind, bounds=bounds, confidence=options.confidence, clusters=clusters
-        )
-        for column in columns.T
-    ]
+    if options.sequences is not None:
+        intervals = [options.sequences.interval(one, bounds) for one in followed.T]
+    else:
+        intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
     higher = models[0].first.known_metric(metric).definition.higher_is_better
     found = _standings(metric, models, means, intervals, adjusted, len(columns), higher, options)
     for model in given:
@@ -74,6 +76,19 @@ def standings_by(
         return np.inf if np.isnan(one.mean) else -one.mean if higher else one.mean
 
     return sorted(found, key=score)
+
+
+def _interval(
+    values: Float64, bounds: tuple[float, float], clusters: Float64 | None, options: Options
+) -> Interval:
+    """Return the interval of a mean."""
+    return stats.interval(
+        values,
+        options.interval if options.interval != "randomisation" else "auto",
+        bounds=bounds,
+        confidence=options.confidence,
+        clusters=clusters,
+    )
 
 
 def _unranked(metric: str, model: Model, mean: float, n: int, options: Options) -> Standing:

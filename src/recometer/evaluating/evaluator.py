@@ -19,6 +19,7 @@ from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
 from recometer.evaluating.truth import Truth
+from recometer.evaluating.until import Until
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -110,9 +111,14 @@ class Evaluator:
         if test is not None:
             self.truth = Truth.of(self.asked, read_interactions(test, "test"))
 
-    def __call__(self, source: Source | Recommender) -> Evaluation:
-        """Evaluate a model: a source, or a fitted model that `recometer.from_model` knows."""
-        return self.evaluated(source, time.perf_counter())
+    def __call__(
+        self, source: Source | Recommender, *, until: str | Until | None = None
+    ) -> Evaluation:
+        """Evaluate a model: a source, or a fitted model that `recometer.from_model` knows.
+
+        `until` is as in `recometer.evaluate`.
+        """
+        return self.evaluated(source, time.perf_counter(), until)
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return the means alone, those of ``evaluator(source).mean()``, in less time.
@@ -161,9 +167,15 @@ class Evaluator:
         metrics = ", ".join(map(str, self.asked.metrics))
         return f"<Evaluator of {users}: {metrics} ({size_in_words(self.nbytes)})>"
 
-    def evaluated(self, source: object, begin: float) -> Evaluation:
+    def evaluated(
+        self, source: object, begin: float, until: str | Until | None = None
+    ) -> Evaluation:
         """Evaluate a model; `begin` is when its reading began."""
         given = self.inputs(source)
+        if until is not None:
+            from recometer.evaluating.reading import evaluate_until  # few evaluations need it
+
+            return evaluate_until(given, Until.of(until), begin)
         read = time.perf_counter()
         records = find_records(given)
         ranked = time.perf_counter()

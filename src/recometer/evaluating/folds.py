@@ -61,6 +61,11 @@ def evaluate_made(
     if hasattr(made, "interactions"):
         test, train = parts_of(made, None)
         return evaluate(source, test, **{**options, "train": train})
+    if options.get("until") is not None:
+        raise InputError(
+            "until= reads the users of one test, and folds have several. Hint: "
+            "[rm.evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
+        )
     from recometer.results.folds import pool  # most evaluations have no folds
 
     # Each fold is made when its turn comes.

@@ -172,6 +172,7 @@ def _request(given: Inputs) -> Request:
         asked.seed,
         given.truth.memory,
         asked.some_users,
+        asked.part,
     )
 
 

@@ -31,6 +31,7 @@ from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
 from recometer.results.tracked import TrackedEvaluation
+from recometer.results.users_read import UsersRead
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         `summary`, too.
     chance : mapping of str to float64 [n_users]
         What a random order of the same candidates would score; empty without ``chance=True``.
+    users_read : recometer.results.users_read.UsersRead or None
+        Where ``until=`` was given: how many users of test were read, who are those of this result.
     lists : TopLists or None
         The first places of each user's ranking, where a metric of lists was asked for; not saved.
     inputs_kept : mapping or None
@@ -129,6 +132,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     by_popularity: FoundByPopularity | None = dataclasses.field(default=None, repr=False)
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
+    users_read: UsersRead | None = None
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` and of `over_rows` are computed from, if not known.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
@@ -287,6 +291,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         cluster
             As in `recometer.compare`: intervals are over whole clusters of users.
         """
+        summary.check_interval(self, interval, cluster)
         if interval is not None:
             return summary.under_interval(self, interval).summary(weights, cluster=cluster)
         if cluster is not None:
@@ -396,6 +401,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             record = getattr(self, name)
             changes[name] = None if record is None else record.users(chosen)
         changes |= of_some_users(self, chosen)
+        changes["users_read"] = self.users_read and self.users_read.of_some()
         left = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in left}
         for name in (*PER_USER, *PROFILE, "user_ids"):
@@ -459,6 +465,9 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
+        if self.users_read is not None:
+            how = self.protocol.confidence, self.n_users
+            return self.users_read.intervals_of(names, *how, weighted=weights is not None)
         together = values_together(self, weights)
         known = dict(self._intervals) if weights is None else {}
         missing = [name for name in names if name not in known]
@@ -473,12 +482,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
-        notes = summary.on_sessions(self.clusters)
-        over_rows = [name for name in self.together if name in self.over_rows]
-        if over_rows:
-            notes += summary.of_rows(over_rows, self.mean("users"))
-        notes += summary.notes(self.inputs, self.counts, self.protocol)
-        return summary.table(self.summary(), self.protocol, notes)
+        return summary.table(self.summary(), self.protocol, summary.all_notes(self))
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
         """Return everything but the users' values as plain values (for JSON), or these, too."""

@@ -127,7 +127,9 @@ class Leaderboard(Tracked, Printed):
         if len(self.results) == 1:
             return [*users, next(iter(self.results.values())).table()]
         *before, last = fitting(self._means, self._metrics, width)
-        notes = [*self._interval_notes(), *self._skipped(), *self._counts(), *self._protocols()]
+        read = self._by_model(lambda one: one.users_read and one.users_read.sentence)
+        notes = [*self._interval_notes(), *([read] if read else []), *self._skipped()]
+        notes += [*self._counts(), *self._protocols()]
         return [*users, *before, dataclasses.replace(last, notes=notes)]
 
     def data(self) -> Table:
@@ -267,9 +269,10 @@ class Leaderboard(Tracked, Printed):
                 for reason, users in row.reasons.items():
                     skipped.setdefault((reason, users), []).append((model, metric))
         n_users = self._first.n_users
-        total = f"{n_users:,} user{'' if n_users == 1 else 's'}"
+        alike = all(one.n_users == n_users for one in self.results.values())
+        total = f" of {n_users:,} user{'' if n_users == 1 else 's'}" if alike else " users"
         return [
-            f"Skipped {users:,} of {total}: {reason}{self._scope(where)}."
+            f"Skipped {users:,}{total}: {reason}{self._scope(where)}."
             for (reason, users), where in skipped.items()
         ]
 

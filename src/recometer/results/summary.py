@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Int64
+from recometer.errors import InputError
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table, plain
@@ -95,6 +96,18 @@ def under_interval(result: Evaluation, interval: str) -> Evaluation:
     known = result._intervals
     changed._intervals.update({name: known[name] for name in result.together if name in known})
     return changed
+
+
+def check_interval(result: Evaluation, interval: object, cluster: object) -> None:
+    """Refuse other intervals of a result whose users were read until enough was known.
+
+    They do not hold where what was found says when to stop. InputError: one was asked for.
+    """
+    if result.users_read is not None and (interval is not None or cluster is not None):
+        raise InputError(
+            "Users were read until enough was known, and the intervals that hold then are those of "
+            "result.interval(...). Hint: leave interval= and cluster= out."
+        )
 
 
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
@@ -194,10 +207,23 @@ def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
             for row in result.summary()
         },
     }
+    if result.users_read is not None:
+        content["users_read"] = result.users_read.to_dict()
     if per_user:
         frame = result.per_user().fill_nan(None)
         content["per_user"] = plain(frame.to_dict(as_series=False))
     return content
+
+
+def all_notes(result: Evaluation) -> list[str]:
+    """Return what a table says below."""
+    found = on_sessions(result.clusters)
+    over_rows = [name for name in result.together if name in result.over_rows]
+    if over_rows:
+        found += of_rows(over_rows, result.mean("users"))
+    if result.users_read is not None:
+        found.append(result.users_read.sentence)
+    return found + notes(result.inputs, result.counts, result.protocol)
 
 
 def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:

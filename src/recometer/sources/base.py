@@ -6,11 +6,11 @@ import abc
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array, Bool
+from recometer.arrays import Array, Bool, Int64
 from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
@@ -51,6 +51,8 @@ class Request:
     some_users
         Whether test holds some of the users alone, others being asked for elsewhere: then nothing
         follows from what none of them has.
+    part
+        Whose part these users are, so that all of them are matched once.
     """
 
     test: Interactions
@@ -65,6 +67,7 @@ class Request:
     seed: int = 0
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
+    part: Part | None = None
 
     @property
     def pace(self) -> dict[str, Any]:
@@ -79,6 +82,14 @@ class Request:
         return self.memory.find(
             "in train", None, lambda: matching.in_train(test, train), same=(test, train)
         )
+
+
+class Part(NamedTuple):
+    """Some of the users of a request, where all are asked for part by part."""
+
+    whole: Request
+    users: Int64  # their places in its test
+    test: Interactions  # of theirs
 
 
 class Source(abc.ABC):
@@ -112,6 +123,20 @@ class Source(abc.ABC):
 
     def listed_users(self) -> Array | None:
         """Return the ids (or positions) of the users with a list, or None if there are no lists."""
+        return None
+
+    def with_user_ids(self, user_ids: Array) -> Source | None:
+        """Return the same source, whose users have ids that were positions.
+
+        None where it cannot be named: then users without ids are not evaluated part by part.
+        """
+        return None
+
+    def matched(self, request: Request) -> Mapping[str, int] | None:
+        """Return what matching with test and train settles, as `Ranks.counts` of `rank` has it.
+
+        None where more than matching is counted.
+        """
         return None
 
     def removes_train(self, protocol: Protocol) -> bool:

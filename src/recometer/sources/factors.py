@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Array
 from recometer.data.matching import SourceIndex
 from recometer.data.sizes import bytes_of
 from recometer.data.tensors import dtype_and_device, is_tensor
@@ -130,6 +132,16 @@ class Factors(Source):
             "user_ids": self._index.user_ids,
             "item_ids": self._index.item_ids,
         }
+
+    def with_user_ids(self, user_ids: Array) -> Source:
+        """Return the same source, whose users have ids that were positions."""
+        named = copy.copy(self)
+        named._index = self._index.with_user_ids(user_ids)
+        return named
+
+    def matched(self, request: Request) -> Mapping[str, int]:
+        """Return what matching with test and train settles, as `Ranks.counts`."""
+        return align(self._index, request).counts
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""

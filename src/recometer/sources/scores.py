@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -200,6 +201,16 @@ class Scores(Source):
         if is_tensor(scores):
             return _torch.as_numbers(scores, "The result of the function of Scores").clone()
         return np.array(scores, dtype=_precision(scores), order="C")
+
+    def with_user_ids(self, user_ids: Array) -> Source:
+        """Return the same source, whose users have ids that were positions."""
+        named = copy.copy(self)
+        named._index = self._index.with_user_ids(user_ids)
+        return named
+
+    def matched(self, request: Request) -> Mapping[str, int]:
+        """Return what matching with test and train settles, as `Ranks.counts`."""
+        return align(self._index, request).counts
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +19,8 @@ LARGEST_BET = 0.75  # of what would lose everything
 STEPS = 100
 PRECISION = 1e-9  # of the range
 ROUNDING = 1e-9
+# Numbers of users that players aim at who share a capital: 16, 64, 256, ...
+FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
 
 class ConfidenceSequence:
@@ -27,7 +31,8 @@ class ConfidenceSequence:
     bets on values above m and another below, with stakes that depend on earlier values only; m is
     excluded once one of them has multiplied his capital by 2 / (1 - confidence). Waudby-Smith &
     Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal
-    Statistical Society B 86, 2024 (the hedged capital process with predictable stakes).
+    Statistical Society B 86, 2024 (the hedged capital process with predictable stakes); without
+    replacement as in "Confidence sequences for sampling without replacement", NeurIPS 2020.
 
     The users have to come in random order. Which interval results depends on that order, but not on
     when it is looked at.
@@ -41,6 +46,17 @@ class ConfidenceSequence:
     population
         Number of users in all, if the mean of these users is asked for, from which the users seen
         are drawn without replacement. None means that they are a sample of infinitely many users.
+        Once all were seen, the interval is their mean.
+    aim
+        What stakes are best at; the interval holds with any. A number: the distance of either end
+        from the mean that is wanted, in the unit of the values. ``"any"``: to exclude a candidate,
+        whatever its distance; the capital is shared by players who aim at 16, 64, 256, ... users.
+        None: stakes that fall as users come, for intervals that are followed for ever.
+    relative
+        Whether `aim` is a share of the mean.
+    some_undefined
+        Whether users without a value (NaN) are among the population: then the mean of all who have
+        one is asked for, however many these are.
 
     Examples
     --------
@@ -59,6 +75,10 @@ class ConfidenceSequence:
         bounds: tuple[float, float],
         confidence: float = 0.95,
         population: int | None = None,
+        *,
+        aim: float | Literal["any"] | None = None,
+        relative: bool = False,
+        some_undefined: bool = False,
     ) -> None:
         try:
             low, high = map(float, bounds)
@@ -71,33 +91,48 @@ class ConfidenceSequence:
             raise InputError(
                 f"bounds={bounds!r} are not a range: bets need a finite lowest and highest value."
             )
+        if isinstance(aim, str) and aim != "any":
+            raise InputError(f"aim={aim!r} must be a number above 0, 'any' or None.")
+        if isinstance(aim, int | float) and not 0 < aim < np.inf:
+            raise InputError(f"aim={aim!r} must be above 0, and finite. Hint: 0.002.")
         self.bounds = float(low), float(high)
         self.confidence = check_confidence(confidence)
         self.population = population
-        self._x = np.empty(0)
-        self._stakes = np.empty(0)
-        self._sum, self._squares = 0.0, 0.0
+        self.aim, self.relative, self.some_undefined = aim, relative, some_undefined
+        self._x = np.empty(0)  # NaN: the user has no value
+        self._blanks = np.empty(0)  # users without a value before each
+        self._stakes = np.empty((self._n_players, 0))
+        self._sum, self._squares, self._n_blank = 0.0, 0.0, 0
         self._seen = np.empty(0)  # sum of the values before each
-        self._sides = _Side(0.0, 1.0), _Side(1.0, -1.0)
+        self._sides = _Side(0.0, 1.0, self._n_players), _Side(1.0, -1.0, self._n_players)
+        self._tracks: dict[float, list[_Capital]] = {}  # of single candidates
         self._enough = float(np.log(2 / (1 - self.confidence)))
 
     @property
     def interval(self) -> Interval:
-        """Return the interval after all users so far."""
+        """Return the interval after all users so far; `n` are those with a value."""
         low, high = self.bounds
+        self._narrow()
         ends = [low + (high - low) * side.end for side in self._sides]
-        n, note = len(self._x), ""
+        n, note = len(self._x) - self._n_blank, ""
         if n == 0:
             note = "Nobody has been seen yet."
+            if self._all_seen:
+                return Interval.unknown(self.confidence, 0, "Nobody has a value.")
         return Interval(ends[0], ends[1], "betting", self.confidence, n, note)
 
     def update(self, values: npt.ArrayLike) -> Interval:
-        """Add the next users, and return the interval.
+        """Add the next users, and return the interval; see `add`."""
+        self.add(values)
+        return self.interval
+
+    def add(self, values: npt.ArrayLike) -> None:
+        """Add the next users; the interval is found when it is asked for, which takes longer.
 
         Parameters
         ----------
         values : [n_users]
-            NaN leaves a user out.
+            NaN leaves a user out; with `some_undefined`, it is one of the population.
 
         Raises
         ------
@@ -105,7 +140,8 @@ class ConfidenceSequence:
             A value outside of the bounds, or more users than the population has.
         """
         given = column(values)
-        given = given[~np.isnan(given)]
+        if not self.some_undefined:
+            given = given[~np.isnan(given)]
         low, high = self.bounds
         x = (given - low) / (high - low)
         outside = (x < -ROUNDING) | (x > 1 + ROUNDING)
@@ -119,90 +155,208 @@ class ConfidenceSequence:
                 f"{self.population:,}."
             )
         self._add(np.clip(x, 0.0, 1.0))
-        if len(x):
-            self._narrow()
-        return self.interval
+
+    def p_value(self, mean: float = 0.0) -> float:
+        """Return the p-value of a mean, which may be looked at at all times, too.
+
+        It is at most 1 - confidence once the interval has excluded that mean, and 0 if the users
+        still to come cannot lead to it.
+        """
+        low, high = self.bounds
+        m = (float(mean) - low) / (high - low)
+        if not 0 <= m <= 1:
+            return 0.0
+        least, most = self._possible()
+        if m < least - PRECISION or m > most + PRECISION or (self._all_seen and m != least):
+            return 0.0
+        if self._all_seen:
+            return 1.0
+        tracks = self._tracks.setdefault(m, [_Capital.of(self._n_players) for _ in self._sides])
+        for at, side in enumerate(self._sides):
+            tracks[at] = self._bet(m, side.sign, tracks[at])
+        return float(min(1.0, 2 * np.exp(-max(track.most for track in tracks))))
+
+    @property
+    def n_read(self) -> int:
+        """How many users came, those without a value included where they are of the population."""
+        return len(self._x)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the values so far; NaN without any."""
+        low, high = self.bounds
+        n = len(self._x) - self._n_blank
+        return low + (high - low) * self._sum / n if n else np.nan
+
+    @property
+    def _n_players(self) -> int:
+        """On each side."""
+        return len(self._aims()) if self.aim == "any" else 1
+
+    @property
+    def _all_seen(self) -> bool:
+        return self.population is not None and len(self._x) == self.population
+
+    def _aims(self) -> Float64:
+        """Return the numbers of users that players aim at."""
+        last = LAST_AIM if self.population is None else self.population
+        steps = max(0.0, np.log(max(last, 1) / FIRST_AIM) / np.log(NEXT_AIM))
+        return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
 
     def _add(self, x: Float64) -> None:
         """Stake on each value by what was known before it."""
-        n = len(self._x)
-        t = np.arange(n + 1, n + len(x) + 1)
-        means = (0.5 + self._sum + np.cumsum(x)) / (t + 1)
-        squares = self._squares + np.cumsum((x - means) ** 2)
-        before = np.append(self._squares, squares)[:-1]
-        variances = (0.25 + before) / t
-        level = 2 * np.log(2 / (1 - self.confidence))
-        self._stakes = np.append(self._stakes, np.sqrt(level / (variances * t * np.log(t + 1))))
+        known = ~np.isnan(x)
+        values = np.where(known, x, 0.0)
+        before = len(self._x) - self._n_blank
+        t = before + np.cumsum(known) - known + 1.0  # the next value is number t
+        sums = self._sum + np.cumsum(values)
+        means = (0.5 + sums) / (t + known)
+        squares = self._squares + np.cumsum(np.where(known, (x - means) ** 2, 0.0))
+        variances = (0.25 + np.append(self._squares, squares)[:-1]) / t
+        earlier = (0.5 + sums - values) / t  # the mean before each
+        place = len(self._x) + np.arange(len(x))
+        stakes = self._stakes_on(variances, earlier, t, place)
+        blanks = self._n_blank + np.cumsum(~known) - ~known
+        self._stakes = np.concatenate([self._stakes, stakes], axis=1)
         self._x = np.append(self._x, x)
-        self._seen = np.append(self._seen, self._sum + np.cumsum(x) - x)
-        self._sum += float(x.sum())
+        self._blanks = np.append(self._blanks, blanks)
+        self._seen = np.append(self._seen, sums - values)
+        self._sum += float(values.sum())
+        self._n_blank += int(np.count_nonzero(~known))
         self._squares = float(squares[-1]) if len(x) else self._squares
+
+    def _stakes_on(
+        self, variances: Float64, means: Float64, t: Float64, place: npt.NDArray[np.int64]
+    ) -> Float64:
+        """Return what each player stakes: float64 [n_players, n]."""
+        level = 2 * np.log(2 / (1 - self.confidence))
+        if self.aim is None:
+            stakes: Float64 = np.sqrt(level / (variances * t * np.log(t + 1)))[np.newaxis]
+            return stakes
+        # Of users drawn without replacement, the mean of those to come moves away from a wrong
+        # candidate: the stakes that make capital grow fastest move along.
+        drift = 1.0 if self.population is None else self.population / (self.population - place)
+        if isinstance(self.aim, str):
+            each: Float64 = level / (variances * self._aims()[:, np.newaxis])
+            return drift * np.sqrt(each)
+        low, high = self.bounds
+        width = np.full(len(t), float(self.aim)) / (high - low)
+        if self.relative:
+            width *= np.abs(low + (high - low) * means)
+        return (drift * width / variances)[np.newaxis]
+
+    def _possible(self) -> tuple[float, float]:
+        """Return the lowest and the highest mean that the users still to come can lead to."""
+        if self.population is None:
+            return 0.0, 1.0
+        left = self.population - len(self._x)
+        most = max(len(self._x) - self._n_blank + left, 1)
+        return self._sum / most, (self._sum + left) / most
 
     def _narrow(self) -> None:
         """Move the ends inwards, to candidates that are not excluded yet."""
-        mean = float(np.clip(self._sum / len(self._x), self._sides[0].end, self._sides[1].end))
-        for side in self._sides:
-            side.capital, most = self._bet(side.inside, side.sign, side.n, side.capital)
-            side.n = len(self._x)
-            if most >= self._enough:
+        possible = self._possible()
+        if self._all_seen:
+            for side in self._sides:
+                side.end = possible[0]
+            return
+        n_known = len(self._x) - self._n_blank
+        if n_known == 0 or len(self._x) == self._sides[0].capital.n:
+            return
+        mean = float(np.clip(self._sum / n_known, self._sides[0].end, self._sides[1].end))
+        for side, limit in zip(self._sides, possible, strict=True):
+            side.capital = self._bet(side.inside, side.sign, side.capital)
+            if side.capital.most >= self._enough:
                 self._move(side, mean)
+            side.narrow(limit)
 
     def _move(self, side: _Side, mean: float) -> None:
         """Search for the last candidate of a side that is excluded by now.
 
         By secants in a bracket, halved where they make no way (the Illinois method).
         """
+        nothing = _Capital.of(self._n_players)
         out, inside = side.inside, mean
-        (_, more), (side.capital, less) = (self._bet(m, side.sign) for m in (out, inside))
-        if less >= self._enough:  # the mean itself: users drawn without replacement, all but seen
+        found, side.capital = (self._bet(m, side.sign, nothing) for m in (out, inside))
+        more, less = found.most - self._enough, side.capital.most - self._enough
+        if less >= 0:  # the mean itself: users drawn without replacement, all but seen
             side.end = side.inside = mean
             return
-        more, less, last = more - self._enough, less - self._enough, 0
+        last = 0
         for _ in range(STEPS):
             if abs(inside - out) <= PRECISION:
                 break
             share = more / (more - less) if np.isfinite(more - less) else 0.5
             margin = min(0.5, PRECISION / 2 / abs(inside - out))
             m = out + (inside - out) * float(np.clip(share, margin, 1 - margin))
-            capital, most = self._bet(m, side.sign)
-            if most >= self._enough:
-                out, more = m, most - self._enough
+            found = self._bet(m, side.sign, nothing)
+            if found.most >= self._enough:
+                out, more = m, found.most - self._enough
                 less = less / 2 if last > 0 else less
                 last = 1
             else:
-                inside, less, side.capital = m, most - self._enough, capital
+                inside, less, side.capital = m, found.most - self._enough, found
                 more = more / 2 if last < 0 else more
                 last = -1
-        side.end, side.inside = out, inside
+        side.inside = inside
+        side.narrow(out)
 
-    def _bet(
-        self, m: float, sign: float, first: int = 0, capital: float = 0.0
-    ) -> tuple[float, float]:
-        """Return the logarithm of a player's capital at the end, and its maximum from a user on.
+    def _bet(self, m: float, sign: float, capital: _Capital) -> _Capital:
+        """Return the capital after all users of who bets on values above m (sign 1) or below (-1).
 
-        The player bets on values above m (sign 1) or below (-1), and has `capital` before the user
-        `first`.
+        `capital` is that after the first users.
         """
-        x = self._x[first:]
-        # The mean of the users who are still to come, if m is that of all.
+        x, first = self._x[capital.n :], capital.n
+        if not len(x):
+            return capital
+        # The mean of the users who are still to come, if m is that of all. A user without a value
+        # changes nothing of a mean m, as if the value were m.
         rest = np.full(len(x), m)
         if self.population is not None:
-            left = self.population - np.arange(first, first + len(x))
-            rest = (self.population * m - self._seen[first:]) / left
-        rest = rest if sign > 0 else 1 - rest
+            left = self.population - np.arange(first, len(self._x))
+            counted = self.population - self._blanks[first:]
+            rest = (counted * m - self._seen[first:]) / left
+        values = np.where(np.isnan(x), m, x) if self._n_blank else x
+        if sign < 0:
+            rest, values = 1 - rest, 1 - values
         if (rest < -ROUNDING).any():
-            return np.inf, np.inf
+            return _Capital(len(self._x), np.full(self._n_players, np.inf), np.inf)
         ends = bool((rest > 1).any())
         if ends:
             # Not possible either, which the other side finds; the bets end here.
-            x = x[: int(np.argmax(rest > 1))]
-        rest = np.maximum(rest[: len(x)], 0.0)
-        values = x if sign > 0 else 1 - x
+            values = values[: int(np.argmax(rest > 1))]
+        rest = np.maximum(rest[: len(values)], 0.0)
+        stakes = self._stakes[:, first : first + len(values)]
         with np.errstate(divide="ignore"):
-            stakes = np.minimum(self._stakes[first : first + len(x)], LARGEST_BET / rest)
-        found = capital + np.cumsum(np.log1p(stakes * (values - rest)))
-        most = float(found.max(initial=-np.inf))
-        return -np.inf if ends else float(found[-1]) if len(found) else capital, most
+            stakes = np.minimum(stakes, LARGEST_BET / rest)
+        each = capital.each[:, np.newaxis] + np.cumsum(np.log1p(stakes * (values - rest)), axis=1)
+        most = float(_of_all(each).max(initial=-np.inf))
+        last = each[:, -1] if each.shape[1] else capital.each
+        last = np.full(self._n_players, -np.inf) if ends else last
+        return _Capital(len(self._x), last, max(most, capital.most))
+
+
+def _of_all(each: Float64) -> Float64:
+    """Return the logarithm of the mean capital of the players, whose logarithms these are."""
+    if len(each) == 1:
+        alone: Float64 = each[0]
+        return alone
+    most = np.maximum(each.max(axis=0), -1e300)
+    found: Float64 = most + np.log(np.exp(each - most).mean(axis=0))
+    return found
+
+
+class _Capital(NamedTuple):
+    """What the players of one side have made of a candidate after n users, in logarithms."""
+
+    n: int
+    each: Float64  # of each player
+    most: float  # that they ever had together
+
+    @classmethod
+    def of(cls, n_players: int) -> _Capital:
+        """Return what they begin with."""
+        return cls(0, np.zeros(n_players), -np.inf)
 
 
 class _Side:
@@ -212,6 +366,11 @@ class _Side:
     that is enough.
     """
 
-    def __init__(self, end: float, sign: float) -> None:
+    def __init__(self, end: float, sign: float, n_players: int) -> None:
         self.end, self.inside, self.sign = end, end, sign
-        self.capital, self.n = 0.0, 0
+        self.capital = _Capital.of(n_players)
+
+    def narrow(self, end: float) -> None:
+        """Move the end inwards, if this is."""
+        if self.sign * (end - self.end) > 0:
+            self.end = end

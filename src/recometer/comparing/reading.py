@@ -1,0 +1,273 @@
+"""Models that are evaluated on as many users as it takes to tell them apart."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Float64
+from recometer.comparing.corrections import Correction, check_correction
+from recometer.comparing.models import Model, name_of
+from recometer.comparing.sequences import Sequences
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.parts import Parts
+from recometer.evaluating.reading import (
+    batches,
+    bounds_here,
+    check_readable,
+    reading_order,
+    values_in_order,
+    with_users_read,
+)
+from recometer.evaluating.until import Until, check_bounds
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.registry import Metric
+from recometer.results.evaluation import Evaluation
+from recometer.stats import ConfidenceSequence
+from recometer.stats.ends import check_confidence
+from recometer.stats.multiplicity import Correction as Adjusted
+
+HINT = 'Hint: rm.compare({"als": source, "bpr": other}, evaluator=rm.Evaluator(test, ...)'
+USUAL = {"test": "randomisation", "interval": "auto", "margin": None, "cluster": None}
+
+
+def evaluated(
+    models: Any,
+    *,
+    evaluator: Evaluator | None,
+    until: str | Until | None,
+    baseline: str | None,
+    primary: str | Iterable[str] | None,
+    correction: Correction,
+    chance: bool,
+    confidence: float | None,
+    **options: Any,
+) -> tuple[Any, Sequences | None]:
+    """Evaluate sources, on all users or until enough is known; evaluations stay as they are.
+
+    All parameters are those of `recometer.compare`.
+    """
+    if until is not None:
+        _check_options(evaluator, correction, chance, options)
+    if evaluator is None:
+        return models, None
+    sources = _sources_of(models, evaluator)
+    if until is None:
+        return {name: evaluator(one) for name, one in sources.items()}, None
+    level = evaluator.asked.protocol.confidence if confidence is None else confidence
+    followed = Followed(
+        sources,
+        evaluator,
+        Until.of(until),
+        baseline=baseline,
+        primary=primary,
+        correction="none" if correction == "tukey" else correction,  # which was refused
+        confidence=check_confidence(level),
+    )
+    return followed.read()
+
+
+def _sources_of(models: Any, evaluator: object) -> dict[str, Any]:
+    """Return sources by the names of their models.
+
+    InputTypeError: something else; or no evaluator.
+    """
+    if not isinstance(evaluator, Evaluator):
+        raise InputTypeError(
+            f"evaluator= is of type {type(evaluator).__name__}, expected an Evaluator. {HINT})."
+        )
+    if isinstance(models, Mapping):
+        return {str(name): one for name, one in models.items()}
+    if isinstance(models, Sequence) and not isinstance(models, str):
+        return {name_of(number, one): one for number, one in enumerate(models)}
+    raise InputTypeError(
+        f"Sources are compared by the names of their models, found {type(models).__name__}. "
+        f"{HINT})."
+    )
+
+
+def _check_options(
+    evaluator: object, correction: str, chance: bool, options: Mapping[str, object]
+) -> None:
+    """Refuse what does not apply to intervals that are followed."""
+    if evaluator is None:
+        raise InputError(
+            "until= reads users of test, and what is compared are evaluations, which have read "
+            f"them. {HINT}, until='decided')."
+        )
+    given = [name for name, usual in USUAL.items() if options[name] not in (usual, False)]
+    given += ["chance"] if chance else []
+    if correction == "tukey":
+        given.append("correction")
+    else:
+        check_correction(correction, "", [], [])
+    if given:
+        raise InputError(
+            f"until= follows each difference by a confidence sequence, to which {given[0]}= does "
+            f"not apply. Hint: leave {given[0]}= out, or until=."
+        )
+
+
+def check_read(models: Iterable[Model]) -> None:
+    """Refuse evaluations whose users were read until enough was known of one model."""
+    for model in models:
+        for run in model.runs:
+            if run.users_read is not None and run.users_read.n_read < run.users_read.n_users:
+                raise InputError(
+                    f"{model.name} was evaluated until enough was known of it, and which users "
+                    "these are depends on what was found. Hint: rm.compare({...sources...}, "
+                    "evaluator=rm.Evaluator(test, ...), until='decided') reads the users that tell "
+                    "the models apart."
+                )
+
+
+class Followed:
+    """Models whose differences are followed, user by user."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, object],
+        evaluator: Evaluator,
+        until: Until,
+        *,
+        baseline: str | None,
+        primary: str | Iterable[str] | None,
+        correction: Adjusted,
+        confidence: float,
+    ) -> None:
+        if len(sources) < 2:
+            raise InputError(f"A comparison needs at least two models. {HINT}).")
+        if baseline is not None and baseline not in sources:
+            hint = did_you_mean(str(baseline), list(sources))
+            raise UnknownNameError(f"The baseline {baseline!r} is none of the models. {hint}")
+        if evaluator.truth is None or evaluator.asked.counts_listed_users:
+            raise InputError(
+                "Which users are read has to be known from test, alike for all models. Hint: "
+                "rm.Evaluator(test, ...), without users='listed'."
+            )
+        self.begin = time.perf_counter()
+        self.until, self.correction, self.confidence = until, correction, confidence
+        self.given = {name: evaluator.inputs(source) for name, source in sources.items()}
+        first = next(iter(self.given.values()))
+        check_readable(first)
+        self.metrics = _decisive(until, primary, first.truth.metrics, evaluator)
+        self.parts = {name: Parts(one) for name, one in self.given.items()}
+        self.order = reading_order(first, list(self.parts.values()))
+        self.pairs = [
+            pair
+            for pair in itertools.combinations(sources, 2)
+            if baseline is None or baseline in pair
+        ]
+        self.baseline = baseline
+        self.sequences = {
+            (str(metric), *pair): self._sequence(metric)
+            for metric in self.metrics
+            for pair in self.pairs
+        }
+
+    def _sequence(self, metric: Metric) -> ConfidenceSequence:
+        low, high = check_bounds(metric, bounds_here(metric, next(iter(self.given.values()))))
+        width = None if self.until.relative else self.until.width
+        return ConfidenceSequence(
+            (low - high, high - low),
+            self.confidence,
+            len(self.order),
+            aim="any" if width is None else width,
+            some_undefined=True,
+        )
+
+    def read(self) -> tuple[dict[str, Evaluation], Sequences]:
+        """Read users until enough is known; return the evaluations, and what holds of them."""
+        n_read, reached, begin = 0, False, time.perf_counter()
+        totals = {(str(m), name): np.zeros(2) for m in self.metrics for name in self.parts}
+        for batch in batches(self.order, self.until):
+            found = {
+                name: values_in_order(one, batch, self.metrics) for name, one in self.parts.items()
+            }
+            for (metric, one, other), sequence in self.sequences.items():
+                sequence.add(found[one][metric] - found[other][metric])
+            for metric, name in totals:
+                column = found[name][metric]
+                totals[metric, name] += np.nansum(column), np.count_nonzero(~np.isnan(column))
+            n_read += len(batch)
+            reached = self._enough(totals)
+            if reached:
+                break
+        seconds = begin - self.begin, (time.perf_counter() - begin) / len(self.parts)
+        read = self.order[:n_read]
+        results = {}
+        for name, parts in self.parts.items():
+            result = parts.evaluation(*seconds)
+            results[name] = with_users_read(
+                result, parts.test, read, len(self.order), self.until, reached, {}
+            )
+        users_read = next(iter(results.values())).users_read
+        assert users_read is not None
+        place = np.searchsorted(np.sort(read), read)
+        followed = tuple(map(str, self.metrics))
+        return results, Sequences(users_read, self.until, place, self.confidence, followed)
+
+    def _enough(self, totals: Mapping[tuple[str, str], Float64]) -> bool:
+        """Tell whether what was asked is known."""
+        if self.until.width is not None:
+            return all(
+                one.interval.width / 2 <= self.until.width for one in self.sequences.values()
+            )
+        p_values = [one.p_value() for one in self.sequences.values()]
+        adjusted = stats.adjust(p_values, self.correction)
+        undecided = {
+            key
+            for key, p in zip(self.sequences, adjusted.tolist(), strict=True)
+            if not p <= 1 - self.confidence
+        }
+        if self.baseline is not None:
+            return not undecided
+        best = {str(metric): self._best(metric, totals) for metric in self.metrics}
+        return not any(best[metric] in pair for metric, *pair in undecided)
+
+    def _best(self, metric: Metric, totals: Mapping[tuple[str, str], Float64]) -> str:
+        sign = 1 if metric.definition.higher_is_better else -1
+
+        def score(name: str) -> float:
+            total, n = totals[str(metric), name].tolist()
+            return sign * total / n if n else -np.inf
+
+        return max(self.parts, key=score)
+
+
+def _decisive(
+    until: Until,
+    primary: str | Iterable[str] | None,
+    metrics: Sequence[Metric],
+    evaluator: Evaluator,
+) -> list[Metric]:
+    """Return the metrics whose differences are followed."""
+    protocol = evaluator.asked.protocol
+    if until.relative:
+        raise InputError(
+            f"until={until.text!r}: a difference may be 0, of which a share says nothing. Hint: "
+            "'ndcg@10 ± 0.002', or 'decided'."
+        )
+    if not until.decided:
+        return [until.metric_of(metrics, protocol)]
+    known = {str(one): one for one in metrics}
+    if primary is None:
+        if len(known) > 1:
+            raise InputError(
+                "until='decided' asks which model is better by the metric that decides, and there "
+                f"are several: {', '.join(known)}. Hint: primary={next(iter(known))!r}."
+            )
+        return list(metrics)
+    names = [str(one) for one in parse_under(primary, protocol)]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(
+                f"The primary metric {name!r} is not evaluated. {did_you_mean(name, known)}"
+            )
+    return [known[name] for name in names]

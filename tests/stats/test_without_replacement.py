@@ -1,0 +1,148 @@
+"""Intervals of the mean of a population that is read in random order, until they say enough."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from recometer.errors import InputError
+from recometer.stats import ConfidenceSequence
+
+Float64 = NDArray[np.float64]
+UNIT = (0.0, 1.0)
+AIMS = [None, 0.1, "any"]
+
+
+def excluded(x: Float64, m: float, alpha: float, n_all: int, aim: object) -> bool:
+    """Return whether a candidate was ever excluded, user by user, with capital as it is."""
+    level = 2 * math.log(2 / alpha)
+    goals = [16 * 4**k for k in range(12) if 16 * 4**k <= n_all] if aim == "any" else [0]
+    capital = {sign: [1.0] * len(goals) for sign in (1, -1)}
+    values: list[float] = []
+    means: list[float] = []  # after each, and half a user with 0.5 and one more
+    for place, value in enumerate(x.tolist()):
+        known = len(values)
+        spread = 0.25 + sum((v - c) ** 2 for v, c in zip(values, means, strict=True))
+        variance = spread / (known + 1)
+        drift = n_all / (n_all - place)
+        blanks = place - known
+        rest = (n_all * m - sum(values) - blanks * m) / (n_all - place)
+        if not 0 <= rest <= 1:
+            return True
+        gain = (m if math.isnan(value) else value) - rest
+        for sign, share in ((1, rest), (-1, 1 - rest)):
+            for k, goal in enumerate(goals):
+                if aim is None:
+                    stake = math.sqrt(level / (variance * (known + 1) * math.log(known + 2)))
+                elif aim == "any":
+                    stake = drift * math.sqrt(level / (variance * goal))
+                else:
+                    stake = drift * float(str(aim)) / variance
+                bet = min(stake, 0.75 / share if share else math.inf)
+                capital[sign][k] *= 1 + sign * bet * gain
+            if np.mean(capital[sign]) >= 2 / alpha:
+                return True
+        if not math.isnan(value):
+            values.append(value)
+            means.append((0.5 + sum(values)) / (len(values) + 1))
+    return False
+
+
+@pytest.mark.parametrize("aim", AIMS)
+@pytest.mark.parametrize("undefined", [0.0, 0.3])
+def test_the_ends_separate_what_was_excluded(aim: float | None, undefined: float) -> None:
+    generator = np.random.default_rng(0)
+    x = np.where(generator.random(120) < undefined, np.nan, generator.random(120) ** 2)
+    sequence = ConfidenceSequence(UNIT, 0.9, 300, aim=aim, some_undefined=True)
+    for batch in np.split(x, [7, 50, 90]):
+        low, high = sequence.update(batch)
+    assert 0.02 < low < np.nanmean(x) < high < 0.98
+    for end, sign in ((low, 1), (high, -1)):
+        assert excluded(x, end - sign * 1e-6, 0.1, 300, aim)
+        assert not excluded(x, end + sign * 1e-6, 0.1, 300, aim)
+
+
+@pytest.mark.parametrize("aim", AIMS)
+def test_p_values_agree_with_the_interval(aim: float | None) -> None:
+    x = np.random.default_rng(1).normal(0.05, 0.2, 400).clip(-1, 1)
+    sequence = ConfidenceSequence((-1, 1), 0.95, 600, aim=aim)
+    for batch in np.split(x, [50, 120, 300]):
+        found, p = sequence.update(batch), sequence.p_value()
+        assert (0 not in found) == (p <= 0.05)
+    assert p == pytest.approx(sequence.p_value(0.0))
+    # The whole sequence at once is the same, and so is an end of the interval at its level.
+    at_once = ConfidenceSequence((-1, 1), 0.95, 600, aim=aim)
+    at_once.update(x)
+    assert at_once.p_value() == pytest.approx(p)
+    assert at_once.p_value(found.low) == pytest.approx(0.05, rel=1e-3)
+    assert at_once.p_value(-1.5) == 0
+
+
+@pytest.mark.parametrize("aim", [*AIMS, "relative"])
+@pytest.mark.parametrize("undefined", [0.0, 0.25])
+def test_the_mean_of_the_population_is_covered_at_all_times(
+    aim: float | str | None, undefined: float
+) -> None:
+    """300 populations of 150 users, mostly 0: whether the mean is excluded after any user."""
+    generator, missed = np.random.default_rng(3), 0
+    relative = aim == "relative"
+    for _ in range(300):
+        x = np.where(generator.random(150) < 0.3, generator.random(150), 0.0)
+        x[generator.random(150) < undefined] = np.nan
+        sequence = ConfidenceSequence(
+            UNIT,
+            0.9,
+            150,
+            aim=0.3 if relative else aim,  # type: ignore[arg-type]
+            relative=relative,
+            some_undefined=True,
+        )
+        sequence.add(x[:149])
+        missed += sequence.p_value(float(np.nanmean(x))) <= 0.1
+    assert missed / 300 <= 0.1
+
+
+@pytest.mark.parametrize("aim", AIMS)
+def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
+    x = np.random.default_rng(4).random(80)
+    x[::9] = np.nan
+    sequence = ConfidenceSequence((-1, 3), population=80, aim=aim, some_undefined=True)
+    before = sequence.update(x[:79])
+    assert float(np.nanmean(x)) in before
+    assert before.width <= 4 / 70
+    found = sequence.update(x[79:])
+    assert tuple(found) == pytest.approx((np.nanmean(x), np.nanmean(x)), abs=1e-14)
+    assert found.n == np.count_nonzero(~np.isnan(x))
+    assert sequence.p_value(0.4) == 0
+    nobody = ConfidenceSequence(UNIT, population=2, some_undefined=True)
+    assert nobody.update([np.nan]).note == "Nobody has been seen yet."
+    assert math.isnan(nobody.update([np.nan]).low)
+    assert ConfidenceSequence(UNIT, population=3).update([0.5, 0.5, 0.5]).width == 0
+    equal = ConfidenceSequence((-1, 1), population=2)
+    equal.update([0.0, 0.0])
+    assert equal.p_value() == 1
+
+
+def test_stakes_that_aim_at_a_width_get_there_sooner() -> None:
+    generator = np.random.default_rng(5)
+    x = np.where(generator.random(20_000) < 0.4, generator.beta(1, 3, 20_000), 0.0)
+    needed = {}
+    for aim in (None, 0.006, "any"):
+        sequence, n = ConfidenceSequence(UNIT, population=20_000, aim=aim), 0
+        while n < len(x) and (n == 0 or sequence.interval.width > 0.012):
+            sequence.update(x[n : n + 200])
+            n += 200
+        needed[aim] = n
+    at_a_single_look = 1 / (1 / (1.96 * x.std() / 0.006) ** 2 + 1 / 20_000)
+    assert at_a_single_look < needed[0.006] < 1.7 * at_a_single_look
+    assert needed[0.006] < needed["any"] < 0.75 * needed[None]
+
+
+def test_sequences_refuse_aims_that_are_none() -> None:
+    with pytest.raises(InputError, match="aim=0 must be above 0"):
+        ConfidenceSequence(UNIT, aim=0)
+    with pytest.raises(InputError, match="aim='all' must be a number"):
+        ConfidenceSequence(UNIT, aim="all")  # type: ignore[arg-type]
