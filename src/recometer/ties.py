@@ -301,10 +301,9 @@ class _Ideal:
 
     def listed(self) -> tuple[Int64, Float64]:
         """Return the same of ranked items only."""
-        ranks, ranked = self.ranks, self.ranks.above >= 0
-        if self.by != "relevance" and ranked.all():
-            return self.positive()
-        seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
+        ranks, seen = self.ranks, self.ranks.above >= 0
+        if ranks.repeated is not None:
+            seen &= ~ranks.repeated
         return _best_first(np.where(seen, self.worth, 0), self.user, ranks.n_users)
 
     def signed(self) -> tuple[Int64, Float64]:

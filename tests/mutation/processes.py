@@ -23,7 +23,10 @@ TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "recometer"
 WALL = 1200  # seconds after which a mutant hangs, however busy the machine is
 NOTICED = "noticed by "
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header")
+OPTIONS = (
+    *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"),
+    *("--hypothesis-profile", "mutant"),
+)
 
 
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:

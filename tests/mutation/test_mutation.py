@@ -27,7 +27,7 @@ def scale(values: list[int], top: int = 3) -> int:
         total += value
     if not values or (top > 2 and math.isfinite(top)):
         raise ValueError(f"{1 + 1} of {top}")
-    if ready(top):
+    if ready(top, copy=False):
         table["größe"] = np.searchsorted(values, top, side="left")
     log.info("done")
     return -max(total, top) * 2
@@ -48,7 +48,7 @@ def test_every_mutant_has_one_mistake() -> None:
         "13: top > 2 and math.isfinite(top) -> top > 2 or math.isfinite(top)",
         "13: top > 2 -> top >= 2",
         "13: 2 -> 3",
-        "15: ready(top) -> not ready(top)",
+        "15: ready(top, copy=False) -> not ready(top, copy=False)",
         "16: table['größe'] = np.searchsorted(values, top, side='left') -> pass",
         "16: np.searchsorted(values, top, side='left') -> "
         "np.searchsorted(values, top, side='right')",
