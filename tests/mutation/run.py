@@ -136,24 +136,26 @@ def _modules(tests: Iterable[str]) -> list[str]:
 def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[Drawn]:
     explained = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
     nearest = tuple(tests[max((start for start in tests if path.startswith(start)), key=len)])
+    if not nearest:
+        return []
     alike: collections.Counter[str] = collections.Counter()
     every = []
     for mutant in mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8")):
         every.append(Drawn(area, path, nearest, mutant, alike[str(mutant)]))
         alike[str(mutant)] += 1
-    known = [_explained(path, every, entry) for entry in explained.get(path, [])]
+    known = [one for entry in explained.get(path, []) for one in _explained(path, every, entry)]
     return [one for one in every if not any(one is other for other in known)]
 
 
-def _explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> Drawn:
-    """Find the mutant that an entry of survivors.toml is about."""
+def _explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
+    """Find what an entry of survivors.toml is about: all that read the same in such a line."""
     fits = [one for one in every if one.named().items() <= entry.items()]
-    if len(fits) != 1:
+    if not fits:
         raise SystemExit(
-            f"survivors.toml: {path} has {len(fits)} mutants {entry['mutant']} in the line "
-            f"{entry['line']}. Hint: remove the entry if the code has changed."
+            f"survivors.toml: {path} has no mutant {entry['mutant']} in a line {entry['line']}. "
+            "Hint: remove the entry if the code has changed."
         )
-    return fits[0]
+    return fits
 
 
 def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
