@@ -59,9 +59,7 @@ def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='previous_user'."""
     lists = {user: list(dict.fromkeys(lists.get(user, [0]))) for user in test}
     test = {user: list(dict.fromkeys(items)) for user, items in test.items()}
-    result = evaluated(
-        lists, test, f"precision@{K} recall@{K} rr@{K}", short_lists="previous_user"
-    )
+    result = evaluated(lists, test, f"precision@{K} recall@{K} rr@{K}", short_lists="previous_user")
     last = max(max(items) for each in (lists, test) for items in each.values())
     for place, user in enumerate(sorted(test)):
         hits = [item in test[user] for item in lists[user][:K]]
