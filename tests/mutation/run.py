@@ -39,7 +39,7 @@ class Drawn:
     number: int  # among those of the module that read the same
 
     def named(self) -> dict[str, str]:
-        """Return what names it in survivors.toml: what is changed, and the line that it begins in."""
+        """Return what names it in survivors.toml: the change, and the line that it begins in."""
         line = self.mutant.right.decode().splitlines()[self.mutant.line - 1]
         return {"mutant": str(self.mutant), "line": line.strip()}
 
@@ -134,7 +134,7 @@ def _modules(tests: Iterable[str]) -> list[str]:
 
 
 def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[Drawn]:
-    explained = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
+    entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
     nearest = tuple(tests[max((start for start in tests if path.startswith(start)), key=len)])
     if not nearest:
         return []
@@ -143,11 +143,11 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
     for mutant in mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8")):
         every.append(Drawn(area, path, nearest, mutant, alike[str(mutant)]))
         alike[str(mutant)] += 1
-    known = [one for entry in explained.get(path, []) for one in _explained(path, every, entry)]
+    known = [one for entry in entries.get(path, []) for one in explained(path, every, entry)]
     return [one for one in every if not any(one is other for other in known)]
 
 
-def _explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
+def explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
     """Find what an entry of survivors.toml is about: all that read the same in such a line."""
     fits = [one for one in every if one.named().items() <= entry.items()]
     if not fits:
