@@ -159,14 +159,12 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
         if groups.single:  # which no cut-off parts
-            within[cutoff] = inside, user, none
+            within[cutoff], parted[cutoff] = (inside, user, none), (none, none)
             continue
         room = cutoff - start
         at = np.flatnonzero(size > room)
         within[cutoff] = inside, user, at
         parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
-    if groups.single:
-        return Reach(rows, none, none, [(*within[cutoff], slice(0, 0)) for cutoff in asked])
     ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
     found = zip(asked, [0, *ends], ends, strict=False)
     return Reach(
