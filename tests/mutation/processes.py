@@ -7,7 +7,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -108,6 +107,8 @@ class Notice:
 
 def main(path: str, mutant: str, cpu: int, tests: Sequence[str]) -> int:
     """Be the process."""
+    import resource  # which Windows lacks
+
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 10))
     finder = Mutated(path, Path(mutant).read_text("utf-8")) if path else None
     if finder is not None:

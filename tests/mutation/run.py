@@ -23,7 +23,11 @@ from pathlib import Path
 
 import mutants
 import processes
-import tomllib
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).parent
 

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import mutants
 import pytest
-import tomllib
 from run import Drawn, draw, explained
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "src" / "recometer"
