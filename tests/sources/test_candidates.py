@@ -776,3 +776,10 @@ def test_items_that_the_source_does_not_know_are_counted():
     }
     result = rm.evaluate(source, {"ann": ["a"]}, candidates=["a"], exclude=["b"], metrics="rr")
     assert not result.counts.keys() & {"candidates_unknown", "exclude_unknown"}
+
+
+def test_the_seeds_of_a_draw():
+    assert rm.SampledCandidates(1, seed=2**63 - 1).seed == 2**63 - 1
+    for seed in (-1, 2**63):
+        with pytest.raises(InputError, match=f"seed={seed} of SampledCandidates must be a whole"):
+            rm.SampledCandidates(1, seed=seed)

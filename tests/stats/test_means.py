@@ -175,7 +175,11 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
     high = max(1.0, float(values.max()))
     in_cells = interval(values, kind, bounds=(0, high))
     for one in (values, -values):
-        assert len(group(one).values) <= N_CELLS[-1] + 1
+        found = group(one)
+        assert len(found.values) <= N_CELLS[-1] + 1
+        # What cells hide is little, beside the variance without the farthest users, too.
+        inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
+        assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
     one_by_one = interval(values, kind, bounds=(0, high))
     np.testing.assert_allclose(tuple(in_cells), tuple(one_by_one), atol=1e-6 * one_by_one.width)
