@@ -16,7 +16,7 @@ from scipy import stats
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
-from recometer.stats.grouping import N_CELLS, SORTED_UP_TO, group
+from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
