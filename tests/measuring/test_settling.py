@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -81,6 +82,25 @@ def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
         hits = sum(item in test[user] for item in [0, 1, 0])
         assert result[f"precision@{K}"][place] == pytest.approx(hits / K)
         assert result[f"recall@{K}"][place] == pytest.approx(hits / len(test[user]))
+
+
+def test_what_the_source_does_not_know_is_none_of_its_items() -> None:
+    source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=[0], item_ids=[0, 1, 2])
+    result = rm.evaluate(source, {0: [0, 9]}, metrics="recall@2", repeated_test="multiplied")
+    assert result["recall@2"].tolist() == [0.5]
+
+
+def test_the_first_item_that_fills_places_has_its_gain_though_it_is_not_relevant() -> None:
+    result = rm.evaluate(
+        rm.Scores([[2.0, 1.0]]),
+        np.array([[1.0, 3.0]]),
+        metrics="dcg@3",
+        relevant_from=2,
+        short_lists="first_item",
+        deep_cutoffs="computed",
+        all_relevant="computed",
+    )
+    assert result["dcg@3"].tolist() == pytest.approx([1 + 3 / np.log2(3) + 1 / np.log2(4)])
 
 
 def test_unknown_items_are_left_out_where_the_ranking_is_known_to_its_end() -> None:

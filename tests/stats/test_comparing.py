@@ -17,6 +17,7 @@ from recometer.errors import InputError, UnknownNameError
 from recometer.stats import (
     compare,
     compare_all,
+    equivalence,
     most_changed,
     randomisation,
     relative_difference,
@@ -401,6 +402,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare([0.0, 1.0], [np.inf, 1.0])
     with pytest.raises(UnknownNameError, match="Did you mean 'randomisation'"):
         compare([0.0], [1.0], test="randomization")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="Did you mean 'randomisation'"):
+        equivalence([0.0, 1.0], 0.5, test="randomization")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="no interval"):
         compare([0.0], [1.0], interval="exact")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="clusters must have one entry"):

@@ -174,7 +174,7 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
         values[5] = 1e5
     high = max(1.0, float(values.max()))
     in_cells = interval(values, kind, bounds=(0, high))
-    for one in (values, -values):
+    for one in np.outer([1, -1, 1e-6, -1e-6, 1e6, -1e6], values):
         found = group(one)
         assert len(found.values) <= N_CELLS[-1] + 1
         # What cells hide is little, beside the variance without the farthest users, too.
