@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from recometer.testing import Case, cases, copies, rank
 from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
@@ -163,6 +164,22 @@ def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
     assert groups.within(WHOLE)[1].tolist() == [5, 1]
     parted = {cutoff: groups.parted(cutoff).tolist() for cutoff in range(1, 8)}
     assert parted == {1: [], 2: [0], 3: [0], 4: [0], 5: [0], 6: [], 7: []}
+
+
+@given(cases(), st.lists(st.integers(1, 8), min_size=1, max_size=4))
+def test_several_cutoffs_reach_what_each_of_them_has_within(case: Case, cutoffs: list[int]):
+    for rule in ("expected", "item"):
+        groups = resolve(case.ranks(), rule)
+        reach = groups.reach(np.array(cutoffs))
+        every = np.arange(len(groups.size))
+        for cutoff, (inside, user, parted, where) in zip(cutoffs, reach.cutoffs, strict=True):
+            rows, places = groups.within(cutoff)
+            assert every[reach.rows][inside].tolist() == rows.tolist()
+            assert user.tolist() == groups.user[rows].tolist()
+            only_some = np.flatnonzero(places < groups.size[rows])
+            assert parted.tolist() == only_some.tolist()
+            assert reach.parted[where].tolist() == rows[only_some].tolist()
+            assert reach.places[where].tolist() == places[only_some].tolist()
 
 
 @given(cases())

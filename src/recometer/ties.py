@@ -159,14 +159,12 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
         if groups.single:  # which no cut-off parts
-            within[cutoff] = inside, user, none
+            within[cutoff], parted[cutoff] = (inside, user, none), (none, none)
             continue
         room = cutoff - start
         at = np.flatnonzero(size > room)
         within[cutoff] = inside, user, at
         parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
-    if groups.single:
-        return Reach(rows, none, none, [(*within[cutoff], slice(0, 0)) for cutoff in asked])
     ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
     found = zip(asked, [0, *ends], ends, strict=False)
     return Reach(
@@ -301,10 +299,9 @@ class _Ideal:
 
     def listed(self) -> tuple[Int64, Float64]:
         """Return the same of ranked items only."""
-        ranks, ranked = self.ranks, self.ranks.above >= 0
-        if self.by != "relevance" and ranked.all():
-            return self.positive()
-        seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
+        ranks, seen = self.ranks, self.ranks.above >= 0
+        if ranks.repeated is not None:
+            seen &= ~ranks.repeated
         return _best_first(np.where(seen, self.worth, 0), self.user, ranks.n_users)
 
     def signed(self) -> tuple[Int64, Float64]:

@@ -276,6 +276,7 @@ def test_candidates_with_the_truth(case, ties, rules, flat):
     either(whole, streamed)
 
 
+PAIRS = [("a", "x", 3.0, 5.0), ("a", "y", 2.0, 1.0), ("a", "z", 1.0, 0.0)]
 TEST = rm.Interactions.of(np.array([[0, 1, 2, 3], [3, 0, 1, 2]]), n_users=4, n_items=5)
 SCORES = np.random.default_rng(0).permutation(20).reshape(4, 5).astype(np.float32)
 
@@ -284,6 +285,13 @@ def stream_of(*, named=False, **options):
     names = {"user_ids": list("abcd"), "item_ids": list("vwxyz")} if named else {}
     test = rm.Interactions.of(TEST.to_csr(), **names)
     return rm.Evaluator(test, metrics="rr ndcg@2").stream(**options)
+
+
+def trained(rows):
+    """Bring pairs of whom one is in train."""
+    stream = rm.Evaluator(metrics="rr", train={"a": ["x"]}).stream()
+    stream.update(pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row"))
+    return stream.compute()
 
 
 def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
@@ -435,6 +443,10 @@ def untold() -> object:
             "of type str",
         ),
         (lambda: stream_of().compute(), "Nothing came yet"),
+        (
+            lambda: trained(PAIRS),
+            "The largest truth, 5, is that of rows that are in train",
+        ),
         (lambda: untold().compute(), "Nothing came yet"),
         (lambda: stream_of(repeated="last"), "'error' or 'first'"),
         (lambda: stream_of().merge(3), "found int"),

@@ -106,6 +106,15 @@ def test_a_sum_does_not_depend_on_other_users(length: int) -> None:
         assert alone == np.cumsum(values)[-1]
 
 
+def test_more_than_2048_rows_are_added_in_parts_of_1024() -> None:
+    values = np.random.default_rng(0).random(4000)
+    for n in (2048, 2049, 4000):
+        ends = [n] if n == 2048 else [1024, 2048, 3072, n]
+        parts = [np.cumsum(part)[-1] for part in np.split(values[:n], ends) if len(part)]
+        found = sum_by_user(np.zeros(n, np.int64), values[:n], 1)
+        assert found.tolist() == [np.cumsum(parts)[-1]]
+
+
 def test_what_is_no_number_stays_in_sums() -> None:
     user = np.repeat([0, 1], 3 * LONG)
     values = np.ones(len(user))

@@ -7,7 +7,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -20,10 +19,16 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parents[1]
-PACKAGE = TESTS.parent / "src" / "recometer"
+_found = importlib.util.find_spec("recometer")  # installed, or on PYTHONPATH
+assert _found is not None, "recometer is not installed"
+assert _found.origin is not None
+PACKAGE = Path(_found.origin).parent
 WALL = 1200  # seconds after which a mutant hangs, however busy the machine is
 NOTICED = "noticed by "
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header")
+OPTIONS = (
+    *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"),
+    *("--hypothesis-profile", "mutant"),
+)
 
 
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
@@ -102,8 +107,9 @@ class Notice:
 
 def main(path: str, mutant: str, cpu: int, tests: Sequence[str]) -> int:
     """Be the process."""
+    import resource  # which Windows lacks
+
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 10))
-    sys.path.insert(0, str(PACKAGE.parent))
     finder = Mutated(path, Path(mutant).read_text("utf-8")) if path else None
     if finder is not None:
         sys.meta_path.insert(0, finder)

@@ -10,11 +10,12 @@ test can kill, each with the reason; they are not drawn.
 from __future__ import annotations
 
 import argparse
+import collections
 import concurrent.futures
 import dataclasses
+import hashlib
 import math
 import os
-import random
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,11 @@ from pathlib import Path
 
 import mutants
 import processes
-import tomllib
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).parent
 
@@ -35,6 +40,12 @@ class Drawn:
     path: str  # within the package
     tests: tuple[str, ...]
     mutant: mutants.Mutant
+    number: int  # among those of the module that read the same
+
+    def named(self) -> dict[str, str]:
+        """Return what names it in survivors.toml: the change, and the line that it begins in."""
+        line = self.mutant.right.decode().splitlines()[self.mutant.line - 1]
+        return {"mutant": str(self.mutant), "line": line.strip()}
 
     def __str__(self) -> str:
         return f"{self.path}:{self.mutant.line}: {self.mutant}"
@@ -51,6 +62,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cpu", type=int, default=300, help="seconds of a mutant's process")
     parser.add_argument("--minutes", type=float, default=math.inf, help="when to end")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="at once")
     parser.add_argument("--needed", type=float, default=0.9, help="share that has to be killed")
     given = parser.parse_args()
     nearest = tomllib.loads(given.nearest.read_text("utf-8"))
@@ -61,24 +73,24 @@ def main() -> int:
     drawn = draw(areas, given.module, given.share, given.least, given.seed)
     deadline = time.monotonic() + 60 * given.minutes
     killed: dict[str, list[bool]] = {}
-    passing: set[str] = set()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    noticed: set[str] = set()
+    with concurrent.futures.ThreadPoolExecutor(given.processes) as pool:
         futures = {pool.submit(_verdict, one, given.cpu, deadline): one for one in drawn}
         for future in concurrent.futures.as_completed(futures):
             one, (verdict, test) = futures[future], future.result()
             if verdict == "late":
                 continue
-            if test and test not in passing:
-                alone, _ = processes.run("", "", [test], given.cpu)
-                if alone != "survived":
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise SystemExit(f"Without a mistake {test} fails, too.")
-                passing.add(test)
             if verdict == "no tests":
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise SystemExit(f"There are no such tests: {', '.join(one.tests)}.")
+            noticed.add(test)
             killed.setdefault(one.area, []).append(verdict in ("killed", "endless"))
             print(f"{verdict:9} {one}" + (f"  [{test}]" if test else ""), flush=True)
+    # A test that always fails kills nothing.
+    if noticed - {""}:
+        verdict, test = processes.run("", "", sorted(noticed - {""}), given.cpu)
+        if verdict != "survived":
+            raise SystemExit(f"Without a mistake {test} fails, too.")
     return report(killed, given.needed)
 
 
@@ -98,7 +110,10 @@ def draw(
     least: int,
     seed: int,
 ) -> list[Drawn]:
-    """Draw mutants of each area, in a random order."""
+    """Draw mutants of each area, in a random order.
+
+    Each is drawn by what it is: a change elsewhere does not change who is drawn.
+    """
     found = []
     for area, nearest in areas.items():
         every = [
@@ -108,8 +123,12 @@ def draw(
             for one in _of_module(area, path, nearest)
         ]
         n = min(len(every), max(least, math.ceil(share * len(every))))
-        found += random.Random(f"{seed} {area}").sample(every, n)
+        found += sorted(every, key=lambda one: _place(one, seed))[:n]
     return found
+
+
+def _place(one: Drawn, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed} {one.path} {one.number} {one.mutant}".encode()).digest()
 
 
 def _modules(tests: Iterable[str]) -> list[str]:
@@ -119,11 +138,28 @@ def _modules(tests: Iterable[str]) -> list[str]:
 
 
 def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[Drawn]:
-    explained = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
-    known = {one["mutant"] for one in explained.get(path, [])}
-    nearest = max((start for start in tests if path.startswith(start)), key=len)
-    made = mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8"))
-    return [Drawn(area, path, tuple(tests[nearest]), one) for one in made if str(one) not in known]
+    entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
+    nearest = tuple(tests[max((start for start in tests if path.startswith(start)), key=len)])
+    if not nearest:
+        return []
+    alike: collections.Counter[str] = collections.Counter()
+    every = []
+    for mutant in mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8")):
+        every.append(Drawn(area, path, nearest, mutant, alike[str(mutant)]))
+        alike[str(mutant)] += 1
+    known = [one for entry in entries.get(path, []) for one in explained(path, every, entry)]
+    return [one for one in every if not any(one is other for other in known)]
+
+
+def explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
+    """Find what an entry of survivors.toml is about: all that read the same in such a line."""
+    fits = [one for one in every if one.named().items() <= entry.items()]
+    if not fits:
+        raise SystemExit(
+            f"survivors.toml: {path} has no mutant {entry['mutant']} in a line {entry['line']}. "
+            "Hint: remove the entry if the code has changed."
+        )
+    return fits
 
 
 def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:

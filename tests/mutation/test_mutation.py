@@ -7,8 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutants
 import pytest
-from mutation import mutants
+from run import Drawn, draw, explained
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "src" / "recometer"
@@ -27,7 +33,7 @@ def scale(values: list[int], top: int = 3) -> int:
         total += value
     if not values or (top > 2 and math.isfinite(top)):
         raise ValueError(f"{1 + 1} of {top}")
-    if ready(top):
+    if ready(top, copy=False):
         table["größe"] = np.searchsorted(values, top, side="left")
     log.info("done")
     return -max(total, top) * 2
@@ -48,7 +54,7 @@ def test_every_mutant_has_one_mistake() -> None:
         "13: top > 2 and math.isfinite(top) -> top > 2 or math.isfinite(top)",
         "13: top > 2 -> top >= 2",
         "13: 2 -> 3",
-        "15: ready(top) -> not ready(top)",
+        "15: ready(top, copy=False) -> not ready(top, copy=False)",
         "16: table['größe'] = np.searchsorted(values, top, side='left') -> pass",
         "16: np.searchsorted(values, top, side='left') -> "
         "np.searchsorted(values, top, side='right')",
@@ -95,6 +101,32 @@ def test_who_survives_is_seen(tmp_path: Path) -> None:
         "parts is None or found is None -> parts is None and found is None"
     ]
     assert last == "cutoffs: 4 of 5 killed (80.0%)"
+
+
+def test_what_is_drawn_depends_on_the_seed_and_on_no_other_module() -> None:
+    alone = {"metrics/cutoffs.py": ["mutation/sample.py"]}
+    both = {**alone, "metrics/listed/exposure.py": ["mutation/sample.py"], "metrics/rated.py": []}
+    few, more, other, one = (
+        [(each.path, each.number, str(each)) for each in draw({"area": tests}, None, 0, n, seed)]
+        for tests, n, seed in ((both, 8, 0), (both, 14, 0), (both, 8, 1), (alone, 99, 0))
+    )
+    assert few == more[:8]
+    assert set(few) != set(other)
+    assert [each for each in more if each in one] == [each for each in one if each in more]
+    assert {path for path, *_ in more} == {"metrics/cutoffs.py", "metrics/listed/exposure.py"}
+
+
+def test_explained_survivors_are_mutants_and_are_not_drawn() -> None:
+    drawn = [one.named() for one in draw({"ties": {"ties.py": ["test_ties.py"]}}, None, 1, 0, 0)]
+    entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
+    assert all(one["reason"] for each in entries.values() for one in each)
+    for entry in entries["ties.py"]:
+        assert {"mutant": entry["mutant"], "line": entry["line"]} not in drawn
+    other = Drawn("ties", "ties.py", ("test_ties.py",), mutants.mutants_of("x = 1")[0], 0)
+    found = explained("ties.py", [other], {"mutant": "1 -> 2", "line": "x = 1", "reason": "none"})
+    assert found == [other]
+    with pytest.raises(SystemExit, match="has no mutant 1 -> 3 in a line x = 1"):
+        explained("ties.py", [other], {"mutant": "1 -> 3", "line": "x = 1", "reason": "none"})
 
 
 @needs_processes

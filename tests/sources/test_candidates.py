@@ -754,3 +754,32 @@ def test_a_test_that_is_part_of_train_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(rm.Scores(scores), test, train=train, metrics="rr")
+
+
+def test_coverage_is_of_the_items_in_any_set():
+    source = rm.Scores([[4.0, 3.0, 2.0, 1.0]] * 2, user_ids=["ann", "bob"], item_ids=list("abcd"))
+    test, sets = {"ann": ["a"], "bob": ["b"]}, {"ann": ["a", "c"], "bob": ["b"]}
+    result = rm.evaluate(source, test, candidates=sets, metrics="coverage@1 recall@1")
+    assert result.mean() == {"coverage@1": 2 / 3, "recall@1": 1.0}
+    result = rm.evaluate(source, test, candidates=sets, exclude=["c", "d"], metrics="coverage@1")
+    assert result.mean() == {"coverage@1": 1.0}
+
+
+def test_items_that_the_source_does_not_know_are_counted():
+    source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=list("abc"))
+    result = rm.evaluate(
+        source, {"ann": ["a"]}, candidates=["a", "b", "x", "x", "y"], exclude=["z"], metrics="rr"
+    )
+    assert {name: result.counts[name] for name in ("candidates_unknown", "exclude_unknown")} == {
+        "candidates_unknown": 2,
+        "exclude_unknown": 1,
+    }
+    result = rm.evaluate(source, {"ann": ["a"]}, candidates=["a"], exclude=["b"], metrics="rr")
+    assert not result.counts.keys() & {"candidates_unknown", "exclude_unknown"}
+
+
+def test_the_seeds_of_a_draw():
+    assert rm.SampledCandidates(1, seed=2**63 - 1).seed == 2**63 - 1
+    for seed in (-1, 2**63):
+        with pytest.raises(InputError, match=f"seed={seed} of SampledCandidates must be a whole"):
+            rm.SampledCandidates(1, seed=seed)

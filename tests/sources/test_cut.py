@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.sources.base import Request
 from recometer.sources.cut import Cut
 
 METRICS = "precision@2 precision recall@2 recall hit@3 rr ap ap@3 ndcg ndcg@2 rprecision"
@@ -160,6 +161,16 @@ def test_users_whose_list_is_cut_among_equal_scores_are_counted() -> None:
     result = rm.evaluate(Cut(lists, 2), test, metrics="recall", ties="item_desc")
     assert "cut_in_ties" not in result.counts
     assert result["recall"].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("ties", ORDERED)
+def test_what_is_cut_stands_behind_what_stays(ties: str) -> None:
+    lists = {"ann": {"a": 1, "b": 1, "c": 1}, "bob": {"a": 3, "b": 2, "c": 2}}
+    test = rm.Interactions.of({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]})
+    request = Request(test, protocol=rm.Protocol(ties=ties))
+    ranks = Cut(rm.Lists(lists), 2).rank(request)
+    assert (ranks.above >= 0).tolist() == [True, True, False] * 2
+    assert ranks.item.tolist() == ([1, 2, 0, 0, 2, 1] if ties == "item_desc" else [0, 1, 2] * 2)
 
 
 def test_items_of_train_fill_no_place() -> None:

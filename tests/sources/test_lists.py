@@ -734,3 +734,11 @@ def test_many_lists_of_two_items_that_test_lacks_are_warned_of() -> None:
     lists = rm.Lists({user: ["a", "b"] for user in range(20)})
     with pytest.warns(rm.DataWarning, match="Lists and test share no item"):
         rm.evaluate(lists, {user: ["c", "d"] for user in range(20)}, metrics="recall@2")
+
+
+def test_listed_items_outside_of_the_catalogue_are_counted():
+    result = rm.evaluate(rm.Lists({7: [1, 2]}), {7: [0, 1, 2]}, catalogue=[1, 2, 3], metrics="rr")
+    assert {name: result.counts[name] for name in ("items_unknown", "relevant_unranked")} == {
+        "items_unknown": 1,
+        "relevant_unranked": 1,
+    }

@@ -267,6 +267,8 @@ def test_the_mean_of_equal_ratings_is_not_above_them():
         rm.Pairs(predictions, threshold="user_mean"), metrics="rated_precision@3 rated_recall@3"
     )
     np.testing.assert_array_equal(result["rated_recall@3"], [1, 1, 1])
+    alone = rm.Pairs([Prediction(0, 0, 3.0, 2.0, {})], threshold="user_mean")
+    assert rm.evaluate(alone, metrics="rated_recall@1")["rated_recall@1"].tolist() == [0]
 
 
 def test_surprise_predictions():

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
-from recometer.stats import compare, compare_all, most_changed, randomisation
+from recometer.stats import (
+    compare,
+    compare_all,
+    equivalence,
+    most_changed,
+    randomisation,
+    relative_difference,
+)
 from recometer.stats.comparing import FEW_DIFFER, Test
 from recometer.stats.sign_flips import SignFlips
 from recometer.stats.sign_sums import multiples_of_unit
@@ -235,6 +242,11 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
         batch=2_000,
         rng=np.random.default_rng(0),
     ).confidence_interval
+    assert relative_difference(first, second) == (found.relative, found.relative_interval)
+    with_nan = relative_difference([*first, np.nan, 1.0], [*second, 0.5, np.nan])
+    assert with_nan == (found.relative, found.relative_interval)
+    with pytest.raises(InputError, match="have 200 and 199"):
+        relative_difference(first, second[1:])
     width = found.relative_interval.width
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
 
@@ -390,6 +402,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare([0.0, 1.0], [np.inf, 1.0])
     with pytest.raises(UnknownNameError, match="Did you mean 'randomisation'"):
         compare([0.0], [1.0], test="randomization")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="Did you mean 'randomisation'"):
+        equivalence([0.0, 1.0], 0.5, test="randomization")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="no interval"):
         compare([0.0], [1.0], interval="exact")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="clusters must have one entry"):

@@ -99,6 +99,9 @@ def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) 
 def test_power_meets_the_normal_approximation_where_it_begins() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
+    # scipy.stats.nct 1.17 with 4,999 degrees of freedom, and with one.
+    assert power_of(2.5 / np.sqrt(5_000), 1.0, 5_000) == pytest.approx(0.705252, abs=1e-4)
+    assert power_of(31 / np.sqrt(2), 1.0, 2) == pytest.approx(0.98499, abs=0.01)
 
 
 def test_users_and_differences_that_are_needed() -> None:
@@ -166,8 +169,9 @@ def test_the_plan_of_a_comparison() -> None:
     assert constant.users_needed is None
     with pytest.raises(InputError, match="power wanted"):
         power(differences, wanted=0.01)
-    with pytest.raises(InputError, match="alpha=5"):
-        power(differences, alpha=5)
+    for alpha in (0, 1, 1.5, 5):
+        with pytest.raises(InputError, match=f"alpha={alpha} must be"):
+            power(differences, alpha=alpha)
     with pytest.raises(InputError, match="difference=nan must be a finite number"):
         power(differences, np.nan)
     with pytest.raises(InputError, match="deviation=0"):
@@ -284,8 +288,9 @@ def test_what_published_tables_tell() -> None:
     assert scaled.largest_p == pytest.approx(published(0.4, 0.3, 500).largest_p)
     with pytest.raises(InputError, match="lies outside"):
         published(1.4, 0.3, 100)
-    with pytest.raises(InputError, match="not a range"):
-        published(1.4, 0.3, 100, bounds=(0, np.inf))
+    for bounds in ((0, np.inf), (-np.inf, 1), (1, 1), (1, 0)):
+        with pytest.raises(InputError, match="not a range"):
+            published(0.4, 0.3, 100, bounds=bounds)
     with pytest.raises(InputError, match="too few"):
         published(0.4, 0.3, 1)
 
@@ -350,6 +355,8 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
     assert found.best.tolist() == [True, True, False, False]
     lower = rank_intervals([0.1, 0.35, 0.3, 0.4], p, higher_is_better=False)
     assert lower.best.tolist() == [True, True, False, False]
+    p[0, 2] = p[2, 0] = 0.06
+    assert rank_intervals([0.4, 0.35, 0.3, 0.1], p).best.tolist() == [True, True, True, False]
     strict = rank_intervals([0.4, 0.35, 0.3, 0.1], p, alpha=0.001)
     assert strict.best.all()
     with pytest.raises(InputError, match=r"must have the shape \(2, 2\)"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from recometer.stats import interval, intervals
@@ -71,6 +72,22 @@ def test_sums_of_resamples_are_exact_in_any_order() -> None:
         np.testing.assert_array_equal(alone, row)
     times = intervals._resampled_sums(list(np.eye(3_000)), 1, 40)
     np.testing.assert_allclose(together[0], values[0] @ times, atol=3_000 * 4 * 2.0**-38)
+
+
+def test_a_number_over_resampled_users_lies_in_the_middle_of_its_interval() -> None:
+    users = np.random.default_rng(6).normal(size=200)
+    drawn: list[float] = []
+
+    def mean(times: NDArray[np.int64]) -> dict[str, float]:
+        drawn.append(float(times @ users) / 200)
+        return {"mean": drawn[-1]}
+
+    low, high = intervals.resampled(mean, {"mean": 5.0}, 200, 0.9, n_resamples=300)["mean"]
+    half = stats.norm.ppf(0.95) * np.std(drawn, ddof=1)
+    assert (low, high) == pytest.approx((5 - half, 5 + half))
+    assert half == pytest.approx(stats.norm.ppf(0.95) * users.std() / np.sqrt(200), rel=0.15)
+    one_cluster = intervals.resampled(mean, {"mean": 5.0}, 200, clusters=np.zeros(200, np.int64))
+    assert np.isnan(one_cluster["mean"]).all()
 
 
 def test_an_infinite_value_has_no_interval() -> None:

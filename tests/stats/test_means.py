@@ -16,7 +16,7 @@ from scipy import stats
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
-from recometer.stats.grouping import N_CELLS, SORTED_UP_TO, group
+from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -174,7 +174,12 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
         values[5] = 1e5
     high = max(1.0, float(values.max()))
     in_cells = interval(values, kind, bounds=(0, high))
-    assert len(group(values).values) <= N_CELLS[-1] + 1
+    for one in np.outer([1, -1, 1e-6, -1e-6, 1e6, -1e6], values):
+        found = group(one)
+        assert len(found.values) <= N_CELLS[-1] + 1
+        # What cells hide is little, beside the variance without the farthest users, too.
+        inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
+        assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
     one_by_one = interval(values, kind, bounds=(0, high))
     np.testing.assert_allclose(tuple(in_cells), tuple(one_by_one), atol=1e-6 * one_by_one.width)

@@ -200,7 +200,7 @@ def compute(
         added.of_rank,
         protocol.correction,
         protocol.gamma,
-    ).reshape(n, -1)
+    ).reshape(n, len(user))
     size = added.size(places)
     values = np.empty((n, groups.n_users))
     for column, cutoff in enumerate(asked):

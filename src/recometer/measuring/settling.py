@@ -12,6 +12,7 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Int64
+from recometer.draws import find_runs, number_runs
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
@@ -109,9 +110,8 @@ def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:
     # The rows of a pair have one number; the unknown items of a user are all different ones.
     item = np.where(ranks.item < 0, -1 - np.arange(n_rows), ranks.item)
     order = np.lexsort((item, ranks.user))
-    new = (np.diff(item[order], prepend=0) != 0) | (np.diff(ranks.user[order], prepend=-1) != 0)
     pair = np.empty(n_rows, np.int64)
-    pair[order] = np.cumsum(new) - 1
+    pair[order], _ = number_runs(find_runs(ranks.user[order], item[order])[1])
     entries = np.bincount(pair, ranks.above >= 0).astype(np.int64)
     found = (ranks.above >= 0) & (cutoff is None or ranks.above < cutoff)
     pair_is_found = np.bincount(pair, found) > 0
@@ -128,8 +128,7 @@ def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
     row = np.concatenate([np.arange(len(copies)), again])
     above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
     if not together:
-        is_copy = np.arange(len(row)) >= len(copies)
-        above[is_copy], tied[is_copy], before[is_copy] = -1, 0, 0
+        above[len(copies) :] = -1
     order = np.lexsort((before, above, above < 0, ranks.user[row]))
     found = dataclasses.replace(
         ranks.rows(row[order]),

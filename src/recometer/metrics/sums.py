@@ -102,14 +102,13 @@ def harmonic(start: Int64, places: Int64) -> Float64:
         return sums_between(table, start, stop)
     near = sums_between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
     far = np.flatnonzero(stop > HARMONIC_TABLE)
-    if len(far):
-        low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
-        high = stop[far].astype(np.float64)
-        step = high - low
-        # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ...; differences of each term, written
-        # without cancellation.
-        square = step * (high + low) / (low * high) ** 2
-        near[far] += log1p_of(step / low) - step / (2 * low * high) + square / 12
+    low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
+    high = stop[far].astype(np.float64)
+    step = high - low
+    # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ...; differences of each term, written without
+    # cancellation.
+    square = step * (high + low) / (low * high) ** 2
+    near[far] += log1p_of(step / low) - step / (2 * low * high) + square / 12
     return near
 
 

@@ -174,6 +174,10 @@ class Lists(TableLists):
         runs = take_apart(recommendations, by, columns)
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
+    def with_user_ids(self, user_ids: Array) -> Lists | None:  # type: ignore[override]
+        """Return the same lists, whose users have ids that were positions; None: of files."""
+        return super().with_user_ids(user_ids) if self._files is None else None
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         return super().describe() if self._files is None else self._files.describe()

@@ -284,9 +284,9 @@ def paired_test(
 def difference_interval(
     differences: Grouped,
     test: TestResult,
-    bounds: Bounds | None = None,
-    kind: Kind | Literal["randomisation"] = "auto",
-    confidence: float = 0.95,
+    bounds: Bounds | None,
+    kind: Kind | Literal["randomisation"],
+    confidence: float,
 ) -> Interval:
     """Return the interval of a mean difference; see `compare`.
 

@@ -1,0 +1,109 @@
+"""Rules that settle what is ranked, beside their sentences read literally."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+
+Items = Mapping[int, list[int]]
+LISTS = st.dictionaries(
+    st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1
+)
+# Items from 5 on are in no list.
+TESTS = st.dictionaries(
+    st.integers(0, 5), st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1
+)
+K = 3
+
+
+def evaluated(lists: Items, test: Items, metrics: str, **rules: object) -> rm.Evaluation:
+    rows = [(user, item) for user, items in test.items() for item in items]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        return rm.evaluate(
+            rm.Lists(lists),
+            pl.DataFrame(rows, ["user", "item"], orient="row"),
+            metrics=metrics,
+            deep_cutoffs="computed",
+            all_relevant="computed",
+            **rules,
+        )
+
+
+@given(LISTS, TESTS)
+def test_rows_of_test_multiply_those_of_lists(lists: Items, test: Items) -> None:
+    """The rule repeated_test='multiplied'."""
+    lists = {user: lists.get(user, [0]) for user in test}
+    result = evaluated(
+        lists, test, f"precision@{K} recall@{K}", repeated_test="multiplied", duplicates="counted"
+    )
+    for place, user in enumerate(sorted(test)):
+        listed, seen = Counter(lists[user]), Counter(lists[user][:K])
+        rows = Counter(test[user])
+        found = sum(seen[item] * rows[item] ** 2 * listed[item] for item in rows)
+        missed = sum(n for item, n in rows.items() if not seen[item])
+        assert result[f"precision@{K}"][place] == pytest.approx(found / K)
+        assert result[f"recall@{K}"][place] == pytest.approx(found / (found + missed))
+
+
+@given(LISTS, TESTS)
+def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
+    """The rule short_lists='previous_user'."""
+    lists = {user: list(dict.fromkeys(lists.get(user, [0]))) for user in test}
+    test = {user: list(dict.fromkeys(items)) for user, items in test.items()}
+    result = evaluated(lists, test, f"precision@{K} recall@{K} rr@{K}", short_lists="previous_user")
+    last = max(max(items) for each in (lists, test) for items in each.values())
+    for place, user in enumerate(sorted(test)):
+        hits = [item in test[user] for item in lists[user][:K]]
+        hits += [last in test.get(user - 1, [])] * (K - len(hits))
+        found = [result[f"{name}@{K}"][place] for name in ("precision", "recall", "rr")]
+        first = 1 / (hits.index(True) + 1) if any(hits) else 0
+        assert found == pytest.approx([sum(hits) / K, sum(hits) / len(test[user]), first])
+
+
+@given(LISTS, TESTS)
+def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
+    """The rule short_lists='first_item', for users whose list has all items."""
+    lists = {user: list(range(2)) for user in test}
+    test = {user: list(dict.fromkeys(item % 2 for item in items)) for user, items in test.items()}
+    result = evaluated(
+        lists, test, f"precision@{K} recall@{K}", short_lists="first_item", catalogue=2
+    )
+    for place, user in enumerate(sorted(test)):
+        hits = sum(item in test[user] for item in [0, 1, 0])
+        assert result[f"precision@{K}"][place] == pytest.approx(hits / K)
+        assert result[f"recall@{K}"][place] == pytest.approx(hits / len(test[user]))
+
+
+def test_what_the_source_does_not_know_is_none_of_its_items() -> None:
+    source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=[0], item_ids=[0, 1, 2])
+    result = rm.evaluate(source, {0: [0, 9]}, metrics="recall@2", repeated_test="multiplied")
+    assert result["recall@2"].tolist() == [0.5]
+
+
+def test_the_first_item_that_fills_places_has_its_gain_though_it_is_not_relevant() -> None:
+    result = rm.evaluate(
+        rm.Scores([[2.0, 1.0]]),
+        np.array([[1.0, 3.0]]),
+        metrics="dcg@3",
+        relevant_from=2,
+        short_lists="first_item",
+        deep_cutoffs="computed",
+        all_relevant="computed",
+    )
+    assert result["dcg@3"].tolist() == pytest.approx([1 + 3 / np.log2(3) + 1 / np.log2(4)])
+
+
+def test_unknown_items_are_left_out_where_the_ranking_is_known_to_its_end() -> None:
+    lists, test = {0: [0, 1], 1: [0, 1, 2, 3, 4]}, {0: [0, 9], 1: [0, 9]}
+    result = evaluated(lists, test, "recall@2", unknown_items="left_out", catalogue=5)
+    assert result["recall@2"].tolist() == [0.5, 1.0]

@@ -1,0 +1,80 @@
+"""What sources remember between calls: the same is found once, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+
+import recometer as rm
+from recometer.sources.memory import Memory
+
+
+def made() -> tuple[list[int], Callable[[], int]]:
+    """Return a function that makes the next number, and the numbers that it has made."""
+    numbers: list[int] = []
+
+    def make() -> int:
+        numbers.append(len(numbers))
+        return numbers[-1]
+
+    return numbers, make
+
+
+def test_the_same_is_found_once() -> None:
+    memory, (numbers, make) = Memory(), made()
+    thing, array = object(), np.arange(3)
+    for _ in range(3):
+        assert memory.find("kind", 1, make, same=[thing], equal=[array.copy(), None]) == 0
+    assert numbers == [0]
+
+
+def test_what_differs_is_made_anew() -> None:
+    thing, array = object(), np.arange(3)
+    for kind, key, same, equal in (
+        ("other", 1, [thing], [array, None]),
+        ("kind", 2, [thing], [array, None]),
+        ("kind", 1, [object()], [array, None]),
+        ("kind", 1, [], [array, None]),
+        ("kind", 1, [thing, thing], [array, None]),
+        ("kind", 1, [thing], [array + 1, None]),
+        ("kind", 1, [thing], [array.astype(float), None]),
+        ("kind", 1, [thing], [array, array]),
+        ("kind", 1, [thing], [None, None]),
+    ):
+        memory, (_, make) = Memory(), made()
+        memory.find("kind", 1, make, same=[thing], equal=[array, None])
+        assert memory.find(kind, key, make, same=same, equal=equal) == 1
+
+
+def test_an_array_that_changes_in_place_is_another() -> None:
+    memory, (_, make) = Memory(), made()
+    array = np.arange(3)
+    memory.find("kind", 1, make, equal=[array])
+    array[0] = 5
+    assert memory.find("kind", 1, make, equal=[array]) == 1
+
+
+def test_interactions_are_the_same_if_they_hold_the_same() -> None:
+    memory, (_, make) = Memory(), made()
+    test = rm.Interactions.of({0: [1]})
+    again = dataclasses.replace(test)
+    assert memory.find("kind", 1, make, same=[test]) == 0
+    assert memory.find("kind", 1, make, same=[again]) == 0
+    assert memory.find("kind", 1, make, same=[rm.Interactions.of({0: [1]})]) == 1
+
+
+def test_the_last_two_of_a_kind_are_kept() -> None:
+    memory, (_, make) = Memory(), made()
+    found = [memory.find("kind", key, make) for key in ("a", "b", "a", "c", "a", "b")]
+    assert found == [0, 1, 0, 2, 0, 3]
+    assert memory.find("other", "d", make) == 4
+    assert sorted(part for part in memory.held() if isinstance(part, int)) == [0, 3, 4]
+
+
+def test_a_copy_is_empty() -> None:
+    memory, (_, make) = Memory(), made()
+    memory.find("kind", 1, make)
+    assert pickle.loads(pickle.dumps(memory)).held() == []
