@@ -124,7 +124,11 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
         of_mean = functools.partial(interval_of, values)
         intervals = {
             "mean": (of_mean(bounds=bounds), of_mean(), of_mean("t")),
-            "difference": (of_difference(bounds), of_difference(), of_difference(kind="t")),
+            "difference": (
+                of_difference(bounds, "randomisation", 0.95),
+                of_difference(None, "randomisation", 0.95),
+                of_difference(None, "t", 0.95),
+            ),
         }
         for name, (usual, without, student) in intervals.items():
             truth = truths[name]
