@@ -19,6 +19,7 @@ from recometer.results.users_read import UsersRead
 N_USERS, N_ITEMS = 300, 40
 METRICS = "ndcg@5 recall@5 rr roc_auc"
 UNTIL = rm.Until("ndcg@5 ± 0.15", first=20, growth=1.5)
+UNTIL_RR = rm.Until("rr ± 0.15", first=20, growth=1.5)
 NAMES = np.array([f"u{number:03d}" for number in range(N_USERS)], object)
 
 
@@ -364,6 +365,22 @@ def test_folds_and_sources_of_positions_only_are_refused() -> None:
         rm.evaluate([rm.Scores(scores)] * 2, folds, until=UNTIL)  # type: ignore[call-overload]
     with pytest.raises(UnknownNameError, match=r"evaluator\(source, until=...\)"):
         rm.Evaluator(test, until=UNTIL)  # type: ignore[call-arg]
+
+
+def test_splits_and_explanations() -> None:
+    _, test, train = data()
+    together = pl.concat([frame(test & ~train), frame(train)])
+    made = rm.split(together, rm.split.Fraction(0.3), seed=1)
+    named = rm.evaluate(sources(True)["factors"], made, metrics="rr", until=UNTIL_RR)
+    whole = rm.evaluate(sources(True)["factors"], made, metrics="rr")
+    np.testing.assert_array_equal(named["rr"], whole["rr"][places(named, whole)])
+    by_position = rm.evaluate(
+        sources(False)["factors"], **given(False), metrics="rr", until=UNTIL_RR
+    )
+    for result in (named, by_position):
+        explained = rm.explain(result, "rr", protocol="rectools")
+        np.testing.assert_array_equal(explained.user_ids, result.user_ids)
+        np.testing.assert_array_equal(explained.values[:, 0], result["rr"])
 
 
 def test_no_user_has_anything_to_find() -> None:
