@@ -240,6 +240,21 @@ def test_users_who_turn_out_to_be_undefined_count_for_nothing() -> None:
     assert low < mean < high < whole.mean()["ndcg@5"]
 
 
+def test_a_few_users_whose_factors_are_not_finite() -> None:
+    """Whether scores have to be looked at is the same for all users, and so for all batches."""
+    scores, test, train = data()
+    scores[[7, 77], 3] = np.nan
+    source = rm.Factors(scores, np.eye(N_ITEMS))
+    whole = rm.evaluate(source, test, train=train, metrics=METRICS)
+    result = rm.evaluate(source, test, train=train, metrics=METRICS, until=UNTIL)
+    for name in whole.reasons:
+        np.testing.assert_array_equal(result[name], whole[name][places(result, whole)])
+    for name in ("depth", "flags"):
+        np.testing.assert_array_equal(
+            getattr(result, name), getattr(whole, name)[places(result, whole)]
+        )
+
+
 def test_a_result_says_how_many_users_were_read(tmp_path: Path) -> None:
     source, options = sources(True)["factors"], given(True)
     metrics = "ndcg@5 recall@5 dcg@5"

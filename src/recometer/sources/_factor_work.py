@@ -34,7 +34,7 @@ class FactorsWork:
 
     def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
         self.factors, self.aligned = factors, aligned
-        self.check = not factors.finite_for_sure()
+        self.check = not _finite_for_sure(factors, request)
         # To know that all scores are finite, all must be looked at.
         whole = self.check or aligned.candidates is not None
         self.limit = None if whole else request.depth
@@ -173,3 +173,11 @@ class FactorsWork:
         n_factors: int = self.factors.items.shape[1]
         seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
         return 10 * seconds if self.instruction_set == "plain" else seconds
+
+
+def _finite_for_sure(factors: FactorArrays, request: Request) -> bool:
+    """Return whether no score can be NaN or infinite; found once for all parts of the users."""
+    if request.part is None:
+        return factors.finite_for_sure()
+    arrays = factors.users, factors.items
+    return request.part.memory.find("finite", None, factors.finite_for_sure, same=arrays)
