@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.results.users_read import UsersRead
+from recometer.sources.base import Request, Source
 
 N_USERS, N_ITEMS = 300, 40
 METRICS = "ndcg@5 recall@5 rr roc_auc"
@@ -240,6 +241,47 @@ def test_users_who_turn_out_to_be_undefined_count_for_nothing() -> None:
     assert low < mean < high < whole.mean()["ndcg@5"]
 
 
+class Own(Source):
+    """A source of one's own, which says of users no more than their ranks."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.n_ranked = source, 0
+
+    def rank(self, request: Request) -> rm.Ranks:
+        """Rank as another source does."""
+        self.n_ranked += request.test.n_users
+        return self.source.rank(request)
+
+    def describe(self) -> str:
+        return "my own"
+
+    def arrays(self) -> dict[str, object]:
+        return {}
+
+
+def test_sources_of_ones_own() -> None:
+    options = {**given(True), "metrics": "ndcg@5", "until": UNTIL}
+    own = Own(sources(True)["scores"])
+    found, expected = rm.evaluate(own, **options), rm.evaluate(own.source, **options)
+    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    assert found.users_read == expected.users_read
+    assert own.n_ranked == 2 * len(found)  # once more, for what was counted
+    # Where matching tells what was counted, no user is ranked twice.
+    asked: list[int] = []
+
+    def function(rows: NDArray[np.int64]) -> NDArray[Any]:
+        asked.extend(rows.tolist())
+        return data()[0][rows]
+
+    result = rm.evaluate(
+        rm.Scores(function, n_users=N_USERS, n_items=N_ITEMS),
+        **{**given(False), "metrics": "ndcg@5", "until": UNTIL},
+    )
+    assert sorted(asked) == list(result.user_ids)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"knows them by position only.*user_ids="):
+        rm.evaluate(Own(sources(False)["scores"]), **{**options, **given(False)})
+
+
 def test_a_few_users_whose_factors_are_not_finite() -> None:
     """Whether scores have to be looked at is the same for all users, and so for all batches."""
     scores, test, train = data()
@@ -365,16 +407,8 @@ def test_what_some_of_the_users_do_not_tell_is_refused() -> None:
             rm.Until("ndcg@10 ± 0.1", **wrong)
 
 
-def test_folds_and_sources_of_positions_only_are_refused() -> None:
-    class Own(rm.Scores):
-        """A source of one's own, which cannot be given ids."""
-
-        def with_user_ids(self, user_ids: Any) -> Any:
-            return None
-
+def test_folds_are_refused() -> None:
     scores, test, _ = data()
-    with pytest.raises(InputError, match=r"knows them by position only.*user_ids="):
-        rm.evaluate(Own(scores), test, metrics="ndcg@5", until=UNTIL)
     folds = rm.split.folds(frame(test), rm.split.KFold(2))
     with pytest.raises(InputError, match="folds have several"):
         rm.evaluate([rm.Scores(scores)] * 2, folds, until=UNTIL)  # type: ignore[call-overload]
