@@ -125,8 +125,8 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
         intervals = {
             "mean": (of_mean(bounds=bounds), of_mean(), of_mean("t")),
             "difference": (
-                of_difference(bounds, "randomisation", 0.95),
-                of_difference(None, "randomisation", 0.95),
+                of_difference(bounds, "auto", 0.95),
+                of_difference(None, "auto", 0.95),
                 of_difference(None, "t", 0.95),
             ),
         }

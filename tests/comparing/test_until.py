@@ -60,7 +60,7 @@ def test_users_are_read_until_models_are_told_apart() -> None:
     text = str(found)
     assert "until decided: " in text
     assert f"of {int(np.count_nonzero(test.any(axis=1)))} users were read" in text
-    assert "say nothing of users who are not in test" in " ".join(text.split())
+    assert "are about the users of test, and say nothing of others" in " ".join(text.split())
     assert "Power:" not in text
 
 

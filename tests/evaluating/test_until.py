@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.results.users_read import UsersRead
+from recometer.sources.base import Request, Source
 
 N_USERS, N_ITEMS = 300, 40
 METRICS = "ndcg@5 recall@5 rr roc_auc"
 UNTIL = rm.Until("ndcg@5 ± 0.15", first=20, growth=1.5)
+UNTIL_RR = rm.Until("rr ± 0.15", first=20, growth=1.5)
 NAMES = np.array([f"u{number:03d}" for number in range(N_USERS)], object)
 
 
@@ -239,6 +241,62 @@ def test_users_who_turn_out_to_be_undefined_count_for_nothing() -> None:
     assert low < mean < high < whole.mean()["ndcg@5"]
 
 
+class Own(Source):
+    """A source of one's own, which says of users no more than their ranks."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.n_ranked = source, 0
+
+    def rank(self, request: Request) -> rm.Ranks:
+        """Rank as another source does."""
+        self.n_ranked += request.test.n_users
+        return self.source.rank(request)
+
+    def describe(self) -> str:
+        return "my own"
+
+    def arrays(self) -> dict[str, object]:
+        return {}
+
+
+def test_sources_of_ones_own() -> None:
+    options = {**given(True), "metrics": "ndcg@5", "until": UNTIL}
+    own = Own(sources(True)["scores"])
+    found, expected = rm.evaluate(own, **options), rm.evaluate(own.source, **options)
+    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    assert found.users_read == expected.users_read
+    assert own.n_ranked == 2 * len(found)  # once more, for what was counted
+    # Where matching tells what was counted, no user is ranked twice.
+    asked: list[int] = []
+
+    def function(rows: NDArray[np.int64]) -> NDArray[Any]:
+        asked.extend(rows.tolist())
+        return data()[0][rows]
+
+    result = rm.evaluate(
+        rm.Scores(function, n_users=N_USERS, n_items=N_ITEMS),
+        **{**given(False), "metrics": "ndcg@5", "until": UNTIL},
+    )
+    assert sorted(asked) == list(result.user_ids)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"knows them by position only.*user_ids="):
+        rm.evaluate(Own(sources(False)["scores"]), **{**options, **given(False)})
+
+
+def test_a_few_users_whose_factors_are_not_finite() -> None:
+    """Whether scores have to be looked at is the same for all users, and so for all batches."""
+    scores, test, train = data()
+    scores[[7, 77], 3] = np.nan
+    source = rm.Factors(scores, np.eye(N_ITEMS))
+    whole = rm.evaluate(source, test, train=train, metrics=METRICS)
+    result = rm.evaluate(source, test, train=train, metrics=METRICS, until=UNTIL)
+    for name in whole.reasons:
+        np.testing.assert_array_equal(result[name], whole[name][places(result, whole)])
+    for name in ("depth", "flags"):
+        np.testing.assert_array_equal(
+            getattr(result, name), getattr(whole, name)[places(result, whole)]
+        )
+
+
 def test_a_result_says_how_many_users_were_read(tmp_path: Path) -> None:
     source, options = sources(True)["factors"], given(True)
     metrics = "ndcg@5 recall@5 dcg@5"
@@ -349,21 +407,29 @@ def test_what_some_of_the_users_do_not_tell_is_refused() -> None:
             rm.Until("ndcg@10 ± 0.1", **wrong)
 
 
-def test_folds_and_sources_of_positions_only_are_refused() -> None:
-    class Own(rm.Scores):
-        """A source of one's own, which cannot be given ids."""
-
-        def with_user_ids(self, user_ids: Any) -> Any:
-            return None
-
+def test_folds_are_refused() -> None:
     scores, test, _ = data()
-    with pytest.raises(InputError, match=r"knows them by position only.*user_ids="):
-        rm.evaluate(Own(scores), test, metrics="ndcg@5", until=UNTIL)
     folds = rm.split.folds(frame(test), rm.split.KFold(2))
     with pytest.raises(InputError, match="folds have several"):
         rm.evaluate([rm.Scores(scores)] * 2, folds, until=UNTIL)  # type: ignore[call-overload]
     with pytest.raises(UnknownNameError, match=r"evaluator\(source, until=...\)"):
         rm.Evaluator(test, until=UNTIL)  # type: ignore[call-arg]
+
+
+def test_splits_and_explanations() -> None:
+    _, test, train = data()
+    together = pl.concat([frame(test & ~train), frame(train)])
+    made = rm.split(together, rm.split.Fraction(0.3), seed=1)
+    named = rm.evaluate(sources(True)["factors"], made, metrics="rr", until=UNTIL_RR)
+    whole = rm.evaluate(sources(True)["factors"], made, metrics="rr")
+    np.testing.assert_array_equal(named["rr"], whole["rr"][places(named, whole)])
+    by_position = rm.evaluate(
+        sources(False)["factors"], **given(False), metrics="rr", until=UNTIL_RR
+    )
+    for result in (named, by_position):
+        explained = rm.explain(result, "rr", protocol="rectools")
+        np.testing.assert_array_equal(explained.user_ids, result.user_ids)
+        np.testing.assert_array_equal(explained.values[:, 0], result["rr"])
 
 
 def test_no_user_has_anything_to_find() -> None:

@@ -126,6 +126,18 @@ def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
     assert equal.p_value() == 1
 
 
+def test_an_interval_that_missed_the_mean_is_one_still() -> None:
+    """Ones first, in an order that is not random: 0.5 is excluded, and then cannot be avoided."""
+    sequence = ConfidenceSequence(UNIT, population=400, aim=0.05)
+    missed = sequence.update(np.ones(150))
+    assert 0.5 not in missed
+    for _ in range(49):
+        found = sequence.update(np.zeros(5))
+        assert found.low <= found.high
+    assert 150 / 400 in sequence.update(np.zeros(4))
+    assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
+
+
 def test_stakes_that_aim_at_a_width_get_there_sooner() -> None:
     generator = np.random.default_rng(5)
     x = np.where(generator.random(20_000) < 0.4, generator.beta(1, 3, 20_000), 0.0)

@@ -207,8 +207,8 @@ def on_reading(options: Options) -> list[str]:
     if options.sequences is None:
         return []
     return [
-        f"{options.sequences.read.sentence}. p and verdicts are about these users, too, and say "
-        "nothing of users who are not in test."
+        f"{options.sequences.read.sentence}. p and verdicts, too, are about the users of test, and "
+        "say nothing of others."
     ]
 
 

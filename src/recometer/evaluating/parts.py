@@ -43,12 +43,17 @@ class Parts:
         self._named = _named(given)
         self._kept = _Kept(self._named.source)
         self._read: list[Int64] = []
+        self._memory = Memory()
         self._whole = request_of(_with(self._named, some_users=True))
         truth = self._named.truth
         train = truth.asked.train
         self._in_train = None
         self._popularity = None
-        if train is not None:
+        # Ranks alone read what is matched for all users; others match train with each part.
+        of_ranks = all(
+            one.definition.record == "ranks" and not one.definition.side for one in truth.metrics
+        )
+        if train is not None and not of_ranks:
             self._in_train = matching.places_of_users(train, truth.test, "train")
             if "train" in needed_by(truth.metrics):
                 self._popularity = Popularity.of(train)
@@ -154,7 +159,7 @@ class Parts:
             test = source.test()
         if test is None:
             test = named.truth.test.select_users(users)
-            part = Part(self._whole, users, test)
+            part = Part(self._whole, users, test, self._memory)
         if some_users and self._in_train is not None and train is not None:
             places = self._in_train[users]
             train = train.select_users(np.sort(places[places >= 0]))

@@ -128,7 +128,9 @@ class Until:
         known = {str(one): one for one in metrics}
         found = [str(one) for one in parse_under(self.metric, protocol)]
         if len(found) != 1:
-            raise InputError(f"until={self.text!r} names several metrics: {', '.join(found)}.")
+            raise InputError(
+                f"until={self.text!r} names several metrics: {', '.join(found)}. Hint: name one."
+            )
         if found[0] not in known:
             raise UnknownNameError(
                 f"until={self.text!r}: {found[0]} is not among the metrics. "

@@ -52,7 +52,7 @@ class FactorsWork:
 
     def prepare(self, request: Request) -> None:
         """Look at all factors."""
-        self.find_limit(not self.factors.finite_for_sure(), request)
+        self.find_limit(not _finite_for_sure(self.factors, request), request)
         self.longest_first = None
         if self.limit is not None:
             self.longest_first = LongestFirst.of(self.factors, self.aligned)
@@ -226,3 +226,11 @@ class FactorsWork:
         n_factors: int = self.factors.items.shape[1]
         seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
         return 10 * seconds if self.instruction_set == "plain" else seconds
+
+
+def _finite_for_sure(factors: FactorArrays, request: Request) -> bool:
+    """Return whether no score can be NaN or infinite; found once for all parts of the users."""
+    if request.part is None:
+        return factors.finite_for_sure()
+    arrays = factors.users, factors.items
+    return request.part.memory.find("finite", None, factors.finite_for_sure, same=arrays)

@@ -90,6 +90,7 @@ class Part(NamedTuple):
     whole: Request
     users: Int64  # their places in its test
     test: Interactions  # of theirs
+    memory: Memory  # of what is found once for all parts
 
 
 class Source(abc.ABC):

@@ -113,7 +113,10 @@ class ConfidenceSequence:
         """Return the interval after all users so far; `n` are those with a value."""
         low, high = self.bounds
         self._narrow()
-        ends = [low + (high - low) * side.end for side in self._sides]
+        found = [side.end for side in self._sides]
+        if found[0] > found[1]:  # the mean was excluded: what is possible shows it in the end
+            found = [*self._possible()]
+        ends = [low + (high - low) * end for end in found]
         n, note = len(self._x) - self._n_blank, ""
         if n == 0:
             note = "Nobody has been seen yet."
