@@ -350,12 +350,15 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
     assert nobody.n == 0
     assert np.isnan(nobody.test.p_value)
     assert "both values" in nobody.test.note
+    assert (nobody.test.n, nobody.test.n_differ) == (0, 0)
     assert np.isnan(nobody.interval.low)
     assert nobody.interval.note
     assert nobody.relative_interval.note
     same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
     assert same.test.p_value == 1.0
     assert "None of the 3 users differs" in same.test.note
+    assert (same.test.n, same.test.n_differ) == (3, 0)
+    assert same.test.smallest_p == (0.0 if test == "t" else 1.0)
     assert 0.0 in same.interval
     assert same.interval.note or same.interval.width > 0
     assert (same.relative, same.effects.probability_better) == (0.0, 0.5)
