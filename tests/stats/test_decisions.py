@@ -283,6 +283,8 @@ def test_what_published_tables_tell() -> None:
     assert hits.smallest_p == pytest.approx(stats.binomtest(7, 7).pvalue)
     edge = published(0.4, 0.4, 1_000).certain_difference
     assert published(0.4 + edge / 2, 0.4 - edge / 2, 1_000).largest_p == pytest.approx(0.05)
+    # All users differ by 1: one assignment of signs of 2^8 on each side.
+    assert published(1.0, 0.0, 8).largest_p == 2.0**-7
     for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):
         assert np.isnan(published(mean, mean, n).certain_difference)
     scaled = published(4.0, 3.0, 500, bounds=(0, 10))
