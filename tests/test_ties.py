@@ -53,14 +53,14 @@ def test_places(rule, places):
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        ("optimistic", [(0, 5), (1, 2), (4, -1), (5, -3)]),
-        ("pessimistic", [(0, -3), (1, -1), (4, 2), (5, 5)]),
-        ("item", [(0, 2), (2, -1), (3, -3), (5, 5)]),
-        ("item_desc", [(0, 5), (2, -3), (3, -1), (5, 2)]),
+        ("optimistic", [(0, 5), (1, 0.5), (4, -0.5), (5, -3)]),
+        ("pessimistic", [(0, -3), (1, -0.5), (4, 0.5), (5, 5)]),
+        ("item", [(0, 0.5), (2, -0.5), (3, -3), (5, 5)]),
+        ("item_desc", [(0, 5), (2, -3), (3, -0.5), (5, 0.5)]),
     ],
 )
 def test_places_by_gain_leave_unjudged_items_between_likes_and_dislikes(rule, expected):
-    groups = resolve(rank([1] * 6, [2, 0, -1, -3, NAN, 5]), rule, "gain")
+    groups = resolve(rank([1] * 6, [0.5, 0, -0.5, -3, NAN, 5]), rule, "gain")
     assert list(zip(groups.start.tolist(), groups.gain.tolist(), strict=True)) == expected
 
 

@@ -12,10 +12,10 @@ KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.C
 
 # Of the users 0 to 3; no source knows user 4, who is in test.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
-# Items 0 and 3 of user 2 and all but item 0 of user 3, who has one candidate left.
-TRAIN = {2: [0, 3], 3: [1, 2, 3]}
+# One item of user 1, two of user 2, and all but one of user 3, who has one candidate left.
+TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}
 TEST = {0: [1], 1: [1], 2: [1], 3: [0], 4: [2]}
-EXPECTED = [KNOWN | CONSTANT, KNOWN, KNOWN | TRAINED | CONSTANT, KNOWN | TRAINED, 0]
+EXPECTED = [KNOWN | CONSTANT, KNOWN | TRAINED, KNOWN | TRAINED | CONSTANT, KNOWN | TRAINED, 0]
 
 IDS = {"user_ids": range(4), "item_ids": range(4)}
 USERS, ITEMS = np.indices(SCORES.shape).reshape(2, -1)
@@ -49,4 +49,4 @@ def test_cold_start_leaves_out_who_has_no_training_item(name):
     rules = {"cold_start": False, "constant_scores": "ties", "min_candidates": 1}
     rules |= {"all_relevant": "computed"}
     result = rm.evaluate(source, TEST, train=TRAIN, metrics="rr", **rules, **options)
-    np.testing.assert_array_equal(result["rr"], [np.nan, np.nan, 0.75, 1, np.nan])
+    np.testing.assert_array_equal(result["rr"], [np.nan, 0.75, 0.75, 1, np.nan])

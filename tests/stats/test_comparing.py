@@ -15,6 +15,7 @@ from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import (
+    Interval,
     compare,
     compare_all,
     equivalence,
@@ -23,6 +24,7 @@ from recometer.stats import (
     relative_difference,
 )
 from recometer.stats.comparing import FEW_DIFFER, Test
+from recometer.stats.inversion import consistent
 from recometer.stats.sign_flips import SignFlips
 from recometer.stats.sign_sums import multiples_of_unit
 
@@ -350,12 +352,15 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
     assert nobody.n == 0
     assert np.isnan(nobody.test.p_value)
     assert "both values" in nobody.test.note
+    assert (nobody.test.n, nobody.test.n_differ) == (0, 0)
     assert np.isnan(nobody.interval.low)
     assert nobody.interval.note
     assert nobody.relative_interval.note
     same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
     assert same.test.p_value == 1.0
     assert "None of the 3 users differs" in same.test.note
+    assert (same.test.n, same.test.n_differ) == (3, 0)
+    assert same.test.smallest_p == (0.0 if test == "t" else 1.0)
     assert 0.0 in same.interval
     assert same.interval.note or same.interval.width > 0
     assert (same.relative, same.effects.probability_better) == (0.0, 0.5)
@@ -447,3 +452,21 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
 def test_the_common_unit_of_differences(sizes: list[float], multiples: list[int] | None) -> None:
     found = multiples_of_unit(np.array(sizes))
     assert (None if found is None else found.tolist()) == multiples
+
+
+def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
+    def moved(low: float, high: float, p: float) -> Interval:
+        return consistent(Interval(low, high, "randomisation", 0.95, 9), p)
+
+    assert tuple(moved(-0.1, 0.3, 0.2)) == (-0.1, 0.3)
+    assert tuple(moved(0.1, 0.3, 0.2)) == (0.0, 0.3)
+    assert tuple(moved(-0.3, -0.1, 0.2)) == (-0.3, 0.0)
+    above, below = moved(-0.1, 0.3, 0.01), moved(-0.3, 0.1, 0.01)
+    assert (above.low, above.high) == (5e-324, 0.3)
+    assert (below.low, below.high) == (-0.3, -5e-324)
+
+
+@pytest.mark.parametrize(("n", "method"), [(64, "convolution"), (65, "saddlepoint")])
+def test_so_many_sizes_have_a_unit(n: int, method: str) -> None:
+    found = randomisation(np.arange(1, n + 1) * np.resize([1, 1, -1], n))
+    assert (found.method, found.n_differ) == (method, n)

@@ -283,7 +283,10 @@ def test_what_published_tables_tell() -> None:
     assert hits.smallest_p == pytest.approx(stats.binomtest(7, 7).pvalue)
     edge = published(0.4, 0.4, 1_000).certain_difference
     assert published(0.4 + edge / 2, 0.4 - edge / 2, 1_000).largest_p == pytest.approx(0.05)
-    assert np.isnan(published(0.5, 0.5, 3).certain_difference)
+    # All users differ by 1: one assignment of signs of 2^8 on each side.
+    assert published(1.0, 0.0, 8).largest_p == 2.0**-7
+    for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):
+        assert np.isnan(published(mean, mean, n).certain_difference)
     scaled = published(4.0, 3.0, 500, bounds=(0, 10))
     assert scaled.largest_p == pytest.approx(published(0.4, 0.3, 500).largest_p)
     with pytest.raises(InputError, match="lies outside"):
@@ -303,6 +306,7 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
     assert normal_range_quantile(0.05, n) == pytest.approx(
         stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
+    np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
     two = normal_range_tail(np.array([20.0]), 2)
     assert two == pytest.approx(2 * stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
 

@@ -71,7 +71,9 @@ def test_sums_of_resamples_are_exact_in_any_order() -> None:
         (alone,) = intervals._resampled_sums([column], 1, 40)
         np.testing.assert_array_equal(alone, row)
     times = intervals._resampled_sums(list(np.eye(3_000)), 1, 40)
-    np.testing.assert_allclose(together[0], values[0] @ times, atol=3_000 * 4 * 2.0**-38)
+    for row, column, scale in zip(together, values, [1, 1e-300, 1e300], strict=True):
+        exact = column / scale @ times
+        np.testing.assert_allclose(row / scale, exact, atol=3_000 * 4 * 2.0**-38)
 
 
 def test_a_number_over_resampled_users_lies_in_the_middle_of_its_interval() -> None:

@@ -283,3 +283,22 @@ def test_an_interval_is_a_pair_of_ends() -> None:
     assert len(found) == 2
     with pytest.raises(IndexError):
         found[2]
+
+
+def test_what_gaffkes_interval_is_of_is_said() -> None:
+    for values, note in (
+        ([0.3], "The only value is 0.3"),
+        ([0.3, 0.3], "All 2 values are 0.3"),
+        ([0.3, 0.4], ""),
+    ):
+        found = interval(values, "gaffke", bounds=UNIT)
+        assert found.note.startswith(note)
+        assert bool(found.note) == bool(note)
+
+
+def test_rounding_lies_within_a_range_of_any_width() -> None:
+    for width in (1e-3, 1.0, 1e3):
+        values = np.array([0.5, 0.2, 1 + 1e-10]) * width
+        assert interval(values, "gaffke", bounds=(0, width)).high <= width * (1 + 1e-9)
+        with pytest.raises(InputError, match="lies outside"):
+            interval(values * (1 + 1e-8), "gaffke", bounds=(0, width))

@@ -128,6 +128,13 @@ def test_one_run_is_students_interval_and_says_so() -> None:
     assert found.share_of_runs == 0
 
 
+def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
+    """Their variances are numbers still, and the squares of these are not."""
+    found = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
+    assert tuple(found.interval) == (found.mean, found.mean)
+    assert "the interval has no width" in found.note + found.interval.note
+
+
 def test_components_of_variance_by_the_analysis_of_variance() -> None:
     values = crossed(400, 40, 1)
     found = over_runs(values)
@@ -296,3 +303,12 @@ def test_runs_refuse_what_they_cannot_take() -> None:
         over_folds([[0.1, 0.2, 0.3]])
     with pytest.raises(InputError, match="they have: 1, 2"):
         over_folds([[0.1], [0.1, 0.3]])
+
+
+@pytest.mark.parametrize(("second", "error"), [([0.0, 0.0], 0.01), ([0.5, 0.4], np.nan)])
+def test_values_of_runs_without_a_spread_or_a_ratio_have_no_interval(
+    second: list[float], error: float
+) -> None:
+    found = over_values([0.1, 0.2], second, error, 50, relative=True)
+    assert np.isnan([*found.interval, found.p_value, found.deviation_users]).all()
+    assert "between users is not known" in found.note

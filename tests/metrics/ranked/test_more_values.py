@@ -49,6 +49,7 @@ def value(name: str, ranks, **rules) -> float:
         ("ap@2(denominator=min)", (1 / 2) / 2),
         ("mean_precision@3", (0 + 1 / 2 + 2 / 3) / 3),
         ("mean_precision@5(stop=last)", (0 + 1 / 2 + 2 / 3) / 3),
+        ("mean_recall@3(over=relevant)", (1 / 3 + 2 / 3) / 3),
         ("ncrr@3", (1 / 2 + 1 / 3) / (1 + 1 / 2 + 1 / 3)),
         ("rbp@3(p=0.5)", 0.5 * (0.5 + 0.25)),
         ("bpref", 1 - 1 / 1),
@@ -344,3 +345,20 @@ def test_without_a_cutoff_no_relevant_item_is_left_out_of_the_least(name, expect
     assert result[name] == pytest.approx(expected, rel=1e-15)
     if "=min" in name:
         assert result.mean(weights="pooled")[name] == pytest.approx(expected, rel=1e-15)
+
+
+def test_the_last_place_of_a_short_list_counts_again():
+    """Two relevant items, at the ranks 2 and 3 of 3; or tied with another at the end of 4."""
+    rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
+    plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
+    name = "mean_recall@5(over=relevant,repeat_last)"
+    assert value(name, plain, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
+    # Found last in a third of the orders, as the second; then it counts twice, else once.
+    assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
+
+
+def test_who_dislikes_all_has_a_worthless_ideal():
+    ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
+    for name in ("ndcg@2", "ndcg@2(ideal=list)"):
+        values, _ = compute(RankedUsers(ranks), parse(name), Protocol(no_relevant="computed"))
+        assert values[name].tolist() == [1, 0]
