@@ -95,7 +95,7 @@ class RecometerEvaluator:
     def can_evaluate(
         cls, *, model_type: str | None, evaluator_config: Mapping[str, Any] | None, **_: Any
     ) -> bool:
-        """Tell whether models of a type are evaluated."""
+        """Return whether models of a type are evaluated."""
         if model_type == "retriever":  # unless it is asked for, MLflow's own metrics are meant
             return "metrics" in (evaluator_config or {})
         return model_type in MODEL_TYPES
@@ -203,7 +203,7 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
 
 
 def _of_lists(rows: Any) -> bool:
-    """Tell whether rows are lists of items, and no numbers."""
+    """Return whether rows are lists of items, and no numbers."""
     return len(rows) > 0 and isinstance(rows[0], list | tuple | set | np.ndarray)
 
 

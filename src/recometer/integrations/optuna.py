@@ -106,7 +106,7 @@ class IntervalPruner:
         self.warmup_steps = warmup_steps
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-        """Tell whether a trial is to be pruned."""
+        """Return whether a trial is to be pruned."""
         step = trial.last_step
         if step is None or step < self.warmup_steps:
             return False

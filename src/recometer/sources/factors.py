@@ -1,4 +1,4 @@
-"""Factors: user factors x item factors, ranked exactly without a matrix of scores."""
+"""Factors: user factors x item factors, ranked exactly and without a matrix of scores."""
 
 from __future__ import annotations
 
@@ -31,37 +31,38 @@ class Factors(Source):
 
     ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
     user_factors[u, f] * item_factors[i, f]``, computed in the precision of the factors with
-    fused multiply-adds, factor by factor, beginning with the item's bias. A user's bias shifts
-    all scores of the user and so does not change a rank: it is left out of the sum, and only
-    checked.
+    fused multiply-adds, factor by factor, beginning with the item's bias. The bias of a user
+    shifts all scores of the user, and so does not change a rank. It is checked, but left out of
+    the sum.
 
     Parameters
     ----------
     user_factors : float32 or float64 [n_users, n_factors]
-        Any strides, memory-mapped if need be. None together with `item_factors`: one ranking by
-        `item_bias` for everybody.
+        Factors of the users. The array may have any strides, and may be memory-mapped. If both
+        this and `item_factors` are None, all users get the same ranking, by `item_bias`.
     item_factors : float32 or float64 [n_items, n_factors]
-        Factors of the same dtype (otherwise both are taken as float64, with a warning).
+        Factors of the items, of the same dtype (otherwise both are converted to float64, with a
+        warning).
 
-        Both may be torch tensors. Those on the CPU are read where they lie. Those on another
+        Both may be torch tensors. Tensors on the CPU are read without a copy. Tensors on another
         device stay there: the candidates are scored and counted on the device, in the
-        precision that torch is set to (its default is that of the factors).
+        precision that torch is set to (by default, that of the factors).
     user_bias : [n_users], optional
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
-        Whose row it is; without, row u is user u of test.
+        The id of each row. Without them, row u is user u of test.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct.
+        If shapes do not fit, or ids are not distinct.
     InputTypeError
-        Factors that are not numbers.
+        If the factors are not numbers.
 
     Warns
     -----
     DataWarning
-        Factors of another dtype are converted (the whole array is copied).
+        If factors of another dtype are converted, which copies the whole array.
 
     Examples
     --------
@@ -87,7 +88,7 @@ class Factors(Source):
         self._index = SourceIndex.of("Factors", self._factors.n_users, n_items, user_ids, item_ids)
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         n_items, n_factors = self._factors.items.shape
         if self._index.n_users is None:
             items = counted(n_items, "item")
@@ -110,7 +111,7 @@ class Factors(Source):
         }
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed; see `Ranks`."""
+        """Return where each judged item of each user of test is ranked; see `Ranks`."""
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
             return rank_batches(aligned, self._batches_on_device(aligned, request))
@@ -142,7 +143,7 @@ class Factors(Source):
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        """Return the rules that have no effect on the rankings, or on the lists, and why."""
         overflow = "where factors give infinite scores, their products are too large"
         return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
 

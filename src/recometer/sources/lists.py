@@ -1,4 +1,4 @@
-"""Lists: what was recommended, best first, as top-k lists."""
+"""Lists: recommended items, best first, as top-k lists."""
 
 from __future__ import annotations
 
@@ -31,59 +31,59 @@ from recometer.sources.candidates import Items
 
 
 class Lists(Source):
-    """Lists of recommended items, a list per user.
+    """Lists of recommended items, one list per user.
 
-    An item that is in no list of its user is a miss, and so is every item of a user without
-    a list. Items of the user's train are removed and the rest moves up; an item that is
-    repeated counts once, at its first place.
+    An item that is not in the list of its user is a miss, and so is every item of a user without
+    a list. Items of the user's train are removed and the rest moves up. A repeated item counts
+    once, at its first place.
 
-    How many items could have been recommended is unknown unless `evaluate` is told
-    (``catalogue=``): rules that need the number of candidates do not apply then, and
+    The lists do not tell how many items could have been recommended. If `evaluate` does not get
+    this number either (``catalogue=``), rules that need the number of candidates do not apply, and
     metrics of the whole ranking are refused.
 
-    Data are read when this is made, on all processors of the process; a Parquet file piece by
-    piece.
+    The data are read when you create the object, by all available processors; a Parquet file is
+    read piece by piece.
 
     Parameters
     ----------
     recommendations
-        * a data frame of any library, in any order: a column of users, one of items, and
-          one of ranks (1 is best) or scores (the highest is best); with neither, the order
-          of a user's rows is the ranking (and if there is another column of numbers, a
-          `DataWarning` says so, unless ``score=False``);
-          A column of items may hold lists, best first (and that of ranks or scores, too): a row
-          per user;
+        * a data frame of any library, in any order, with a column of users, a column of items,
+          and a column of ranks (1 is best) or scores (the highest is best). Without the latter,
+          the order of a user's rows is the ranking (and if there is another column of numbers, a
+          `DataWarning` says so, unless ``score=False``). The column of items may hold lists, best
+          first, with a row per user, and so may that of ranks or scores;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array or tensor [n_users, k] of item indices, best first, padded with
           -1; row u is that of user u of test, unless `user_ids` are given;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
-          .gz), whose topics and documents are strings, ranked by score. trec_eval orders
-          equal scores by falling document id: ``ties="item_desc"``.
+          .gz), whose topics and documents are strings, ranked by score. Use
+          ``ties="item_desc"`` to order equal scores like trec_eval, by descending document id.
     user, item, rank, score
-        Columns of a frame or file; by default those with common names, and the rank where
-        there is a score, too. ``rank=False``, ``score=False``: none. Equal scores, and
-        equal ranks, are tied. ``user=["user", "session"]``: a list for each session of a user,
-        as in `Interactions.of`; lists without sessions are those of all sessions of a user.
+        Columns of a frame or file. By default, those with common names are used, and the rank if
+        there is also a score. ``rank=False`` and ``score=False`` say that there is none. Equal
+        scores, and equal ranks, are ties. ``user=["user", "session"]`` reads a list for each
+        session of a user, as in `Interactions.of`; lists without sessions apply to all sessions
+        of a user.
     user_ids, item_ids
-        For an array: whose row and which item's index it is.
+        For an array, the user of each row, and the item of each index.
     item_offset
-        For an array: where the items begin, if they are numbered after something else, such as
-        the users of a graph, whose nodes PyTorch Geometric's models recommend.
+        For an array, the index of the first item, if items are numbered after something else, such
+        as the users of a graph, whose nodes the models of PyTorch Geometric recommend.
     depth
-        Number of places of each list that count, as if what follows were not there. None:
-        all. Of items that tie for the last of them, under a rule for ties that knows no
-        order, those with lower ids stay.
+        Number of places of each list that count; the rest is ignored. None uses all places. If
+        items tie for the last of these places, and the rule for ties does not order them, those
+        with lower ids stay.
 
     Raises
     ------
     InputError
-        Missing ids or ranks, indices that do not exist, options that do not apply.
+        If ids or ranks are missing, indices do not exist, or options do not apply.
     InputTypeError
-        Data of a kind that is not understood.
+        If the type of the data is not supported.
     ColumnError
         See `recometer.data.columns.find_columns`.
     FileError
-        A file that cannot be read.
+        If a file cannot be read.
 
     Examples
     --------
@@ -139,9 +139,9 @@ class Lists(Source):
     def of_some_users(
         cls, recommendations: object, *, depth: int | None = None, **columns: Any
     ) -> Lists:
-        """Read the lists of some users, perhaps of none: others are read elsewhere.
+        """Read the lists of some users, or of none; others are read elsewhere.
 
-        `columns` are the names of those of a frame, by the parameters of the class.
+        `columns` maps the parameters of the class to the names of the columns of a frame.
         """
         lists = cls.__new__(cls)
         table = read_lists(recommendations, **columns, user_ids=None, item_ids=None)
@@ -162,7 +162,7 @@ class Lists(Source):
 
     @property
     def n_positions(self) -> int:
-        """More than the largest position of a listed item; 0 where items have ids."""
+        """A number above the largest position of a listed item; 0 if items have ids."""
         return self._table.n_items if self._table.item_ids is None else 0
 
     @property
@@ -172,7 +172,7 @@ class Lists(Source):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What batches have in common that `of_batches` takes together."""
+        """The properties that all batches of `of_batches` share."""
         return (*self._table.kind, self._depth)
 
     @classmethod
@@ -184,23 +184,23 @@ class Lists(Source):
         recommendations
             A data frame, or the path of a Parquet, CSV or TSV file.
         by
-            The column that says whose list a row belongs to: ``"algorithm"``.
+            The column that tells which run a row belongs to, such as ``"algorithm"``.
         **options
             As for `Lists`.
 
         Returns
         -------
         dict
-            The `Lists` of each value of the column, in the order in which they come.
+            The `Lists` of each value of the column, in the order of their first rows.
 
         Raises
         ------
         ColumnError
-            No such column.
+            If the column does not exist.
         InputError
-            An entry of it is missing.
+            If an entry of the column is missing.
         InputTypeError
-            Data without columns.
+            If the data do not have columns.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class Lists(Source):
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         lengths = np.diff(self._table.indptr)
         n, entries = np.count_nonzero(lengths), len(self._table.items)
         cut = "" if self._depth is None else f", cut at {self._depth:,}"
@@ -227,11 +227,11 @@ class Lists(Source):
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of where items landed, or of lists, and why."""
+        """Return the rules that have no effect on the rankings, or on the lists, and why."""
         return {"constant_scores": "lists are read as they were given"} if listed else {}
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the lists and test, as the rule says."""
+        """Return whether the rule removes a user's items of train from the lists and test."""
         return protocol.seen == "removed"
 
     def listed_users(self) -> Array:
@@ -246,7 +246,7 @@ class Lists(Source):
         return {**{name: getattr(self._table, name) for name in names}, "depth": depth}
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed; see `Ranks`."""
+        """Return where each judged item of each user of test is ranked; see `Ranks`."""
         table, request = with_all_items(self._table, _as_listed(request))
         by_previous = request.protocol.short_lists == "previous_user"
         filled = filled_by_previous(table, request) if by_previous else None

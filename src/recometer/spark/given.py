@@ -93,7 +93,7 @@ class Factors:
         return found[0], found[1]
 
     def is_single(self) -> bool:
-        """Tell whether all factors are of single precision."""
+        """Return whether all factors are of single precision."""
         return all(
             _frames.type_of(table, "vector").elementType.typeName() == "float"
             for table in self.tables()
