@@ -274,7 +274,7 @@ class Interactions:
 
 
 def gains(data: Interactions) -> Float64:
-    """Return the values, all 1 where there are none: float64 [n]."""
+    """Return the values, which are all 1 if there are none: float64 [n]."""
     return np.ones(len(data)) if data.values is None else data.values
 
 
