@@ -65,64 +65,74 @@ def compare(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Say whether models differ, and by how much, from the values of every user.
+    """Test whether models differ, and estimate by how much, from the values of every user.
 
-    Models are compared pair by pair on the users that both have a value for. Intervals and p-values
-    need no resampling (`recometer.stats`), but for metrics with one value for all users.
+    Models are compared in pairs, on the users for whom both have a value. Intervals and p-values
+    are computed without resampling (`recometer.stats`), except for metrics with one value for all
+    users.
 
     Parameters
     ----------
     models
-        Evaluations of the same test data by the name of the model, also files that
-        `Evaluation.save` wrote, a list of either, or a `Leaderboard`. A model may be a list of
-        evaluations: of the same users, they are seeds (trained anew), and the variance between them
-        is added to that between users (`recometer.stats.over_runs`); of users of their own, they
-        are batches of one evaluation. With `evaluator`, sources or fitted models.
+        A dict from the name of a model to its evaluation, or to a file that `Evaluation.save`
+        wrote; a list of either; or a `Leaderboard`. All evaluations must be of the same test data.
+        A model may be a list of evaluations. If they have the same users, they are seeds (the
+        model was trained several times), and the variance between them is added to the variance
+        between users (`recometer.stats.over_runs`). If they have different users, they are batches
+        of one evaluation. With `evaluator`,
+        they are sources or fitted models.
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
-        Those to compare. None compares all, which then have to be the same for all models.
+        The metrics to compare. None compares all metrics, which must then be the same for all
+        models.
     primary
-        The metrics that decide: p is adjusted over all comparisons by these. None takes all.
+        The metrics that decide: p-values are adjusted over all comparisons by these. None takes
+        all metrics.
     test
         ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
     interval
-        Interval of the difference. ``"auto"`` takes the interval that belongs to the test, or
-        Gaffke's if fewer than 30 users differ, or all by the same, and the metric has a range.
-        Others are ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
+        The interval of the difference. ``"auto"`` takes the interval that belongs to the test, or
+        Gaffke's if the metric has a range and fewer than 30 users differ, or all differ by the
+        same amount. Others are ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``,
+        ``"bca"``.
     confidence
-        Coverage of intervals; 1 - confidence is the level of significance. None takes that of the
-        evaluations' protocol.
+        Coverage of the intervals; 1 - confidence is the level of significance. None takes that of
+        the evaluations' protocol.
     correction
-        For the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or
-        ``"none"``; or ``"tukey"``: Tukey's honestly significant difference by randomisation over
-        all models (`recometer.stats.tukey`), per metric, times the number of primary metrics.
+        The correction for the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``,
+        ``"bonferroni"`` or ``"none"``. ``"tukey"`` is Tukey's honestly significant difference by
+        randomisation over all models (`recometer.stats.tukey`), for each metric, times the number
+        of primary metrics.
     margin
-        Differences smaller than this do not matter: adds two one-sided tests of equivalence. A
-        number, or one for each metric.
+        A number, or one for each metric: differences smaller than this do not matter. It adds two
+        one-sided tests of equivalence.
     allow
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
         ``"exclude"``, ``"protocol"``, or a rule of the protocol.
     cluster
-        The cluster of each user, as groups in `Evaluation.by`, where users are not independent of
-        each other (sessions of one person): whole clusters are what tests and intervals rest on.
-        None takes the users, where test has sessions of users (``user=["user", "session"]``); False
-        takes even then every session as independent.
+        The cluster of each user, given like groups in `Evaluation.by`, if users are not
+        independent of each other (such as sessions of one person). Tests and intervals then treat
+        whole clusters as independent. If test has sessions of users
+        (``user=["user", "session"]``), None takes the users as clusters, and False takes every
+        session as independent.
     chance
-        Add a random order of the same candidates as the model ``"chance"``, from the first model's
-        ``rm.evaluate(..., chance=True)``. Metrics that have no value for it (coverage, ...) leave
-        it out, which the result says. It is not ranked; and comparisons with it do not count among
-        those that p is adjusted over, unless it is the baseline.
+        Whether to add a random order of the same candidates as the model ``"chance"``, from
+        ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value for it
+        (coverage, ...) leave it out, and the result says so. It is not ranked, and comparisons with
+        it do not count among those that p-values are adjusted over, unless it is the baseline.
     evaluator
-        Evaluates the models, which are sources then: ``rm.Evaluator(test, train=train, ...)``.
+        The evaluator of the models, which are then sources or fitted models:
+        ``rm.Evaluator(test, train=train, ...)``.
     until
-        Read users in random order, by the evaluator's seed, until so much is known:
-        ``"decided"``: p, which may be looked at at all times, is below 1 - confidence for every
-        comparison with the baseline (without one, of the best model with all others) by the primary
-        metrics; or ``"ndcg@10 ± 0.002"``, of the differences. Intervals and p are about the means
-        over all users of test then, and hold whenever one stops. See `Until`.
+        Read users in random order, by the evaluator's seed, until the comparison is known well
+        enough. ``"decided"`` stops when p, which may be looked at at any time, is below
+        1 - confidence for every comparison with the baseline (without a baseline, of the best model
+        with all others) by the primary metrics. ``"ndcg@10 ± 0.002"`` stops when the differences
+        are known to that width. Intervals and p-values are then about the means over all users of
+        test, and hold whenever reading stops. See `Until`.
     seed
-        Seed of the users that are drawn for metrics with one value for all of them.
+        Seed for drawing users, for metrics with one value for all of them.
     threads
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
@@ -137,17 +147,17 @@ def compare(
     Raises
     ------
     InputError
-        Fewer than two models, or than two users in common; metrics, test data, candidates or
-        protocols that differ.
+        If there are fewer than two models, or fewer than two users in common, or if metrics, test
+        data, candidates or protocols differ.
     InputTypeError
-        Something else than evaluations, or user ids of different types.
+        If the models are not evaluations, or user ids have different types.
     UnknownNameError
-        A baseline, metric, test, interval or correction that does not exist.
+        If a baseline, metric, test, interval or correction does not exist.
 
     Warns
     -----
     DataWarning
-        Users that only one of two models has a value for, which are left out.
+        If only one of two models has a value for some users, who are left out.
 
     Examples
     --------
@@ -214,38 +224,40 @@ def power(
     wanted: float = POWER_WANTED,
     alpha: float | None = None,
 ) -> Power:
-    """Return how many users a difference needs, and which one a test set can show.
+    """Return how many users it takes to detect a difference, and which one a test set can show.
 
     Parameters
     ----------
     of
-        A comparison, whose differences between users say how they spread. Of an evaluation alone
-        that is not known: taken is the spread of two models whose values are as far apart between
-        users and have nothing to do with each other, √2 times its standard deviation. Models of the
-        same users mostly go together, so that fewer users are needed than that.
+        A comparison, which tells how much the differences vary between users. A single evaluation
+        does not tell this. For it, two models are assumed whose values vary as much between users
+        and are independent of each other, so that their difference has √2 times its standard
+        deviation. The values of two models for the same users are mostly correlated, so that fewer
+        users are needed than computed.
     metric
-        With a value for each user.
+        A metric with a value for each user.
     difference
-        The mean difference to detect. None takes the one found, where a comparison is given.
+        The mean difference to detect. None takes the difference that the comparison found.
     model, other
-        Which pair of a comparison, if it has several.
+        The pair of models, if a comparison has several.
     wanted
-        The power that is wanted.
+        The power to achieve.
     alpha
-        Level of significance, two-sided. None takes 1 - confidence; for m comparisons divided by m.
+        Level of significance, two-sided. None takes 1 - confidence, divided by m for m comparisons.
 
     Returns
     -------
     recometer.stats.Power
-        With `users_needed`, `power` at the present number of users, and `smallest_difference`;
-        ``print`` says it in a sentence.
+        Has `users_needed`, `power` at the present number of users, and `smallest_difference`;
+        ``print`` puts these into a sentence.
 
     Raises
     ------
     InputError
-        No difference for an evaluation alone, or a metric without a value for each user.
+        If no difference is given for a single evaluation, or the metric does not have a value for
+        each user.
     UnknownNameError
-        A metric that there is not.
+        If the metric does not exist.
 
     Examples
     --------

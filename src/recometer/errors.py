@@ -4,13 +4,13 @@
 
     RecometerError                     all of them
     ├── InputError       (ValueError)  data that do not fit: shapes, ids, values
-    ├── InputTypeError   (TypeError)   an object of a kind that is not understood here
+    ├── InputTypeError   (TypeError)   an object whose type is not supported
     ├── ColumnError      (KeyError)    a column that a table does not have
     ├── UnknownNameError (ValueError)  a metric, rule or convention that does not exist
-    ├── FileError        (OSError)     a file that cannot be read or is not what it should be
-    ├── MissingExtraError (ImportError) a library that only some need is not installed
+    ├── FileError        (OSError)     a file that cannot be read, or has the wrong content
+    ├── MissingExtraError (ImportError) an optional library is not installed
     ├── ModelError       (RuntimeError) a function or model of the user raised an exception
-    └── InternalError    (RuntimeError) recometer caught itself computing nonsense: a bug
+    └── InternalError    (RuntimeError) recometer found a result of its own impossible: a bug
 
 A warning about the data is a `DataWarning`.
 """
@@ -51,7 +51,7 @@ class InputError(RecometerError, ValueError):
 
 
 class InputTypeError(RecometerError, TypeError):
-    """An object of a kind that is not understood here."""
+    """An object whose type is not supported."""
 
 
 class ColumnError(RecometerError, KeyError):
@@ -63,11 +63,11 @@ class UnknownNameError(RecometerError, ValueError):
 
 
 class FileError(RecometerError, OSError):
-    """A file that cannot be read or is not what it should be."""
+    """A file that cannot be read, or has the wrong content."""
 
 
 class MissingExtraError(RecometerError, ImportError):
-    """A library that only some need is not installed; the message says how to install it."""
+    """An optional library is not installed; the message says how to install it."""
 
 
 class ModelError(RecometerError, RuntimeError):
@@ -75,15 +75,15 @@ class ModelError(RecometerError, RuntimeError):
 
 
 class InternalError(RecometerError, RuntimeError):
-    """Recometer caught itself computing nonsense: please report it."""
+    """Recometer found one of its own results impossible. This is a bug; please report it."""
 
 
 class DataWarning(UserWarning):
-    """Something in the data that a stated rule settled, and that the user should know."""
+    """A warning about something in the data that a rule decided, and that the user should know."""
 
 
 def brief(value: object) -> str:
-    """Return what was given as Python shows it, cut short where it is long: for messages."""
+    """Return an argument as Python shows it, shortened if it is long, for messages."""
     import reprlib  # needed for messages alone
 
     show = reprlib.Repr()
@@ -95,9 +95,9 @@ def brief(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
-    """Return a hint with the nearest known names, whatever their case, and the list of all.
+    """Return a hint with the most similar known names, ignoring case, and the list of all names.
 
-    Where these are too many for a message, `listed` says what lists them.
+    If there are too many names for a message, `listed` says what lists them.
     """
     import difflib  # needed for messages alone
 
@@ -111,12 +111,13 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
 def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
     """Import a module that an extra of recometer installs.
 
-    `what` needs it, for the message; `package` is what installs it, if that has another name.
+    `what` is the part of recometer that needs it, for the message; `package` is the name under
+    which it is installed, if that differs.
 
     Raises
     ------
     MissingExtraError
-        It is not installed, or cannot be imported.
+        If the module is not installed, or cannot be imported.
     """
     try:
         return importlib.import_module(module)
@@ -128,7 +129,7 @@ def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
 
 
 def warn(message: str) -> None:
-    """Issue a DataWarning that points at the line of the user, the first outside recometer."""
+    """Issue a DataWarning that points at the user's line, which is the first outside recometer."""
     package = os.path.dirname(__file__) + os.sep
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

@@ -84,59 +84,60 @@ def evaluate(
     until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> Evaluation:
-    """Measure how well model output finds what users went on to choose.
+    """Measure how well the output of a model finds the items that users chose.
 
-    The whole catalogue is ranked for each user, less the user's items in train (and what
-    `candidates` and `exclude` leave out). The formulas are in `Evaluation.definitions` and in
-    the documentation.
+    For each user, the whole catalogue is ranked, without the user's items in train and the
+    items that `candidates` and `exclude` leave out. The formulas are in
+    `Evaluation.definitions` and in the documentation.
 
     Parameters
     ----------
     source
-        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``; or a fitted
-        model that `from_model` knows without more being said, such as one with a method
-        ``recommend(users, k)``, which is asked for the lists of the users of test. For folds: a
-        function that fits a model to ``split.train`` (and ``split.remainder``) and returns a
-        source, or a list of sources, one per fold.
+        The model output to evaluate, for instance ``rm.Factors(user_factors, item_factors)``. It
+        may also be a fitted model that `from_model` recognises without further options, such as
+        one with a method ``recommend(users, k)``, which is called for the users of test. For
+        folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
+        returns a source, or a list of sources, one per fold.
     test
-        What should have been recommended: an `Interactions`, or what `Interactions.of`
-        takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; of `Folds`, or a
-        list of `Split`, the result has the evaluation of each in ``.folds``, and all of them
-        pooled.
+        The items that should have been recommended: an `Interactions`, or anything that
+        `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if
+        the source contains the truth, as in ``rm.Pairs(frame, ...)``. A `Split` contains train
+        as well. For `Folds`, or a list of `Split`, the result has the evaluation of each fold in
+        ``.folds``, and pools all of them.
     train
         Interactions to exclude from the ranking, in any form that `test` takes. None excludes
         nothing.
     candidates
-        What may be recommended. None stands for the whole catalogue. A list of items (ids, or
-        positions if the source has no ids; also the only column of a data frame) is for all users;
-        an `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
-        matter), as does an array of positions [n_users, n], padded with -1; `Negatives` adds the
-        items of test to such sets, and `SampledCandidates` draws others. A relevant item that is
-        no candidate is a miss, and counted. Where sets per user are a sample, the values are not
-        those of the whole catalogue, which the result says; see the rule `correction`.
+        The items that may be recommended. None stands for the whole catalogue. A list of items
+        (ids, or positions if the source has no ids; also the only column of a data frame)
+        applies to all users. An `Interactions`, or anything that `Interactions.of` takes, has a
+        set for each user (its values do not matter), as does an array of positions [n_users, n],
+        padded with -1. `Negatives` adds the items of test to such sets, and `SampledCandidates`
+        draws others. A relevant item that is not a candidate is a miss, and the result counts
+        it. If the sets of users are a sample, the values differ from those on the whole
+        catalogue, and the result says so; see the rule `correction`.
     exclude
-        A list of items that must not be recommended to anybody.
+        A list of items that must not be recommended to any user.
     metrics
         Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``, or a
-        dict: ``{"ndcg": [5, 10], "recall": range(1, 11), "roc_auc": None}``. Other names of a
-        metric are known: ``"MRR@10"`` is rr@10. Under a convention also as its library writes
-        them: ``"LinkPredMAP@10"``.
+        dict, such as ``{"ndcg": [5, 10], "recall": range(1, 11), "roc_auc": None}``. Other names
+        of a metric work as well: ``"MRR@10"`` is rr@10. Under a convention you can also use the
+        names of its library, such as ``"LinkPredMAP@10"``.
     protocol
-        The rules that the numbers depend on; ``other.protocol`` repeats an evaluation. The name
-        of a convention, such as ``"trec_eval"``, takes another library's rules and its names of
-        metrics, see `recometer.conventions`.
+        The rules that the numbers depend on; pass ``other.protocol`` to repeat an evaluation.
+        The name of a convention, such as ``"trec_eval"``, selects the rules of another library
+        and its names of metrics; see `recometer.conventions`.
     catalogue
-        What is known of the items: a `Catalogue`, or what makes one: their number, their ids, a
-        data frame, a file. Metrics of lists read their categories, features and propensities.
-        Lists learn from it how many items could have been recommended: rules that need the
-        number of candidates apply only where it is known. Sources that score every item know
-        that, and do not read it here.
+        Data about the items: a `Catalogue`, or anything that one can be made from (the number of
+        items, their ids, a data frame, a file). Metrics of lists read their categories, features
+        and propensities. `Lists` also read how many items could have been recommended; rules
+        that need the number of candidates apply only if it is known. Sources that score every
+        item know this number, and do not read it here.
     baseline
-        Lists to compare with, for metrics that do (unexpectedness@k, overlap@k, rbo@k,
+        Lists to compare with, for metrics that need them (unexpectedness@k, overlap@k, rbo@k,
         serendipity@k): another source, or an evaluation that has `lists`.
     seed
-        Seed of everything random: ``ties="random"`` and ``interval="bootstrap"``.
+        Seed of everything that is random: ``ties="random"`` and ``interval="bootstrap"``.
     threads
         Maximum number of threads. None uses all available processors. The result does not
         depend on it.
@@ -144,14 +145,15 @@ def evaluate(
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while.
     chance
-        Also give the exact expected value of each metric under a random order of the same
-        candidates (``result.chance``, and a column of the table): 0.91 may be no better than that.
-        All candidates have to be ranked.
+        Whether to compute the exact expected value of each metric under a random order of the
+        same candidates as well (``result.chance``, and a column of the table). It shows whether a
+        value such as 0.91 is better than chance. All candidates have to be ranked for it.
     until
-        Read users in random order, by `seed`, until so much is known:
-        ``"ndcg@10 ± 0.002"`` (or ``+-``, or ``± 2%`` of the mean), by an interval of the mean over
-        all users of test that holds whenever one stops. The result has the users who were read,
-        and its `users_read` says how many. None reads all. See `Until` for the size of batches.
+        Read users in random order, by `seed`, until a mean is known well enough:
+        ``"ndcg@10 ± 0.002"`` (or ``+-``, or ``± 2%`` of the mean). The interval is that of the mean
+        over all users of test, and holds whenever reading stops. The result contains the users who
+        were read, and its `users_read` says how many these are. None reads all users. See `Until`
+        for the size of batches.
     **rules
         Single rules that replace those of the protocol, for instance ``ties="random"``.
 
@@ -162,26 +164,25 @@ def evaluate(
     Raises
     ------
     InputError
-        Data that do not fit, an empty test, a cut-off below 1, users of test none of whom
-        is known, scores none of which can be ranked because they are NaN or infinite, or
-        metrics that the source cannot give (of the whole ranking, where lists end early; of
-        ratings, where there are none), or whose side data are missing (categories, a
-        baseline, ...): the message names the metric and the argument.
+        If data do not fit, test is empty, a cut-off is below 1, no user of test is known, or no
+        scores can be ranked because they are all NaN or infinite. Also if the source cannot
+        provide a metric (of the whole ranking, if lists end early; of ratings, if there are
+        none), or if its side data are missing (categories, a baseline, ...). The message names
+        the metric and the argument.
     InputTypeError
-        An object of a kind that is not understood, or ids that cannot be matched.
+        If the type of an object is not supported, or ids cannot be matched.
     UnknownNameError
-        A metric, protocol or rule that does not exist.
+        If a metric, protocol or rule does not exist.
 
     Warns
     -----
     DataWarning
-        Among others, a rule that was given and changes nothing of what is asked for, such as
-        ``duplicates`` of `Factors`; those that a convention brings along are not mentioned.
+        If, among others, a rule that you pass has no effect on the result, such as
+        ``duplicates`` for `Factors`. There is no such warning for the rules of a convention.
 
     Examples
     --------
-    Ann already has the book and went on to choose the song; Bob has the song and chose
-    the game.
+    Ann already has the book and then chose the song; Bob has the song and then chose the game.
 
     >>> import recometer as rm
     >>> source = rm.Factors(

@@ -1,4 +1,4 @@
-"""explain: why one convention's number is not another's, step by step on the data at hand."""
+"""explain: why the numbers of two conventions differ, step by step on the data at hand."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Side:
     Attributes
     ----------
     protocol
-        The name of its set of rules.
+        The name of the set of rules.
     metric
-        The metric's name there.
+        The name of the metric under these rules.
     formula
-        In words, with its parameters.
+        The formula in words, with its parameters.
     rules
-        Sentences on the rules that are not recometer's.
+        Sentences on the rules that differ from recometer's.
     mean
-        On the data at hand.
+        The mean on the data at hand.
     counted
-        Users in that mean.
+        The number of users in this mean.
     """
 
     protocol: str
@@ -60,18 +60,19 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What changes from one definition towards the other, all earlier steps taken.
+    """A change from one definition towards the other, after all earlier steps.
 
     Attributes
     ----------
     name
         For instance ``"ties"``, ``"population"`` or the name of a parameter.
     change
-        In words.
+        The change in words.
     mean
-        After this step.
+        The mean after this step.
     users
-        Users whose value, or part in the mean, changes; 0 where there is one value for all.
+        The number of users whose value, or part in the mean, changes. It is 0 if there is one
+        value for all users.
     """
 
     name: str
@@ -96,14 +97,15 @@ class Explanation(Printed):
     ----------
     left, right : Side
     steps : tuple of Step
-        From left to right. The last one's mean is that of the right side.
+        The steps from left to right. The mean of the last step is that of the right side.
     user_ids : [n_users] or None
         None if users are positions.
     values : float64 [n_users, n_steps + 1]
-        Each user's value before the first step and after each; NaN where it does not count, or
-        where there is one value for all users.
+        Each user's value before the first step and after each step. It is NaN if it does not
+        count, or if there is one value for all users.
     n_shown : int or None
-        How many of the users who differ are shown. None shows all of them, and CSV has only these.
+        How many of the users who differ are shown. None shows all of them, and CSV then has only
+        these users.
     """
 
     left: Side
@@ -114,7 +116,7 @@ class Explanation(Printed):
     n_shown: int | None = N_USERS
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame of all users: both values, and the step where they part most."""
+        """Return a Polars frame of all users, with both values and the step of largest change."""
         import polars as pl
 
         users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
@@ -131,7 +133,7 @@ class Explanation(Printed):
         )
 
     def most_different(self, n: int | None = N_USERS) -> Int64:
-        """Return the positions of the users whose two values differ most, at most n (None: all)."""
+        """Return the positions of the n users whose values differ most; None returns all."""
         first, last = self.values[:, 0], self.values[:, -1]
         size = _difference(first, last)
         order = np.argsort(-size, kind="stable")[:n]
@@ -148,7 +150,7 @@ class Explanation(Printed):
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
     def table(self) -> Table:
-        """Return the steps, with both means and formulas above; CSV holds this table alone."""
+        """Return the steps below both means and formulas. CSV contains only this table."""
         felt: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean
@@ -164,12 +166,12 @@ class Explanation(Printed):
         return Table(COLUMNS, [first, *felt], notes, list(self.head()))
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return what ``print`` shows: the steps, and the users that differ most."""
+        """Return the tables that ``print`` shows: the steps, and the users who differ most."""
         users = self._users()
         return [self.table(), users] if users.rows else [self.table()]
 
     def data(self) -> Table:
-        """Return the steps, or the users where all are shown."""
+        """Return the steps, or the users if all of them are shown."""
         return self.table() if self.n_shown is not None else self._users()
 
     def _users(self) -> Table:
@@ -192,7 +194,7 @@ class Explanation(Printed):
         return Table([Column("user"), left, right, Column("they part at", ("step",))], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both sides, the steps, and the users that differ most, as plain values."""
+        """Return both sides, the steps, and the users who differ most, as plain values."""
         return {
             "left": plain(vars(self.left)),
             "right": plain(vars(self.right)),
@@ -221,12 +223,12 @@ def explain(
     test: Any = None,
     **options: Any,
 ) -> Explanation:
-    """Say why a number is not the one that another library prints for the same data.
+    """Explain why a number differs from the one that another library prints for the same data.
 
-    The two definitions are brought together one rule or parameter at a time, and everything is
-    computed anew at each step, so that the means add up to the difference. How a number is computed
-    is never a step: threads, instruction sets, and the scores that metrics with cut-offs leave out
-    change no value, to the last bit.
+    One definition is changed into the other, one rule or parameter at a time, and everything is
+    computed again at each step, so that the changes of the mean add up to the difference. The way
+    in which a number is computed is never a step: threads, instruction sets, and the scores that
+    metrics with cut-offs leave out do not change a value, to the last bit.
 
     Parameters
     ----------
@@ -236,11 +238,12 @@ def explain(
         One of its metrics, for instance ``"ndcg@10"``.
     protocol
         The other rules: the name of a convention (see `recometer.conventions`), or a
-        `Protocol`. The metric is the one that this convention means by the name, or else by
-        recometer's name for it.
+        `Protocol`. The metric is the one that this convention calls by the name, or else the one
+        that recometer calls so.
     source, test, options
-        What `evaluate` was given (``train=...``, ``catalogue=...``), where the result does not
-        hold it: it was loaded from a file, or the inputs take more than 256 MB.
+        The arguments of `evaluate` (``train=...``, ``catalogue=...``). Pass them if the result does
+        not contain its inputs, because it was loaded from a file, or the inputs take more than
+        256 MB.
 
     Returns
     -------
@@ -249,11 +252,11 @@ def explain(
     Raises
     ------
     InputError
-        The result does not hold its inputs, and they were not given.
+        If the result does not contain its inputs, and you do not pass them.
     InputTypeError
-        Something that is not an evaluation.
+        If the result is not an evaluation.
     UnknownNameError
-        A metric that was not asked for, or a protocol that does not exist.
+        If the evaluation lacks the metric, or the protocol does not exist.
 
     Examples
     --------

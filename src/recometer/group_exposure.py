@@ -1,4 +1,4 @@
-"""exposure(): what groups of items get of the users' attention, beside what they make up."""
+"""exposure(): the share of attention that groups of items get, beside their share of items."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ def exposure(
     lists
         A source, or an evaluation that has `lists`.
     item_groups
-        The group of each item: a dict from item to group; an array, where items are positions;
-        or a `Catalogue` whose categories are the groups (of several, an item counts for each
-        with the same share). None means that the item has no group.
+        The group of each item: a dict from item to group, an array if items are positions, or a
+        `Catalogue` whose categories are the groups (an item with several categories counts for
+        each of them with the same share). None means that the item has no group.
     test
-        What should have been recommended, and the users whose lists are read. For an
-        evaluation: that of the evaluation; without it there are no columns of relevant items.
+        The items that should have been recommended, and the users whose lists are read. For an
+        evaluation, pass its own test; without it there are no columns of relevant items.
     train
-        What must not be recommended again.
+        Interactions to exclude from the ranking, in any form that `test` takes.
     k
-        The places that are read.
+        The number of places to read.
     discount
-        What place j counts: ``"log"`` 1 / log2(j + 1), ``"geometric"`` patience^(j - 1),
-        ``"none"`` 1.
+        The weight of place j: 1 / log2(j + 1) for ``"log"``, patience^(j - 1) for
+        ``"geometric"``, and 1 for ``"none"``.
     patience
         Parameter of the geometric discount, between 0 and 1.
     protocol, threads, **rules
-        As of `recometer.evaluate`.
+        As for `recometer.evaluate`.
 
     Returns
     -------
@@ -77,20 +77,21 @@ def exposure(
         relevant or in the catalogue:
 
         ``items``, ``listed``
-            Items of the group, and places that they have in the lists.
+            The number of items of the group, and the number of places that they have in the lists.
         ``exposure``, ``catalogue``, ``relevant``
-            Its shares of the exposure, of the items, and of the users' relevant items. They
-            add up to 1.
+            The group's shares of the exposure, of the items, and of the users' relevant items.
+            Each column adds up to 1.
         ``per_item``, ``per_relevant``
-            ``exposure / catalogue`` and ``exposure / relevant``: 1 where a group gets what it
-            makes up (Singh & Joachims 2018: demographic parity, and treatment by merit).
+            ``exposure / catalogue`` and ``exposure / relevant``. They are 1 if the exposure of a
+            group equals its share (Singh & Joachims 2018: demographic parity, and treatment by
+            merit).
 
     Raises
     ------
     InputError
-        A cut-off beyond the lists of an evaluation, ids on one side only, no groups.
+        If k is beyond the lists of an evaluation, only one side has ids, or there are no groups.
     InputTypeError
-        Groups or lists of another kind.
+        If the type of the groups or lists is not supported.
 
     Examples
     --------

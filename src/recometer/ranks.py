@@ -1,6 +1,6 @@
 """Ranks, TopLists and Ratings: the hand-over from sources to metrics.
 
-Each field states whether it has an entry per row, per user or neither (see `recometer.ragged`).
+Each field declares whether it has an entry per row, per user or neither (see `recometer.ragged`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class UserFlag(enum.IntFlag):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ranks(Table):
-    """Where each judged item of each user landed.
+    """The position of each judged item of each user.
 
-    A ragged table in CSR layout: the judged items of user ``u`` are the rows
-    ``indptr[u]:indptr[u + 1]``, best first (by `above`, then `before`), unranked last.
+    This is a ragged table in CSR layout: the judged items of user ``u`` are the rows
+    ``indptr[u]:indptr[u + 1]``, best first (by `above`, then `before`), and unranked items last.
 
     Attributes
     ----------
@@ -41,55 +41,55 @@ class Ranks(Table):
     item : int64 [n_judged]
         Position of the item in the order of the (sorted) item ids.
     above : int64 [n_judged]
-        Candidates with a strictly higher score; 0 is the top of the list, -1 not ranked:
-        the source does not know the item, or it lies beyond `depth`.
+        The number of candidates with a strictly higher score. 0 is the top of the list. -1 means
+        that the item is not ranked: the source does not know it, or it is beyond `depth`.
     tied, before : int64 [n_judged]
-        Other candidates with exactly the same score; those of them that come first: the
-        lower item ids, under the rule ``ties="input"`` those given before.
+        The number of other candidates with exactly the same score, and how many of these come
+        first: those with lower item ids, or under the rule ``ties="input"`` those given before.
     gain : float64 [n_judged]
-        The value in test, 1 where test has none.
+        The value in test, or 1 if test has no values.
     relevant : bool [n_judged]
     n_relevant : int64 [n_users]
-        Relevant items of the user, those that could not be ranked included.
+        The number of relevant items of the user, including those that could not be ranked.
     n_candidates : int64 [n_users]
-        Items that were ranked, after exclusion; -1 where nobody said how many there are
-        (lists without a catalogue).
+        The number of items that were ranked, after exclusion. It is -1 if it is unknown (for lists
+        without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
-        Places that are known for certain: `n_candidates`, or less where only the top of
-        the list was asked for or given.
+        The number of places that are known for certain: `n_candidates`, or less if only the top
+        of the list was requested or given.
     flags : uint32 [n_users]
         `UserFlag` bits.
     counts : mapping of str to int
-        What was settled by a rule, over all users: ``users_unknown``, ``items_unknown``
+        The decisions of rules, over all users: ``users_unknown``, ``items_unknown``
         (distinct items of test), ``relevant_unranked`` (relevant rows of unknown items),
         ``train_test_overlap`` (rows).
     any_cutoff : bool
-        Cut-offs up to the number of candidates say something for every metric: the
-        candidates were given one by one, not all that there are.
+        Whether cut-offs up to the number of candidates are meaningful for every metric, because
+        the candidates were given one by one and are not the whole catalogue.
     pool : int64 [n_users] or None
-        Where users have candidates of their own, which may be a sample: the items of the
+        If users have candidates of their own, which may be a sample, the number of items of the
         catalogue that are neither in train nor in test of the user, from which the candidates
         that are not judged were taken. None if the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
-        Relevant items that are candidates, where `depth` hides how many there are.
+        The number of relevant items that are candidates, if `depth` hides it.
     score : float64 [n_judged] or None
-        Score of each item, where the rule `score_above` reads it; NaN where there is none.
+        The score of each item, if the rule `score_above` reads it; NaN if there is none.
     repeated : bool [n_judged] or None
-        Rows of items that stand in an earlier row, since a list repeats them. None if there are
-        none.
+        Whether the item is in an earlier row, because a list repeats it. None if there are no
+        such rows.
     copies : int64 [n_judged] or None
-        Rows of test that the item's pair was made of, where a metric reads it. None means one each.
+        The number of rows of test with the item's pair, if a metric reads it. None means one each.
     filled : bool [n_users] or None
-        Whether what fills the end of a user's list is relevant, under the rule
-        ``short_lists="previous_user"``. None if nothing fills them.
+        Whether the item that fills the end of a user's list is relevant, under the rule
+        ``short_lists="previous_user"``. None if nothing fills the lists.
     by_rank : bool
-        Whether the source was given ranks, so that equal scores are equal ranks.
+        Whether the source has ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
-        How popular the item is in train, 1 the most popular one; the chance that it is observed
-        at all. Only where a metric reads them.
+        The popularity of the item in train, relative to the most popular item, which has 1, and
+        the probability that the item is observed at all. Present only if a metric reads them.
     item_ids : [n_items] or None
-        Sorted ids of the positions in `item`. None if positions name the items.
+        Sorted ids of the positions in `item`. None if positions identify the items.
     """
 
     indptr: Int64 = field(metadata=OFFSETS)
@@ -132,29 +132,29 @@ class Ranks(Table):
 class TopLists(Record):
     """The first places of each user's ranking.
 
-    Under a rule for ties that gives equal scores no order (``"expected"``, ``"optimistic"``,
-    ``"pessimistic"``) they follow the item ids, the lower first.
+    If the rule for ties does not order equal scores (``"expected"``, ``"optimistic"``,
+    ``"pessimistic"``), they are ordered by ascending item id.
 
     Attributes
     ----------
     items : int64 [n_users, k]
-        Positions of items, best first, numbered as `Ranks.item`; -1 where a list is shorter.
+        Positions of items, best first, numbered as in `Ranks.item`; -1 pads a shorter list.
     n_items : int
-        How many positions there are, whether anybody is recommended the item or not.
+        The number of positions, whether or not the item is recommended to any user.
     known : bool [n_users]
         Whether the source has a list for the user.
     cut_in_ties : bool [n_users]
-        Whether the list is cut among equal scores: some of them are in it, others are not.
+        Whether the list ends among equal scores, so that some of them are in it and others not.
     counts : mapping of str to int
-        What was settled by a rule, over all users, as in `Ranks`.
+        The decisions of rules, over all users, as in `Ranks`.
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None
-        Sorted ids of the positions. None if positions name the items.
+        Sorted ids of the positions. None if positions identify the items.
     n_catalogue : int or None
-        How many items could have been recommended to anybody. None if unknown.
+        The number of items that could have been recommended to any user. None if it is unknown.
     n_uncatalogued : int
-        How many of these are listed, and were not in the catalogue that was given.
+        How many of these are in a list, but not in the catalogue that was given.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -187,29 +187,30 @@ class TopLists(Record):
 
     @property
     def depth(self) -> int:
-        """How long a list may be."""
+        """The maximum length of a list."""
         return int(self.items.shape[1])
 
     @cached_property
     def lengths(self) -> Int64:
-        """How many items each list holds: int64 [n_users]."""
+        """The number of items in each list: int64 [n_users]."""
         lengths: Int64 = np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
         return lengths
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ratings(Table):
-    """Predicted beside true ratings.
+    """Predicted and true ratings.
 
     Attributes
     ----------
     ranks : Ranks
-        Where each row landed, best predicted first; its `gain` is the true rating.
+        The position of each row, best predicted first; its `gain` is the true rating.
     predicted : float64 [n_judged]
-        In the same order. What the rule ``nan_scores`` ranks first or last is NaN still.
+        The predicted ratings in the same order. Rows that the rule ``nan_scores`` ranks first or
+        last are still NaN.
     threshold : float64 [n_users] or None
-        A row is relevant from this true rating on, and recommended from this predicted
-        one on. None if that is not stated.
+        A row is relevant if its true rating, and recommended if its predicted rating, is at least
+        this number. None if there is no threshold.
     """
 
     ranks: Ranks
@@ -221,5 +222,5 @@ class Ratings(Table):
 
     @property
     def indptr(self) -> Int64:
-        """That of `ranks`, whose rows these are."""
+        """The row pointers of `ranks`, which has the same rows."""
         return self.ranks.indptr

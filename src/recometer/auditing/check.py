@@ -49,18 +49,19 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test.
 
-    Rows that repeat a pair of user and item are settled first, as `Interactions.of` does; all
+    Rows that repeat a pair of user and item are merged first, as by `Interactions.of`; all
     other numbers count distinct pairs, each at its latest time. A user of test is one with
-    interactions there, and an item that train and test know could be recommended to anyone who
-    does not have it in train. Times are compared as they are; equal ones are not leakage.
+    interactions there. Every item of train or test could be recommended to any user who does not
+    have it in train. Times are compared without conversion; equal times are not leakage.
 
     Parameters
     ----------
     train, test
-        Whatever `Interactions.of` takes. Users and items are matched by id, or by position where
-        neither side has ids. Or `train` alone: a `Split`, whose remainder counts as train.
+        Anything that `Interactions.of` takes. Users and items are matched by id, or by position if
+        neither side has ids. Instead of both, you can pass a `Split` as `train`; its remainder
+        counts as train.
     user, item, value, time
-        Columns of frames and files, as in `Interactions.of`; not for a Split, which knows them.
+        Columns of frames and files, as in `Interactions.of`. A `Split` knows its columns.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` by which users are evaluated.
 
@@ -71,12 +72,12 @@ def audit(
     Raises
     ------
     InputError
-        A side without interactions, ids on one side only, positions of different shapes, or
-        times of different kinds (seconds and milliseconds, dates and numbers).
+        If a side has no interactions, only one side has ids, positions have different shapes, or
+        times have different units or types (seconds and milliseconds, dates and numbers).
     InputTypeError
-        Data that are not understood, or ids of different types.
+        If the type of the data is not supported, or ids have different types.
     ColumnError, FileError
-        As `Interactions.of` does.
+        As `Interactions.of` raises them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Finding and Findings: what was looked for, and what was found."""
+"""Finding and Findings: the results of checks."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ SHOWN = 3  # examples in a table
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked for, in a split or in the output of a model.
+    """The result of one check, of a split or of the output of a model.
 
     Attributes
     ----------
     name
         For instance ``"overlap"``.
     what
-        What is counted: ``"interactions of test that are also in train"``.
+        What is counted, such as ``"interactions of test that are also in train"``.
     level
-        ``"leakage"``: the model could learn from what it is tested on; ``"problem"``: the result
-        would be wrong, or mean nothing; ``"warning"``: it means less than it seems to;
-        ``"fact"``: none of these, or nothing was found.
+        ``"leakage"`` means that the model could learn from what it is tested on, ``"problem"``
+        that the result would be wrong or meaningless, ``"warning"`` that the result means less
+        than it seems to, and ``"fact"`` none of these, or that nothing was found.
     count
-        None if it was not checked; the sentence says why.
+        The number that was found. None if it was not checked; the sentence says why.
     total
         The number that `count` is a part of.
     examples
-        The first few by the order of the ids: ids of users or items, or pairs (user, item);
-        positions where there are no ids.
+        The first few, ordered by id: ids of users or items, or pairs (user, item). They are
+        positions if there are no ids.
     sentence
-        What it does to the result.
+        The effect on the result.
     statistics
         Further numbers by name.
     """
@@ -55,7 +55,7 @@ class Finding:
 
     @property
     def share(self) -> float | None:
-        """The count divided by the total; None where there is no such number."""
+        """The count divided by the total; None if there is no such number."""
         return None if self.count is None or not self.total else self.count / self.total
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def counted(
     clear: str,
     statistics: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Return a finding without a name yet; where nothing was found it is a fact."""
+    """Return a finding that has no name yet; if nothing was found, it is a fact."""
     return Finding(
         name="",
         what=what,
@@ -112,7 +112,7 @@ FIELDS = tuple(Table(COLUMNS, []).fields())
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Findings(Printed):
-    """Everything that was looked for, found or not, always in the same order."""
+    """The results of all checks, found or not, always in the same order."""
 
     findings: tuple[Finding, ...]
 
@@ -122,7 +122,7 @@ class Findings(Printed):
         Raises
         ------
         UnknownNameError
-            There is no such finding; the message lists all.
+            If there is no such finding. The message lists all of them.
         """
         found = {finding.name: finding for finding in self.findings}
         if name not in found:
@@ -130,7 +130,7 @@ class Findings(Printed):
         return found[name]
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame, a row per finding; the examples as texts."""
+        """Return a Polars frame with a row per finding; examples are texts."""
         import polars as pl
 
         kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)

@@ -1,4 +1,4 @@
-"""Audit and Finding: what `audit` returns."""
+"""Audit: the result of `audit`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from recometer.version import __version__
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Audit(Findings):
-    """What is wrong with a split into train and test, and what it does to the result.
+    """The faults of a split into train and test, and their effects on the result.
 
-    ``print(audit)`` shows a table, ``audit["overlap"]`` is one finding.
+    ``print(audit)`` shows a table, and ``audit["overlap"]`` is a single finding.
 
     Attributes
     ----------
     findings : tuple of Finding
-        Everything that was looked for, found or not, always in the same order.
+        The results of all checks, found or not, always in the same order.
     train, test
         Descriptions of the data.
     allowed : tuple of str
-        Names of leakage that is accepted, which the verdict says.
+        Names of leakage that is accepted; the verdict mentions them.
     """
 
     train: str
@@ -46,7 +46,7 @@ class Audit(Findings):
         }
 
     def table(self) -> Table:
-        """Return a row per finding, and below a sentence for each that was made."""
+        """Return a row per finding, and below it a sentence for each check that found something."""
         return Table(COLUMNS, self.findings, self._notes())
 
     def _notes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""How far apart two distributions of interactions are, and how far they would be by chance."""
+"""The distance of two distributions of interactions, and its expected value by chance."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from recometer.arrays import Bool, Int64
 def total_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
     """Return the total variation distance of two distributions, given as counts.
 
-    Half the sum of |p_i - q_i|: the share of the one's interactions that would have to go to
-    other items (or users) to make it the other: 0, the same shares, to 1, nothing in common.
-    Neither is all zero. `times` says how many items (or users) have each pair of counts.
+    It is half the sum of |p_i - q_i|, which is the share of the interactions of one distribution
+    that would have to move to other items (or users) to give the other. 0 means equal shares, and
+    1 means nothing in common. Neither distribution may be all zero. `times` says how many items
+    (or users) have each pair of counts.
     """
     n_first, n_second = (int((counts * times).sum()) for counts in (first, second))
     return float((times * np.abs(first / n_first - second / n_second)).sum() / 2)
 
 
 def expected_variation(first: Int64, second: Int64, repeated: Int64 | int = 1) -> float:
-    """Return the total variation distance that would be expected if chance had split the same rows.
+    """Return the expected total variation distance if the same rows had been split at random.
 
     If each of the c_i rows of an item goes to the second side with probability
     f = n_2 / (n_1 + n_2), their number T_i is binomial, and the distance is expected to be
     (1/n_1 + 1/n_2) / 2 times the sum of E|T_i - c_i f|, where
     E|T - c f| = 2 v C(c, v) f^v (1 - f)^(c - v + 1) with v = floor(c f) + 1
     (De Moivre 1730; Diaconis & Zabell 1991, Closed form summation for classical distributions,
-    Statistical Science 6(3)). Neither is all zero. `repeated` is `times` of `total_variation`.
+    Statistical Science 6(3)). Neither distribution may be all zero. `repeated` is `times` of
+    `total_variation`.
     """
     from scipy.special import gammaln
 
@@ -49,10 +51,10 @@ def expected_variation(first: Int64, second: Int64, repeated: Int64 | int = 1) -
 
 
 def head(counts: Int64, times: Int64 | int = 1) -> Bool:
-    """Return the head: the fewest items (or users) that make 80% of the interactions.
+    """Return the head: the smallest set of items (or users) with 80% of the interactions.
 
-    Those as frequent as the last of them belong to it, as in the metric tail_share. `times` says
-    how many items have each count.
+    Items that are as frequent as the last of them belong to it as well, as in the metric
+    tail_share. `times` says how many items have each count.
     """
     order = np.argsort(-counts, kind="stable")
     falling = (counts * times)[order]

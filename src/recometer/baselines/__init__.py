@@ -1,21 +1,21 @@
-"""Simple models to read an evaluation against.
+"""Simple models to compare with.
 
-Each is fitted on the training data, `Interactions` or what `Interactions.of` takes, carries
-their user and item ids, and returns a source for `recometer.evaluate`. They need nothing but
-NumPy and SciPy.
+Each function fits a model to the training data (`Interactions`, or anything that `Interactions.of`
+takes) and returns a source for `recometer.evaluate` that has the same user and item ids. They only
+need NumPy and SciPy.
 
 ==================  ======================================================================
-`random_ranking`    every user's items in random order: what luck alone reaches
+`random_ranking`    every user's items in random order, which shows what chance achieves
 `most_popular`      one ranking for all users, by the number of training users of an item
 `item_knn`          items similar to those of the user (cosine similarity)
 `truncated_svd`     a low-rank factorisation of the training matrix
 `ease`              a linear autoencoder in closed form
 ==================  ======================================================================
 
-A user without training items gets the same score for every item from the last three, an
-item without training users the lowest one from popularity; nothing fails on either. Fitted
-again on the same machine, a model has the same bits; elsewhere `truncated_svd` and `ease` may
-differ by rounding, as the libraries for linear algebra do.
+For a user without training items, the last three give the same score to every item. An item without
+training users gets the lowest score from `most_popular`. Neither raises an error. A model that is
+fitted again on the same machine is the same to the last bit. On another machine, `truncated_svd`
+and `ease` may differ by rounding, because the libraries for linear algebra do.
 """
 
 from __future__ import annotations

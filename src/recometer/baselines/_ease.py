@@ -38,11 +38,11 @@ def ease(
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Its values are read where it has some; otherwise every interaction counts 1.
+        Its values are used if it has any; otherwise every interaction counts 1.
     regularisation
-        :math:`\lambda`, above 0. Larger data want more: Steck used 200 to 1,000.
+        :math:`\lambda`, above 0. Larger data need larger values; Steck used 200 to 1,000.
     max_items
-        The largest catalogue to fit: B takes 8 bytes x items², and time grows with items³.
+        The largest catalogue to fit. B takes 8 bytes x items², and the time grows with items³.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while.
@@ -50,13 +50,13 @@ def ease(
     Returns
     -------
     Scores
-        float64 scores [batch, n_items], computed when they are asked for.
+        float64 scores [batch, n_items], computed on request.
 
     Raises
     ------
     InputError
-        More items than `max_items` (the message says how much memory they need),
-        `regularisation` not above 0, or infinite training values.
+        If there are more items than `max_items` (the message says how much memory they need),
+        `regularisation` is not above 0, or training values are infinite.
     """
     max_items = check_count(max_items, "max_items")
     number = isinstance(regularisation, int | float) and not isinstance(regularisation, bool)

@@ -37,20 +37,21 @@ def truncated_svd(
 
     With `normalise`, :math:`X D^{-1} = U \Sigma V^T` is decomposed instead, where D holds
     the norms of the columns; user u's factors are :math:`x_u D^{-1} V`, item i's are row i
-    of :math:`D V`. Then every item counts the same. Without, popular items use up the
-    factors, which works for many items and long histories, and badly for few and short ones.
+    of :math:`D V`. Every item then has the same weight. Without `normalise`, popular items
+    dominate the factors, which works well for many items and long histories, but badly for few
+    items and short histories.
 
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Its values are read where it has some; otherwise every interaction counts 1.
+        Its values are used if it has any; otherwise every interaction counts 1.
     factors
-        How many singular values are kept, at most ``min(n_users, n_items)``.
+        The number of singular values to keep, at most ``min(n_users, n_items)``.
     normalise
-        Whether the columns are brought to the norm 1.
+        Whether to scale the columns to the norm 1.
     seed
         Seed of the start vector of the iteration (ARPACK), which is used if both sides exceed
-        1,000. Below that all eigenvectors are computed, and the seed changes nothing.
+        1,000. Below that, all eigenvectors are computed, and the seed has no effect.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while. The number of iterations is not known; the bar estimates it.
@@ -64,8 +65,8 @@ def truncated_svd(
     Raises
     ------
     InputError
-        `factors` outside 1 to ``min(n_users, n_items)``, a seed that is not a whole number
-        from 0 to 2^64 - 1, or infinite training values.
+        If `factors` is not from 1 to ``min(n_users, n_items)``, the seed is not a whole number
+        from 0 to 2^64 - 1, or training values are infinite.
     """
     factors, seed = check_count(factors, "factors"), check_seed(seed)
     train, matrix = user_item_matrix(train)

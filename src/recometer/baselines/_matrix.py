@@ -20,12 +20,12 @@ Fitted = TypeVar("Fitted")
 
 
 def training_interactions(train: Any) -> Interactions:
-    """Return Interactions as they are, and those of a frame, a matrix, a dict or a file."""
+    """Return Interactions unchanged, or read them from a frame, a matrix, a dict or a file."""
     return train if isinstance(train, Interactions) else Interactions.of(train)
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
-    """Return what a function scores for the users and items of train, under a name."""
+    """Return the scores of a function for the users and items of train, under a name."""
     function.__qualname__ = name
     return Scores(
         function,
@@ -52,12 +52,12 @@ def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
 def fitted(
     fit: Callable[[Ticker], Fitted], work: float, name: str, progress: bool | None
 ) -> Fitted:
-    """Fit a model on a thread of its own, so that a bar is shown and Ctrl-C is noticed.
+    """Fit a model on a thread of its own, so that a bar is shown and Ctrl-C takes effect.
 
     Parameters
     ----------
     fit
-        Reports how much of `work` is done, in any unit.
+        The function that fits, and reports how much of `work` is done, in any unit.
     work
     name
         Name of the model.
@@ -75,14 +75,14 @@ def fitted(
 
 
 def check_count(value: object, name: str) -> int:
-    """Return `value` if it is a whole number of at least 1, raise InputError otherwise."""
+    """Return `value` if it is a whole number of at least 1; otherwise raise InputError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name}={value!r} must be a whole number, 1 or more.")
     return int(value)
 
 
 def check_seed(value: object) -> int:
-    """Return `value` if it is a whole number of 64 bits, raise InputError otherwise."""
+    """Return `value` if it is a whole number of 64 bits; otherwise raise InputError."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 2**64:
         return int(value)
     raise InputError(f"seed={value!r} must be a whole number from 0 to 2^64 - 1.")

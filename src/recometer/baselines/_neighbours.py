@@ -22,17 +22,17 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
     The similarity of two items is the cosine of their columns in the training matrix x,
     :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. Every item j keeps its
-    `neighbours` most similar other items, N(j), as far as their similarity is positive
-    (between equally similar ones: the lower item). The score of item i for user u is
+    `neighbours` most similar other items, N(j), if their similarity is positive
+    (of equally similar items, the lower one). The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
     recommendation algorithms", ACM TOIS 22(1), without their normalisations of rows).
 
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Its values are read where it has some; otherwise every interaction counts 1.
+        Its values are used if it has any; otherwise every interaction counts 1.
     neighbours
-        How many neighbours an item keeps.
+        The number of neighbours that an item keeps.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while.
@@ -40,13 +40,13 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     Returns
     -------
     Scores
-        float64 scores [batch, n_items], computed when they are asked for. In memory stay the
-        training matrix and at most ``n_items * neighbours`` similarities.
+        float64 scores [batch, n_items], computed on request. The training matrix and at most
+        ``n_items * neighbours`` similarities stay in memory.
 
     Raises
     ------
     InputError
-        `neighbours` below 1, or infinite training values.
+        If `neighbours` is below 1, or training values are infinite.
     """
     neighbours = check_count(neighbours, "neighbours")
     train, matrix = user_item_matrix(train)

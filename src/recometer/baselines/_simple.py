@@ -1,4 +1,4 @@
-"""Rankings that learn nothing about the user."""
+"""Rankings that do not learn anything about the user."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ SALT = 0x72616E6B696E6773
 
 
 def most_popular(train: Any) -> Factors:
-    """Rank the items by their number of training users, for everybody alike.
+    """Rank the items by their number of training users, in the same order for all users.
 
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Interactions to count. Rows with the value 0 do not count; all other values count alike: a
-        user's forty plays of a song make it no more popular than one.
+        Interactions to count. Rows with the value 0 do not count, and all other values count the
+        same: forty plays of a song by a user do not make it more popular than one play.
 
     Returns
     -------
     Factors
-        Without user factors; the item biases, float64 [n_items], are the numbers of users.
+        Has no user factors; the item biases, float64 [n_items], are the numbers of users.
 
     Raises
     ------
     InputError
-        Infinite training values.
+        If training values are infinite.
     """
     train, matrix = user_item_matrix(train)
     popularity = np.bincount(matrix.indices, minlength=train.n_items).astype(np.float64)
@@ -48,10 +48,10 @@ def most_popular(train: Any) -> Factors:
 
 
 def random_ranking(train: Any, *, seed: int = 0) -> Scores:
-    """Rank the items in a random order, another one for each user.
+    """Rank the items in a random order, which differs between users.
 
-    The score of an item is a hash of the seed, the user's id and the item's id (positions
-    where there are no ids) on [0, 1), so that a user's order depends neither on the other
+    The score of an item is a hash of the seed, the user's id and the item's id (or of positions
+    if there are no ids) on [0, 1), so that the order of a user depends neither on the other
     users nor on the machine.
 
     Parameters
@@ -59,17 +59,17 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     train : Interactions, or what `Interactions.of` takes
         Only its users and items are read.
     seed
-        Another seed is another order; a whole number from 0 to 2^64 - 1.
+        A whole number from 0 to 2^64 - 1. Another seed gives another order.
 
     Returns
     -------
     Scores
-        float64 scores [batch, n_items], computed when they are asked for.
+        float64 scores [batch, n_items], computed on request.
 
     Raises
     ------
     InputError
-        A seed that is not such a number.
+        If the seed is not such a number.
     """
     seed = check_seed(seed)
     train = training_interactions(train)

@@ -1,4 +1,4 @@
-"""Whether this installation computes what it should, on this processor."""
+"""Checks whether this installation computes correctly on this processor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST = 4  # factors are whole numbers up to it: every score is exact
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One thing that was looked at."""
+    """One line of the check."""
 
     what: str
     found: str
@@ -36,7 +36,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """What people read."""
+        """The text of the verdict."""
         return "" if self.works else "WRONG"
 
 
@@ -50,7 +50,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Installation(Printed):
-    """What `check_installation` found.
+    """The result of `check_installation`.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Installation(Printed):
 
     @property
     def works(self) -> bool:
-        """Whether all is as it should be."""
+        """Whether everything is correct."""
         return all(line.works for line in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,21 +69,21 @@ class Installation(Printed):
         return {"works": self.works, "lines": self.table().records()}
 
     def table(self) -> Table:
-        """Return a row for everything that was looked at."""
+        """Return a row for everything that was checked."""
         wrong = [line.what for line in self.lines if not line.works]
         verdict = f"Wrong: {', '.join(wrong)}. Please report this." if wrong else "All is well."
         return Table(COLUMNS, self.lines, [verdict])
 
 
 def check_installation() -> Installation:
-    """Compute what is known, and compare the native kernel with its slow twin.
+    """Compute a known result, and compare the native kernel with its slow twin.
 
     Returns
     -------
     Installation
-        Versions, processor, threads; a small evaluation whose result was computed by hand; and
-        for each instruction set of this processor the counts of random factors and scores,
-        beside those of plain NumPy.
+        Versions, processor and threads; a small evaluation whose result was computed by hand; and,
+        for each instruction set of this processor, the counts for random factors and scores in
+        comparison with those of plain NumPy.
     """
     return Installation(tuple(_lines()))
 

@@ -67,20 +67,21 @@ def check(
 ) -> Preflight:
     """Check the output of a model before it is evaluated.
 
-    Do two calls agree, do scores tell items apart, do ranks agree with lists, are users and items
-    known, what becomes of the items of train, and is it better than chance? Each answer is a
-    finding with a count, examples and what it does to the result.
+    The checks ask whether two calls agree, whether scores distinguish items, whether ranks agree
+    with lists, whether users and items are known, what happens to the items of train, and whether
+    the model is better than chance. Each answer is a finding with a count, examples and its effect
+    on the result.
 
     Parameters
     ----------
     source, test, train, candidates, exclude, catalogue
-        As `evaluate` takes them. A model with ``recommend(...)`` is asked twice.
+        As `evaluate` takes them. A model with ``recommend(...)`` is called twice.
     k
-        How many places of each list are looked at.
+        The number of places of each list to check.
     n_users
-        How many users of test are looked at, drawn at random; None looks at all. Users that are
-        positions cannot be drawn: then, and where the source brings the truth, all are looked at.
-        What is known of users and items is counted for all of test in any case.
+        The number of users of test to check, drawn at random; None checks all of them. Users that
+        are positions cannot be drawn: for them, and if the source contains the truth, all users
+        are checked. Unknown users and items are always counted for all of test.
     protocol, **rules
         The rules that the evaluation will follow, as in `evaluate`.
     seed
@@ -95,7 +96,7 @@ def check(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        As `evaluate` does, for data that do not fit.
+        As for `evaluate`, if data do not fit.
 
     Examples
     --------

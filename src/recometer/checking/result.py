@@ -1,4 +1,4 @@
-"""Preflight: what `check` returns."""
+"""Preflight: the result of `check`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from recometer.version import __version__
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Preflight(Findings):
-    """Whether the output of a model is fit to be evaluated, and what would go wrong.
+    """Whether the output of a model can be evaluated, and what would go wrong.
 
-    ``print(preflight)`` shows a table, ``preflight["nan_scores"]`` is one finding.
+    ``print(preflight)`` shows a table, and ``preflight["nan_scores"]`` is a single finding.
 
     Attributes
     ----------
     findings : tuple of Finding
-        Everything that was looked for, found or not, always in the same order.
+        The results of all checks, found or not, always in the same order.
     source, test, train
-        Descriptions of the model's output and of the data; `train` is None where there is none.
+        Descriptions of the model's output and of the data; `train` is None if there is none.
     n_checked, n_users : int
-        How many users of test were looked at, and how many there are.
+        How many users of test were checked, and how many there are.
     k : int
-        How many places of each list were looked at.
+        The number of places of each list that were checked.
     """
 
     source: str
@@ -51,7 +51,7 @@ class Preflight(Findings):
         }
 
     def table(self) -> Table:
-        """Return a row per finding, and below a sentence for each that was made."""
+        """Return a row per finding, and below it a sentence for each check that found something."""
         users = "user" if self.n_users == 1 else "users"
         looked = f"checked: {self.n_users:,} {users} of test, {self.k:,} places of each"
         if self.n_checked < self.n_users:

@@ -88,7 +88,7 @@ def read_matrix(path: Path) -> scipy.sparse.csr_array:
 
 
 def is_archive(path: str) -> bool:
-    """Tell whether a file is an archive of arrays, by its name."""
+    """Return whether a file is an archive of arrays, by its name."""
     return path.lower().endswith(".npz")
 
 

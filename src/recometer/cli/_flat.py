@@ -29,7 +29,7 @@ def check_flat(path: Path | None, inputs: Iterable[str]) -> None:
 
 
 def _is_flat(path: Path) -> bool:
-    """Tell whether a file holds nothing but values by flat names."""
+    """Return whether a file holds nothing but values by flat names."""
     try:
         content = json.loads(path.read_bytes())
         return isinstance(content, dict) and all(FlatName.read(name) for name in content)

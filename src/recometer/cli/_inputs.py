@@ -310,7 +310,7 @@ class Inputs:
             yield str(name), lists if depth is None else Cut(lists, depth)
 
     def is_trec(self, model: Model) -> bool:
-        """Tell whether a model is a TREC run."""
+        """Return whether a model is a TREC run."""
         with self.stated(model):
             return model.kind == "run" and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
 
@@ -436,7 +436,7 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
 
 
 def _alike(lists: Lists, test: Interactions | None) -> bool:
-    """Tell whether ids are of the same kinds, as far as both have any."""
+    """Return whether ids are of the same kinds, as far as both have any."""
     arrays = lists.arrays()
     pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(

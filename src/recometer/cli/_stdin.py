@@ -29,12 +29,12 @@ NUMPY = b"\x93NUMPY"
 
 
 def is_stdin(text: str) -> bool:
-    """Tell whether a path stands for standard input."""
+    """Return whether a path stands for standard input."""
     return text == STDIN or text in ALSO_STDIN
 
 
 def is_stream(text: str) -> bool:
-    """Tell whether a path can be read only once, from begin to end."""
+    """Return whether a path can be read only once, from begin to end."""
     if is_stdin(text) or text.startswith(STREAMS):
         return True
     try:

@@ -213,7 +213,7 @@ class _Written:
 
 
 def is_summary(path: Path) -> bool:
-    """Tell whether a file is a summary that an evaluation has written."""
+    """Return whether a file is a summary that an evaluation has written."""
     head = (",".join(SUMMARY_FIELDS) + "\n").encode()
     try:
         with path.open("rb") as file:

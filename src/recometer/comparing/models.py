@@ -50,7 +50,7 @@ class Model:
         return 1 if self.batches else len(self.runs)
 
     def has(self, metric: str) -> bool:
-        """Tell whether it was evaluated by a metric; a random order has no value of some."""
+        """Return whether it was evaluated by a metric; a random order has no value of some."""
         return metric in self.first.reasons
 
     def label(self, run: int) -> str:

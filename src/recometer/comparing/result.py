@@ -1,4 +1,4 @@
-"""Comparison: what `compare` returns, and how it is shown."""
+"""Comparison: the result of `compare`, and how it is shown."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Comparison(Compared, Tracked, Reported, Printed):
-    """What `compare` found: models side by side, and pairs of them.
+    """The result of `compare`: models side by side, and pairs of them.
 
     ``print(comparison)`` shows the leaderboard, the differences with intervals and p-values, and
-    how many users gain and lose; `to_markdown`, `to_latex`, `to_html`, `to_json` and `to_csv` show
+    how many users gain and lose. `to_markdown`, `to_latex`, `to_html`, `to_json` and `to_csv` show
     the same, the last two with all digits.
 
     Attributes
     ----------
     models : tuple of Model
-        What was compared.
+        The models that were compared.
     baseline : str or None
     metrics, primary : tuple of str
     rows : tuple of PairRow
-        Per metric and pair.
+        One for each metric and pair.
     correction
     options
         How pairs were compared: `test`, `interval`, `confidence`, ...
@@ -45,34 +45,35 @@ class Comparison(Compared, Tracked, Reported, Printed):
     notes : tuple of str
         What was allowed to differ.
     chosen : bool
-        Whether the primary metrics were named, and are not just all.
+        Whether the primary metrics were chosen; if not, they are all metrics.
     """
 
     def gate(self, gates: str | Gate | Sequence[str | Gate], mode: Mode = "interval") -> GateReport:
-        """Hold all models but chance against bounds of their difference to the baseline.
+        """Check bounds for the difference of every model, except chance, to the baseline.
 
         Parameters
         ----------
         gates
-            ``"ndcg@10 >= -0.5%"`` bounds the relative difference, ``"coverage@10 >= -0.02"`` the
-            difference itself; ``<=`` where lower is better.
+            ``"ndcg@10 >= -0.5%"`` bounds the relative difference, and ``"coverage@10 >= -0.02"``
+            the absolute difference. Use ``<=`` if lower values are better.
         mode
-            ``"point"``: by the difference alone; ``"interval"``: the whole interval has to keep the
-            bound; ``"test"``: fails only where the bound is broken significantly; ``"strict"``:
-            undecided where the bound lies within the interval; ``"sequential"``: the same, by a
-            confidence sequence, which may be looked at after every batch of users.
+            ``"point"`` reads only the difference. With ``"interval"``, the whole interval must
+            respect the bound. ``"test"`` fails only if the difference violates the bound
+            significantly. ``"strict"`` is undecided if the bound lies within the interval.
+            ``"sequential"`` is the same with a confidence sequence, which you may check after
+            every batch of users.
 
         Raises
         ------
         InputError
-            A gate that cannot be read, or no baseline.
+            If a gate cannot be read, or there is no baseline.
         UnknownNameError
-            A metric or mode that does not exist.
+            If a metric or mode does not exist.
         """
         return check_gates(self, gates, mode)
 
     def table(self) -> Table:
-        """Return the differences and what is said of the comparison."""
+        """Return the differences, and the notes on the comparison."""
         columns = difference_columns(self.confidence, margin=self.options.margin is not None)
         return Table(columns, self.rows, self._said())
 

@@ -175,7 +175,7 @@ def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Opti
 
 
 def _could_not_be_significant(row: PairRow, options: Options) -> bool:
-    """Tell whether so few users differ that p could not fall below the level."""
+    """Return whether so few users differ that p could not fall below the level."""
     differ = row.primary and row.test.n_differ > 0
     return differ and row.smallest_adjusted_p > options.alpha
 

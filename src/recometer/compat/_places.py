@@ -75,7 +75,7 @@ class CountedPlaces(Source):
         )
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         return f"Lists: {self.lists.shape[0]:,} users, {self.lists.shape[1]:,} places"
 
     def arrays(self) -> Mapping[str, object]:

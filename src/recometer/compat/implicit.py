@@ -164,14 +164,14 @@ def AUC_at_k(
 
 
 def _is_ranked_here(model: Any) -> bool:
-    """Tell whether a model is implicit's, has factors, and recommends by their product."""
+    """Return whether a model is implicit's, has factors, and recommends by their product."""
     has_factors = all(hasattr(model, name) for name in ("user_factors", "item_factors"))
     recommend = getattr(type(model), "recommend", None)
     return has_factors and str(getattr(recommend, "__module__", "")).startswith("implicit.")
 
 
 def _is_simple(train: Any, test: Any, k: int) -> bool:
-    """Tell whether no item of train is recommended or relevant.
+    """Return whether no item of train is recommended or relevant.
 
     implicit ranks these last: where fewer than k others are left, they are recommended.
     """
@@ -192,7 +192,7 @@ class RankedHere(Source):
         return self.ranks
 
     def ties_part(self, k: int) -> bool:
-        """Tell whether only some of the items that tie with a relevant one are in the first k.
+        """Return whether only some of the items that tie with a relevant one are in the first k.
 
         Which ones implicit takes depends on the order in which it met the scores.
         """
@@ -201,7 +201,7 @@ class RankedHere(Source):
         return bool(((above < k) & (above + tied >= k)).any())
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         return self.source.describe()
 
     def arrays(self) -> Mapping[str, object]:

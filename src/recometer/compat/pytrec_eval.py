@@ -123,7 +123,7 @@ class RelevanceEvaluator:
         }
 
     def _is_judged(self, query: str, document: str) -> bool:
-        """Tell whether a document has a relevance; one below 0 says that nobody looked at it."""
+        """Return whether a document has a relevance; one below 0 says that nobody looked at it."""
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:

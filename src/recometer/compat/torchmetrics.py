@@ -75,7 +75,7 @@ def retrieval_fall_out(preds: Any, target: Any, top_k: int | None = None) -> Any
 
 
 def retrieval_hit_rate(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Tell whether something relevant is listed: see `retrieval_average_precision`."""
+    """Return whether something relevant is listed: see `retrieval_average_precision`."""
     return _of_one("RetrievalHitRate", preds, target, top_k)
 
 

@@ -1,4 +1,4 @@
-"""Catalogue: what is known of the items."""
+"""Catalogue: data about the items."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ SEPARATOR = "|"  # between the categories of an item in one text
 
 
 class Catalogue:
-    """What is known of the items: their ids, titles, categories, features and propensities.
+    """Data about the items: their ids, titles, categories, features and propensities.
 
     Metrics of lists read it: ``rm.evaluate(..., catalogue=rm.Catalogue(frame, ...))``. It may
-    have items that a source does not know, and lack some that are listed: of those nothing is
-    known.
+    contain items that a source does not know, and lack items that are in lists; nothing is known
+    about the latter.
 
     Parameters
     ----------
     items
-        * the number of items, which are positions then;
+        * the number of items, which are then positions;
         * their ids: a list, an array, a series or a set;
         * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
           file, with a row per item.
@@ -44,19 +44,20 @@ class Catalogue:
         The column of the ids. None takes the one with a common name, such as ``item_id`` or
         ``movieId``. False means that rows are positions.
     title
-        The column of the titles. None takes the one called title or name, if any; False takes none.
+        The column of the titles. None takes the one called title or name, if there is one; False
+        takes none.
     categories
-        What each item belongs to: a column of lists, or of texts with ``|`` between the
-        categories (``"Comedy|Drama"``; an empty text or a missing entry is not a category); or
+        The categories of each item: a column of lists, or of texts with ``|`` between the
+        categories (``"Comedy|Drama"``; an empty text or a missing entry is not a category);
         several columns of True and False (or 1 and 0), which are named after the categories;
-        or a matrix [n_items, n_categories] of these, an array or sparse. None takes the column
-        called categories, genres or tags, if any; False takes none.
+        or a matrix [n_items, n_categories] of these, as an array or sparse. None takes the column
+        called categories, genres or tags, if there is one; False takes none.
     features : optional
         Numbers that describe each item: a column of lists of one length, several columns, or a
-        matrix [n_items, n_features], an array, a torch tensor or sparse. Of an item without a
-        list (or with NaN throughout) nothing is known.
+        matrix [n_items, n_features] as an array, a torch tensor or sparse. The features of an item
+        without a list (or with only NaN) are unknown.
     propensity : optional
-        How likely each item was to be observed, above 0: a column, or an array [n_items].
+        The probability that each item was observed, above 0: a column, or an array [n_items].
 
         Arrays and matrices have a row per item, in the order of `items`.
 
@@ -68,21 +69,21 @@ class Catalogue:
     titles : object [n_items] or None
     categories : sparse bool [n_items, n_categories] or None
     category_names : tuple of str
-        The columns of `categories`: sorted, or as they were given.
+        The names of the columns of `categories`, sorted or in the given order.
     features : float64 [n_items, n_features], sparse of that shape, or None
     propensity : float64 [n_items] or None
 
     Raises
     ------
     InputError
-        No items, ids that are missing or not distinct, or data of another number of items;
-        features or propensities that are not finite.
+        If there are no items, ids are missing or not distinct, data have another number of
+        items, or features or propensities are not finite.
     InputTypeError
-        Data of a kind that is not understood.
+        If the type of the data is not supported.
     ColumnError
-        A column that does not exist, or several with a common name.
+        If a column does not exist, or several columns have a common name.
     FileError
-        A file that cannot be read.
+        If a file cannot be read.
 
     Examples
     --------
@@ -150,7 +151,7 @@ class Catalogue:
         return f"<Catalogue: {self.describe()}>"
 
     def describe(self) -> str:
-        """Say in a line what is known: ``"285 items, titles"``."""
+        """Return one line that says what is known, such as ``"285 items, titles"``."""
         parts = [_count(self.n_items, "item")]
         if self.titles is not None:
             parts.append("titles")
@@ -285,7 +286,7 @@ class Catalogue:
 
 
 class _Table:
-    """Columns by name, however they were given."""
+    """Columns by name, from any kind of table."""
 
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
         self.names = names
@@ -337,7 +338,7 @@ class _Table:
         return tuple(given)
 
     def column(self, given: object, option: str) -> Any:
-        """Return the column that is named or has a common name, or what was given itself."""
+        """Return the column that is named or has a common name, or the argument itself."""
         if given is False:
             return None
         if isinstance(given, str):

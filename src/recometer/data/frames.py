@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
 
 def is_column(data: object) -> bool:
-    """Tell whether an object is one column: a series, or an array of one dimension."""
+    """Return whether an object is one column: a series, or an array of one dimension."""
     if is_a(data, "pyarrow", "Array", "ChunkedArray"):
         return True
     # DuckDB would execute a relation to tell its shape.
@@ -51,7 +51,7 @@ def is_column(data: object) -> bool:
 
 
 def is_frame(data: object) -> bool:
-    """Tell whether `read_frame` understands an object."""
+    """Return whether `read_frame` understands an object."""
     return not is_column(data) and (
         is_a(data, "polars", "LazyFrame")
         or hasattr(data, "__arrow_c_stream__")
@@ -113,7 +113,7 @@ def read_frame(
 
 
 def holds_lists(column: Any) -> bool:
-    """Tell whether the entries of a column are lists, as the first of them says."""
+    """Return whether the entries of a column are lists, as the first of them says."""
     # This includes a column in a file.
     if is_a(column.dtype, "polars", "DataType"):
         return is_a(column.dtype, "polars", "List", "Array")

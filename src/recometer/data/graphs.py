@@ -34,7 +34,7 @@ class Edges(NamedTuple):
 
 
 def is_graph(data: object) -> bool:
-    """Tell whether this is a graph or an edge store, by its attributes."""
+    """Return whether this is a graph or an edge store, by its attributes."""
     if isinstance(data, type):
         return False
     return hasattr(data, "edge_types") or any(hasattr(data, n) for n in ("edge_index", LABELLED))

@@ -29,11 +29,11 @@ MAX_REPEATED = 5  # pairs that are kept as examples
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Interactions:
-    """Who interacted with what: a ragged table in CSR layout.
+    """Interactions of users with items: a ragged table in CSR layout.
 
-    The items of user ``u`` are the rows ``indptr[u]:indptr[u + 1]``. Made by `of`, from
-    almost anything; the constructor only checks. Arrays may be shared with the data that
-    they came from, and must not be changed.
+    The items of user ``u`` are the rows ``indptr[u]:indptr[u + 1]``. `of` makes interactions from
+    almost anything; the constructor only checks its arguments. Arrays may be shared with the data
+    that they came from, and must not be changed.
 
     Attributes
     ----------
@@ -44,18 +44,18 @@ class Interactions:
     values : float64 [n] or None
         Ratings, counts, confidence. None stands for ones. They may be infinite, but not NaN.
     times : int64 or float64 [n] or None
-        As given where they were numbers; dates became microseconds since 1970 (UTC).
+        Numbers are unchanged; dates are converted to microseconds since 1970 (UTC).
     user_ids : int64, uint64 or object [n_users], or None
         Sorted and distinct. None if users are positions.
     item_ids : int64, uint64 or object [n_items], or None
         The same for items.
     duplicates : int
-        Rows of the data that repeated a pair of user and item, and were settled.
+        The number of rows of the data that repeated a pair of user and item, and were merged.
     copies : int64 [n] or None
-        Number of rows of the data that each interaction was made of; None means one each. The rule
-        `repeated_test` reads it.
+        The number of rows of the data that each interaction was made of; None means one each. The
+        rule `repeated_test` reads it.
     repeated : tuple
-        The first few of these pairs, (user, item): ids, or positions where there are none.
+        The first few of these pairs, (user, item), as ids, or as positions if there are no ids.
     columns : Columns or None
         The names of the columns of a frame or file that were read: of users, items, values and
         times.
@@ -63,7 +63,7 @@ class Interactions:
     Raises
     ------
     InputError
-        Arrays that do not fit together, or a NaN value (its user and item are named).
+        If arrays do not fit together, or a value is NaN (the message names its user and item).
     """
 
     indptr: Int64
@@ -114,61 +114,62 @@ class Interactions:
     ) -> Interactions:
         """Read interactions from almost anything.
 
-        Users and items of a frame, a file or a dict are ids, unless `n_users` and `n_items`
-        are given: then they are positions. Those of matrices and of an edge_index are
-        positions, to which `user_ids` and `item_ids` may give ids. The data are not changed.
+        Users and items of a frame, a file or a dict are ids, unless you pass `n_users` and
+        `n_items`, which make them positions. Users and items of matrices and of an edge_index are
+        positions, which get ids from `user_ids` and `item_ids`. The data are not changed.
 
-        Rows that repeat a pair of user and item are settled with a `DataWarning` that counts
-        them: values are summed, the latest time is kept.
+        If rows repeat a pair of user and item, their values are added up and the latest time is
+        kept. A `DataWarning` counts these rows.
 
         Parameters
         ----------
         data
-            * an Interactions, returned as it is;
+            * an Interactions, which is returned unchanged;
             * a SciPy sparse matrix or array of any format, or a sparse tensor of torch. Stored 0s
-              are kept: judged, and not relevant (except in bsr and dia, where they are padding);
-            * a NumPy array or torch tensor of shape [n_users, n_items]: its entries that are
-              not 0;
+              are kept, as judged but not relevant (except in bsr and dia, where they are padding);
+            * a NumPy array or torch tensor of shape [n_users, n_items], whose entries other than
+              0 are the interactions;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
-              `n_items`: an edge_index, users in the first row and items in the second
-              (without them it is a matrix of two users, with a warning where it does not
+              `n_items`, which is an edge_index with users in the first row and items in the second
+              (without these arguments it is a matrix of two users, with a warning if it does not
               look like one);
             * an edge store of PyTorch Geometric, ``data["user", "rates", "movie"]``, or a graph
-              with one kind of edges. ``edge_label_index`` is read where there is one, with
-              ``edge_label`` (as train, in `evaluate`: ``edge_index``);
+              with one kind of edges. If there is an ``edge_label_index``, it is read with
+              ``edge_label`` (but as train of `evaluate`, ``edge_index`` is read);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
-            * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
-              whatever exports an Arrow stream or has columns. A column of items may hold lists,
-              and those of values and times then, too: a row per user;
+            * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), or
+              anything that exports an Arrow stream or has columns. The column of items may hold
+              lists, with a row per user; those of values and times then hold lists as well;
             * the path of a file: .parquet (also a folder of these, or a pattern such as
               ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; or of TREC qrels
               (also .gz), whose topics and documents are strings, and whose documents with a
-              negative number were not judged. That number being whole, "not 0" means "at
-              least 1".
+              negative number were not judged. Because these numbers are whole, "not 0" means
+              "at least 1".
         user, item, value, time
-            Columns of a frame or file; by default those with common names (see
-            `find_columns`): `columns` says which. With no column of values a `DataWarning` names
-            one of numbers, or of True and False, that could be meant; one of scores is taken
-            with a `DataWarning`, too. ``value=False``, ``time=False``: none.
-            ``user=["user", "session"]``: sessions (or events, days, ...) are evaluated apart, each
-            in the place of a user, and ids are tuples (user, session). Train, factors and lists of
-            users alone hold for all of a user's sessions, and intervals are over users.
+            Columns of a frame or file. By default, those with common names are used (see
+            `find_columns`), and the attribute `columns` says which. If there is no column of
+            values, a `DataWarning` names a column of numbers, or of True and False, that could be
+            meant; a column of scores is used, also with a `DataWarning`. ``value=False`` and
+            ``time=False`` say that there is none.
+            ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, each
+            in the place of a user; ids are then tuples (user, session). Train, factors and lists
+            that have only users apply to all sessions of a user, and intervals are over users.
             For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items
-            The numbers of users and items, where these are positions.
+            The numbers of users and items, if these are positions.
         item_offset
-            What is subtracted from item positions, for a graph whose items follow its users.
+            The number to subtract from item positions, for a graph whose items follow its users.
         user_ids, item_ids : [n_users], [n_items]
-            Ids of data without ids, in any order; the rows are put in the order of the ids.
+            Ids for data without ids, in any order; the rows are sorted by these ids.
 
         Raises
         ------
         InputError
-            Missing ids, NaN values, indices that are negative or too large, lengths that do
-            not fit, options that do not apply. The offender is named.
+            If ids are missing, values are NaN, indices are negative or too large, lengths do not
+            fit, or options do not apply. The message names the offender.
         InputTypeError
-            Data of a kind that is not understood, or ids of several kinds.
+            If the type of the data is not supported, or ids have several types.
         ColumnError
             See `find_columns`.
         FileError
@@ -205,7 +206,7 @@ class Interactions:
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
-        """Return a SciPy sparse array [n_users, n_items] of the values, which shares nothing."""
+        """Return a SciPy sparse array [n_users, n_items] of the values, which shares no memory."""
         import scipy.sparse
 
         shape = (self.n_users, self.n_items)
@@ -214,19 +215,19 @@ class Interactions:
         return matrix
 
     def select_users(self, positions: npt.ArrayLike) -> Interactions:
-        """Return the interactions of some users, all items kept.
+        """Return the interactions of some users, with all items.
 
         Parameters
         ----------
-            positions : integers [m], or bool [n_users]
-                Positions of users; ascending where users have ids.
+        positions : integers [m], or bool [n_users]
+            Positions of users, or a mask. Positions must ascend if users have ids.
 
         Raises
         ------
-            InputError
-                Positions that do not exist, or that do not ascend although users have ids.
+        InputError
+            If positions do not exist, or do not ascend although users have ids.
         InputTypeError
-            Something that is neither positions nor a mask.
+            If the argument is neither positions nor a mask.
         """
         chosen = chosen_users(positions, self.n_users)
         if self.user_ids is not None and (chosen[1:] <= chosen[:-1]).any():
@@ -243,8 +244,8 @@ class Interactions:
         Parameters
         ----------
         users
-            Ids where users have ids, otherwise positions. Those that are here already stay as
-            they are.
+            Ids if users have ids, and otherwise positions. Users who are already present do not
+            change.
         """
         if self.user_ids is None:
             n_users = max(self.n_users, int(users.max(initial=-1)) + 1)
@@ -261,9 +262,9 @@ class Interactions:
         return self.with_rows(indptr, rows, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
-        """Return some rows, by their positions or a mask, in a table of this indptr.
+        """Return some rows, by their positions or a mask, in a table with this indptr.
 
-        Other fields may change with them.
+        Other fields may be changed at the same time.
         """
         for name in ("items", "values", "times", "copies"):
             array = getattr(self, name)
@@ -273,14 +274,14 @@ class Interactions:
 
 
 def gains(data: Interactions) -> Float64:
-    """Return the values, all 1 where there are none: float64 [n]."""
+    """Return the values, which are all 1 if there are none: float64 [n]."""
     return np.ones(len(data)) if data.values is None else data.values
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:
     """Return the interactions of two parts of the same data, without their values.
 
-    Users and items are those of both by id, or the same positions.
+    Users and items of both are matched by id, or are the same positions.
     """
     rows = _all_rows(first, second)
     if first.times is not None and second.times is not None:
@@ -296,7 +297,7 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
     Raises
     ------
     InputError
-        One has ids, and the other has positions.
+        If one has ids, and the other has positions.
     """
     for name in ("user", "item"):
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
@@ -400,17 +401,17 @@ def _build(rows: Rows) -> Interactions:
 
 
 def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
-    """Read interactions as `Interactions.of` does; errors start with whose they are.
+    """Read interactions as `Interactions.of` does; errors start with the name of the argument.
 
     Parameters
     ----------
     data
     what
-        The argument that they are, or their file.
+        The name of the argument, or of the file.
     warns
-        Whether to warn of a column that is not read as values: not where these hardly matter.
+        Whether to warn of a column that is not read as values; False if values hardly matter.
     **columns
-        As `Interactions.of` takes them; none: the user can name none here.
+        As `Interactions.of` takes them. Without any, the user cannot name columns here.
     """
     try:
         whose = (what if not columns else "") if warns else None

@@ -99,7 +99,7 @@ def check_items(
 def both_have_ids(
     name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
-    """Tell whether two sides are matched by ids; False: by positions, since neither has ids.
+    """Return whether two sides are matched by ids; False: by positions, since neither has ids.
 
     Parameters
     ----------

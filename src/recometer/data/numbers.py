@@ -84,7 +84,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether a value is one number: lists are several, and arrays have ``__float__``."""
+    """Return whether a value is one number: lists are several, and arrays have ``__float__``."""
     return isinstance(value, int | float) or (
         hasattr(value, "__float__") and not hasattr(value, "__len__")
     )

@@ -338,7 +338,7 @@ def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
 
 
 def ascending(indptr: Int64, items: Array) -> bool:
-    """Tell whether items ascend strictly within every user."""
+    """Return whether items ascend strictly within every user."""
     falls = items[1:] <= items[:-1]
     starts = indptr[1:-1]
     # Between the last item of a user and the first of the next everything is allowed.

@@ -56,7 +56,7 @@ def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
 
 
 def are_pairs(ids: Array | None) -> TypeGuard[Array]:
-    """Tell whether ids are pairs: of a user, and of a session of this user."""
+    """Return whether ids are pairs: of a user, and of a session of this user."""
     return (
         ids is not None
         and ids.dtype == object

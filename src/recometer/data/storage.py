@@ -86,7 +86,7 @@ def check_replaced(
 
 
 def is_table(path: Path) -> bool:
-    """Tell whether `write_table` wrote a file."""
+    """Return whether `write_table` wrote a file."""
     import polars as pl
 
     try:

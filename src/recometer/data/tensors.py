@@ -15,23 +15,23 @@ SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 
 def is_a(value: object, library: str, *classes: str) -> bool:
-    """Tell whether a value is of a class of a library, which need not be installed."""
+    """Return whether a value is of a class of a library, which need not be installed."""
     module = sys.modules.get(library)
     return module is not None and isinstance(value, tuple(getattr(module, c) for c in classes))
 
 
 def is_tensor(value: object) -> bool:
-    """Tell whether this is a tensor of torch."""
+    """Return whether this is a tensor of torch."""
     return is_a(value, "torch", "Tensor")
 
 
 def elsewhere(value: object) -> bool:
-    """Tell whether this is a tensor whose numbers do not lie in the memory of the processor."""
+    """Return whether this is a tensor whose numbers do not lie in the memory of the processor."""
     return is_tensor(value) and value.device.type != CPU  # type: ignore[attr-defined]
 
 
 def is_sparse(tensor: Any) -> bool:
-    """Tell whether a tensor is sparse, in a layout that SciPy has, too."""
+    """Return whether a tensor is sparse, in a layout that SciPy has, too."""
     return str(getattr(tensor, "layout", "")) in SPARSE
 
 

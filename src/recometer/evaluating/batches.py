@@ -97,7 +97,7 @@ def scores_of(given: object) -> Scores:
 
 
 def are_lists(given: object) -> bool:
-    """Tell whether a batch is read as lists, though nobody said so: a table, a dict."""
+    """Return whether a batch is read as lists, though nobody said so: a table, a dict."""
     return isinstance(given, Lists | Mapping) or is_frame(given)
 
 

@@ -36,40 +36,41 @@ if TYPE_CHECKING:
 class Evaluator:
     """An evaluation that is prepared once, for many models.
 
-    ``rm.Evaluator(test, ...)(source)`` is ``rm.evaluate(source, test, ...)``, to the last bit. What
-    does not depend on the model is done once and kept: test and train are read, checked, matched
-    with each other and hashed; what baselines list and what metrics of lists read is found; and
-    sources with the same ids as the one before are not matched with test and train again.
+    ``rm.Evaluator(test, ...)(source)`` returns the same as ``rm.evaluate(source, test, ...)``, to
+    the last bit. Work that does not depend on the model is done only once: test and train are read,
+    checked, matched with each other and hashed, and the lists of the baseline and the data for
+    metrics of lists are prepared. Sources with the same ids as the previous one are not matched
+    with test and train again.
 
-    Several threads may use it at once. It can be copied and pickled, as far as its arguments can;
-    what was matched with sources stays behind.
+    Several threads may use an evaluator at the same time. You can copy and pickle it if its
+    arguments can be; matches with sources are not included.
 
     Parameters
     ----------
     test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
     progress, chance, **rules
-        As `recometer.evaluate` takes them. What they hold is shared and not copied, and must not
-        be changed while the evaluator is in use. Without `test`, each source must bring the truth
-        itself, and less is prepared. `test` may be a `Split`.
+        As for `recometer.evaluate`. Their data are shared, not copied, and must not be changed
+        while the evaluator is in use. Without `test`, each source must contain the truth, and less
+        is prepared. `test` may be a `Split`.
 
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        As `recometer.evaluate`: here what has to do with the arguments above, and in a call what
-        has to do with the source. An evaluator that has refused a source takes the next one.
+        As for `recometer.evaluate`: here for faults of the arguments above, and in a call for
+        faults of the source. After refusing a source, an evaluator can be used for the next one.
 
     Warns
     -----
     DataWarning
-        As `recometer.evaluate`; what matching test and train with a source shows, only for the
-        first of several sources with the same ids.
+        As for `recometer.evaluate`. Warnings from matching test and train with a source appear
+        only for the first of several sources with the same ids.
 
     Attributes
     ----------
     asked
-        All arguments but test, read.
+        All arguments except test, after reading.
     truth
-        Test, read, and what follows from it; None where the sources bring it.
+        Test after reading, and everything that follows from it. None if the sources contain it.
 
     Examples
     --------
@@ -114,16 +115,16 @@ class Evaluator:
     def __call__(
         self, source: Source | Recommender, *, until: str | Until | None = None
     ) -> Evaluation:
-        """Evaluate a model: a source, or a fitted model that `recometer.from_model` knows.
+        """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises.
 
-        `until` is as in `recometer.evaluate`.
+        `until` has the same meaning as in `recometer.evaluate`.
         """
         return self.evaluated(source, time.perf_counter(), until)
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
-        """Return the means alone, those of ``evaluator(source).mean()``, in less time.
+        """Return only the means, as ``evaluator(source).mean()`` does, in less time.
 
-        No `Evaluation` is made, the source is not hashed, and nothing of it is kept.
+        No `Evaluation` is made, and the source is neither hashed nor kept.
         """
         given = self.inputs(source)
         return means_of(given, find_records(given))
@@ -131,15 +132,15 @@ class Evaluator:
     def stream(
         self, *, item_ids: object = None, repeated: Literal["error", "first"] = "error"
     ) -> Stream:
-        """Return an evaluation of what comes batch by batch; see `Stream` for the parameters."""
+        """Return an evaluation that takes batches of output; see `Stream` for the parameters."""
         from recometer.evaluating.stream import Stream
 
         return Stream(self, item_ids=item_ids, repeated=repeated)
 
     def of_known_users(self) -> Evaluator:
-        """Return an evaluator in whose means only users count whom the source knows.
+        """Return an evaluator whose means are over the users that the source knows.
 
-        For a part of the users: those of a batch, say, or of the first batches.
+        Use it for a part of the users, such as those of a batch, or of the first batches.
         """
         rules = self.asked.protocol.replace(no_list="undefined")
         asked = dataclasses.replace(self.asked, protocol=rules)
@@ -152,11 +153,10 @@ class Evaluator:
 
     @property
     def nbytes(self) -> int:
-        """The memory of all arrays that it holds, in bytes.
+        """The memory of all its arrays in bytes.
 
-        Those that it shares with what it was given are among them; what was matched with sources
-        is, too, so that the first call for a kind of source adds to it. Of texts, what points to
-        them is counted.
+        This includes arrays that it shares with its arguments, and the matches with sources, so
+        that the first call with new ids adds to it. For texts, only the pointers are counted.
         """
         return held_bytes(self.asked, self.truth)
 
@@ -170,7 +170,7 @@ class Evaluator:
     def evaluated(
         self, source: object, begin: float, until: str | Until | None = None
     ) -> Evaluation:
-        """Evaluate a model; `begin` is when its reading began."""
+        """Evaluate a model; `begin` is the time at which reading it began."""
         given = self.inputs(source)
         if until is not None:
             from recometer.evaluating.reading import evaluate_until  # few evaluations need it
@@ -182,7 +182,7 @@ class Evaluator:
         return evaluation_of(given, records, read - begin, ranked - read)
 
     def inputs(self, given: object) -> Inputs:
-        """Check a source, or make one of a model, and put it beside the truth."""
+        """Check a source, or make one from a model, and combine it with the truth."""
         asked, truth = self.asked, self.truth
         source = source_of(given, None if truth is None else truth.given, asked)
         trained = asked.train is not None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
-    """Tell whether test is a `Split`, `Folds`, or a list of `Split`."""
+    """Return whether test is a `Split`, `Folds`, or a list of `Split`."""
     # Whoever has one has imported the module, which `import recometer` does not.
     module = sys.modules.get("recometer.split.result")
     if module is None:

@@ -1,4 +1,4 @@
-"""Stream: an evaluation of what comes batch by batch."""
+"""Stream: an evaluation of model output that arrives in batches."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ KINDS = {StreamedScores: "scores", StreamedLists: "lists", StreamedPairs: "candi
 
 
 class Stream:
-    """An evaluation of what comes batch by batch; made by `Evaluator.stream`.
+    """An evaluation of model output that arrives in batches. `Evaluator.stream` makes it.
 
-    Of each batch is kept where the judged items landed, and no score: memory grows with the
-    judged items that came, however many items there are (and, where a metric of lists is asked
-    for, with the lists). The order and the sizes of batches change nothing: `compute` returns what
-    `evaluate` returns for the whole, to the last bit.
+    Only the positions of the judged items of each batch are kept, and no scores. The memory
+    therefore grows with the number of judged items, but not with the number of items (if you ask
+    for a metric of lists, it grows with the lists as well). The order and the sizes of batches have
+    no effect: `compute` returns what `evaluate` returns for the whole, to the last bit.
 
     Parameters
     ----------
     evaluator
-        What is measured. With a test, batches are scores of all items, or lists; without one, they
-        are candidates with the truth beside them.
+        Defines what is measured. If it has a test, batches are scores of all items, or lists;
+        otherwise they are candidates together with the truth.
     item_ids
-        The ids of the columns of scores, and of the numbers in arrays of items: needed where test
+        The ids of the columns of scores, and of the numbers in arrays of items. Required if test
         has item ids.
     repeated
-        What happens when a user comes again: ``"error"``; or ``"first"`` keeps what came first,
-        for samplers that repeat some users so that all processes have as many.
+        What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
+        first occurrence, for samplers that repeat some users to give all processes equal numbers.
 
     Examples
     --------
@@ -98,31 +98,32 @@ class Stream:
         Parameters
         ----------
         scores
-            Where the evaluator has a test: scores [batch, n_items] of all items, as `Scores` takes
-            them, with `users`; or lists that name their users: a data frame, a dict, `Lists`.
-            Tensors of torch are counted on their device.
+            If the evaluator has a test: scores [batch, n_items] of all items, as `Scores` takes
+            them, with `users`; or lists that contain their users, as a data frame, a dict or
+            `Lists`. Tensors of torch are counted on their device.
 
-            Where it has none: scores of candidates [batch, n], with `relevance`; or [n] of all
-            candidates of the batch, then `users` says whose each is; or a data frame, or `Pairs`.
+            Otherwise: scores of candidates [batch, n], with `relevance`; or scores [n] of all
+            candidates of the batch, for which `users` gives the user of each; or a data frame, or
+            `Pairs`.
         relevance
-            The truth beside these scores, in their shape. What is NaN has no truth, and is left
-            out.
+            The truth for these scores, in the same shape. Candidates with NaN have no truth, and
+            are left out.
         users : [batch]
-            The user of each row: ids where test has user ids, otherwise positions. Of candidates
-            with the truth any ids, or None: then nothing says who they are, and they are counted
-            in the order in which they come.
+            The user of each row: ids if test has user ids, and otherwise positions. For candidates
+            with the truth, any ids, or None: the users are then unknown, and are numbered in the
+            order of their arrival.
         items : [batch, k]
-            Lists of items, best first, -1 where a list is shorter; in place of `scores`.
+            Lists of items, best first, padded with -1, instead of `scores`.
         padding
-            Which candidates are none: bool in the shape of `relevance`, or the number that stands
-            for them there.
+            Which entries are not candidates: bool in the shape of `relevance`, or the number that
+            marks them there.
 
         Raises
         ------
         InputError
-            A batch that does not fit, or a user who came before (see `repeated`).
+            If the batch does not fit, or a user occurs again (see `repeated`).
         InputTypeError
-            Something else than expected, or users of another type than those of test.
+            If the type of an argument is not supported, or users have another type than in test.
         """
         if self._evaluator.truth is None:
             if items is not None:
@@ -266,20 +267,20 @@ class Stream:
         return self._counted
 
     def compute(self) -> Evaluation:
-        """Return the evaluation of all that came, as `evaluate` returns it for the whole.
+        """Return the evaluation of all batches, as `evaluate` returns it for the whole.
 
-        Users of test who did not come are users that the source does not know: the rule
-        ``no_list`` says what they count, and ``counts["users_unknown"]`` how many there are.
+        Users of test who are in no batch are users that the source does not know: the rule
+        ``no_list`` decides how they count, and ``counts["users_unknown"]`` is their number.
 
         Raises
         ------
         InputError
-            Nothing came, or whatever `evaluate` refuses.
+            If there was no batch, or `evaluate` raises the error.
         """
         return self._evaluator(self._source())
 
     def mean(self) -> dict[str, float]:
-        """Return the means alone, those of ``compute().mean()``, in less time."""
+        """Return only the means, as ``compute().mean()`` does, in less time."""
         return self._evaluator.mean(self._source())
 
     def _source(self) -> Source:
@@ -293,12 +294,12 @@ class Stream:
         return counted.source() if isinstance(counted, StreamedPairs) else counted
 
     def reset(self) -> None:
-        """Forget all that came."""
+        """Forget all batches."""
         self._counted, self._request = None, None
         self._n_batches = self._n_again = 0
 
     def state(self) -> dict[str, Any]:
-        """Return all that was counted as numbers, texts and arrays, to be pickled or sent."""
+        """Return all counts as numbers, texts and arrays, which you can pickle or send."""
         counted, truth = self._counted, self._evaluator.truth
         test = None if truth is None else (truth.test.n_users, len(truth.test))
         found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "test": test}
@@ -308,17 +309,17 @@ class Stream:
         return {**found, "kind": KINDS[type(counted)], "items": items, "counted": counted.state()}
 
     def merge(self, other: Stream | Mapping[str, Any]) -> None:
-        """Add what came to another stream, for instance in another process.
+        """Add the batches of another stream, for instance of another process.
 
         Parameters
         ----------
         other
-            A stream of an evaluator like this one's; or what its `state` returned.
+            A stream of an equal evaluator, or the result of its `state`.
 
         Raises
         ------
         InputError
-            A stream of something else, or a user who came to both (see `repeated`).
+            If the evaluators differ, or a user is in both streams (see `repeated`).
         """
         state = other.state() if isinstance(other, Stream) else other
         if not isinstance(state, Mapping) or "kind" not in state:
@@ -358,12 +359,12 @@ class Stream:
 
     @property
     def nbytes(self) -> int:
-        """The memory of what is kept, in bytes."""
+        """The memory of the data that are kept, in bytes."""
         return 0 if self._counted is None else self._counted.nbytes
 
     @property
     def n_users(self) -> int:
-        """How many users came, of those who are evaluated."""
+        """The number of evaluated users in the batches."""
         if self._counted is None:
             return 0
         if isinstance(self._counted, StreamedPairs):

@@ -1,4 +1,4 @@
-"""recometer within other tools: trackers of experiments, training loops and searches.
+"""recometer within other tools: experiment trackers, training loops and searches.
 
-Each module is named after the library that it joins, which it alone imports.
+Each module is named after the library that it works with, which no other module imports.
 """

@@ -1,4 +1,4 @@
-"""Pickles of numbers, texts, arrays and ids, and of nothing that runs as code."""
+"""Pickles of numbers, texts, arrays and ids, but of nothing that is executed as code."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class _Plain(pickle.Unpickler):
 
 
 def loads(text: bytes) -> Any:
-    """Return what `pickle.dumps` wrote of plain values.
+    """Return the plain values that `pickle.dumps` wrote.
 
     Raises
     ------
     InputError
-        It holds something else.
+        If the pickle contains anything else.
     """
     return _Plain(io.BytesIO(text)).load()

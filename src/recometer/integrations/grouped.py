@@ -1,4 +1,4 @@
-"""Ranking metrics of rows in groups, as libraries of boosted trees hold them: one query a group."""
+"""Ranking metrics for rows in groups, as in libraries of boosted trees: one query per group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Value:
 
 
 class GroupedMetrics:
-    """Metrics of the rows of queries: a query is a user, a row an item, in the order given."""
+    """Metrics of the rows of queries, in the given order: a query is a user, a row is an item."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class GroupedMetrics:
         ----------
         label, score : [n_rows]
         sizes : int [n_queries]
-            Rows of each query; those of a query lie beside each other.
+            The number of rows of each query; the rows of a query are adjacent.
         weights : float [n_queries], optional
-            Of each query in the mean.
+            The weight of each query in the mean.
 
         Raises
         ------
         InputError
-            No queries, or sizes that do not add up to the number of rows.
+            If there are no queries, or the sizes do not add up to the number of rows.
         """
         if sizes is None:
             raise InputError(

@@ -16,36 +16,36 @@ keras: Any = need("keras", "RecometerCallback", "keras")
 class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
     """Evaluate a model on the whole catalogue, and add the means to the logs of the epoch.
 
-    It stands before callbacks that read the logs: ``callbacks=[RecometerCallback(...),
+    Put it before callbacks that read the logs: ``callbacks=[RecometerCallback(...),
     keras.callbacks.EarlyStopping(monitor="val_ndcg_at_10", mode="max")]``.
 
     Parameters
     ----------
     evaluator
-        What is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
+        Defines what is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
     source
-        A function that takes the model and returns what is evaluated, for instance ``lambda model:
-        rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
-        ``rm.Scores(function, ...)`` where the function calls ``model.predict``.
+        A function that takes the model and returns the source to evaluate, for instance ``lambda
+        model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
+        ``rm.Scores(function, ...)`` with a function that calls ``model.predict``.
     prefix
-        Of the names; those are the names of `Evaluation.flat`: ``val_ndcg_at_10``.
+        The prefix of the names, which are those of `Evaluation.flat`: ``val_ndcg_at_10``.
     every_n_epochs
-        Evaluate after every so many epochs. In between, the logs have the latest means, which
-        callbacks that watch them need.
+        The number of epochs between evaluations. In other epochs, the logs have the latest means,
+        because callbacks that monitor them need a value.
 
     Attributes
     ----------
     result : Evaluation or None
-        The latest one.
+        The latest evaluation.
 
     Raises
     ------
     InputError
-        Less than one epoch.
+        If `every_n_epochs` is less than 1.
     InputTypeError
-        No evaluator with a test, or a source that is no function.
+        If `evaluator` is not an evaluator with a test, or `source` is not a function.
     MissingExtraError
-        When it is imported: Keras is not installed.
+        On import, if Keras is not installed.
     """
 
     def __init__(

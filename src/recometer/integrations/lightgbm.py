@@ -29,17 +29,17 @@ class RankingMetrics(GroupedMetrics):
     metrics
         As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
     protocol
-        The convention; ``"recometer"`` leaves queries without a relevant document out.
+        The convention; ``"recometer"`` leaves out queries without a relevant document.
     threads
-        At most so many; None: as many as this process has processors.
+        Maximum number of threads. None uses all available processors.
     rules
         Single rules, as in `recometer.evaluate`.
 
     Notes
     -----
-    Where the data have weights, a query's is the mean weight of its rows, as in LightGBM, which
-    adds 1 for a query without a relevant document whatever its weight, so that its mean may be
-    above 1.
+    If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
+    For a query without a relevant document, LightGBM adds 1 independently of its weight, so that
+    its mean may be above 1.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class RankingMetrics(GroupedMetrics):
         super().__init__(metrics, protocol, threads, **rules)
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
-        """Return (name, value, whether higher is better) of each metric; `data` is a Dataset."""
+        """Return (name, value, whether higher is better) for each metric; `data` is a Dataset."""
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def of_ranker(
@@ -68,12 +68,12 @@ class RankingMetrics(GroupedMetrics):
         weight: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
     ) -> list[tuple[str, float, bool]]:
-        """Return the same of what `LGBMRanker.fit` passes to ``eval_metric``.
+        """Return the same for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
 
         Raises
         ------
         InputError
-            Data without groups.
+            If the data have no groups.
         """
         if weight is not None and group is not None:
             sizes = np.asarray(group, dtype=np.int64)

@@ -18,41 +18,41 @@ torch: Any = need("torch", "RecometerCallback", "lightning")
 class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
     """Evaluate a module on the whole catalogue, and log the means.
 
-    Items of train are left out as the evaluator says. Means are logged by the names of
-    `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation, so
-    that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can watch
-    them; where a trainer has no validation, at the end of each epoch of training. With several
-    processes the first one evaluates, and all log what it found.
+    The evaluator determines whether items of train are left out. Means are logged under the names
+    of `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation,
+    so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can
+    monitor them. If a trainer has no validation, they are logged at the end of each epoch of
+    training. With several processes, the first one evaluates, and all of them log its means.
 
     Parameters
     ----------
     evaluator
-        What is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
+        Defines what is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
     source
-        A function that takes the module and returns what is evaluated, for instance ``lambda
-        module: rm.Factors(module.users.weight, module.items.weight)``. None: the module has a
-        method that `from_model` knows: ``score_users(rows)``, where test has positions, or
+        A function that takes the module and returns the source to evaluate, for instance ``lambda
+        module: rm.Factors(module.users.weight, module.items.weight)``. None means that the module
+        has a method that `from_model` recognises: ``score_users(rows)``, if test has positions, or
         ``recommend(users, k)``.
     test
-        Another evaluator, for ``trainer.test``; its means are logged with the prefix ``test_``.
+        Another evaluator, for ``trainer.test``. Its means are logged with the prefix ``test_``.
     prefix
-        Of the names; ``"val/"`` is possible, too.
+        The prefix of the names; ``"val/"`` is also possible.
     every_n_epochs
-        Evaluate after every so many epochs of training.
+        The number of epochs of training between evaluations.
 
     Attributes
     ----------
     result : Evaluation or None
-        The latest one, on the first process.
+        The latest evaluation, on the first process.
 
     Raises
     ------
     InputError
-        Less than one epoch.
+        If `every_n_epochs` is less than 1.
     InputTypeError
-        No evaluator with a test.
+        If `evaluator` is not an evaluator with a test.
     MissingExtraError
-        When it is imported: Lightning is not installed.
+        On import, if Lightning is not installed.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
             self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate and log where there is no validation."""
+        """Evaluate and log if there is no validation."""
         if not trainer.enable_validation and self._is_due(trainer):
             self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
 

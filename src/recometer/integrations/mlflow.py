@@ -79,23 +79,23 @@ def _safe(text: str) -> str:
 
 
 class RecometerEvaluator:
-    """What ``mlflow.models.evaluate(..., evaluators="recometer")`` runs.
+    """The evaluator of ``mlflow.models.evaluate(..., evaluators="recometer")``.
 
-    The data have a row per pair of a user and an item, where targets are relevance and predictions
-    scores; or a row per user, where both are lists of items, best first. ``evaluator_config`` has
-    what `recometer.evaluate` takes by name, such as ``metrics`` and ``train``, and ``user`` and
-    ``item``, the columns of ids. Metrics are logged by the names of `Evaluation.flat`, and the
-    evaluation as an artifact.
+    The data have either a row per pair of a user and an item, with relevance as targets and scores
+    as predictions; or a row per user, with lists of items, best first, as both.
+    ``evaluator_config`` takes arguments of `recometer.evaluate` by name, such as ``metrics`` and
+    ``train``, and ``user`` and ``item``, the columns of ids. Metrics are logged under the names of
+    `Evaluation.flat`, and the evaluation is logged as an artifact.
 
-    MLflow finds it by its entry point, and calls it for the model types recommender and ranker
-    without being asked.
+    MLflow finds it by its entry point, and uses it by default for the model types recommender and
+    ranker.
     """
 
     @classmethod
     def can_evaluate(
         cls, *, model_type: str | None, evaluator_config: Mapping[str, Any] | None, **_: Any
     ) -> bool:
-        """Tell whether models of a type are evaluated."""
+        """Return whether models of a type are evaluated."""
         if model_type == "retriever":  # unless it is asked for, MLflow's own metrics are meant
             return "metrics" in (evaluator_config or {})
         return model_type in MODEL_TYPES
@@ -119,9 +119,9 @@ class RecometerEvaluator:
         Raises
         ------
         InputError
-            No targets, extra metrics, or data that do not fit.
+            If there are no targets, there are extra metrics, or data do not fit.
         ColumnError
-            A column of users or items that does not exist.
+            If a column of users or items does not exist.
         """
         for name, given in (
             ("extra_metrics", extra_metrics),
@@ -203,7 +203,7 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
 
 
 def _of_lists(rows: Any) -> bool:
-    """Tell whether rows are lists of items, and no numbers."""
+    """Return whether rows are lists of items, and no numbers."""
     return len(rows) > 0 and isinstance(rows[0], list | tuple | set | np.ndarray)
 
 

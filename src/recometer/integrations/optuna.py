@@ -1,4 +1,4 @@
-"""Optuna: trials that are reported and pruned by the ends of a mean's interval, not by the mean."""
+"""Optuna: report and prune trials by the ends of a mean's interval instead of the mean."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ HOPEFUL = "recometer: hopeful ends"
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of the interval of a metric's mean: what the model has at least.
+    """Return the worse end of the interval of a metric's mean, which the model at least achieves.
 
-    It is the lower one where more is better. Of many trials, the one with the highest mean is often
-    one that was lucky; a search that returns this from its objective prefers what is certain.
+    It is the lower end if higher values are better. Among many trials, the one with the highest
+    mean is often just a lucky one. If your objective returns this end, the search prefers models
+    whose value is certain.
 
     Returns
     -------
     float
-        NaN where the mean is undefined.
+        NaN if the mean is undefined.
 
     Raises
     ------
     InputError
-        The mean has no interval; the message says why.
+        If the mean has no interval. The message says why.
     """
     return _ends(result, metric)[0]
 
@@ -45,15 +46,15 @@ def report(
     *,
     prune: bool = True,
 ) -> float:
-    """Report the cautious end of a metric's interval, and prune the trial where its pruner says so.
+    """Report the cautious end of a metric's interval, and prune the trial if its pruner says so.
 
     Parameters
     ----------
     trial
     result
-        At this step, for instance after an epoch.
+        The evaluation at this step, for instance after an epoch.
     metric
-        One of the result's, with one cut-off.
+        One of its metrics, with one cut-off.
     step
         As in ``trial.report``.
     prune
@@ -67,11 +68,12 @@ def report(
     Raises
     ------
     optuna.TrialPruned
-        The pruner gives the trial up.
+        If the pruner stops the trial.
     InputError
-        No interval, several cut-offs, or a study that goes in the other direction.
+        If there is no interval, there are several cut-offs, or the study goes in the other
+        direction.
     MissingExtraError
-        Optuna is not installed.
+        If Optuna is not installed.
     """
     optuna = need("optuna", "report", "optuna")
     worse, better = _ends(result, metric)
@@ -85,10 +87,10 @@ def report(
 
 
 class IntervalPruner:
-    """Prunes a trial that is worse than another one for certain, of those that `report` reported.
+    """Prunes a trial that is certainly worse than another one, among those that use `report`.
 
-    A trial is pruned where even the better end of its interval is worse than the worse end of
-    another trial at the same step. Optuna's own pruners compare the worse ends alone.
+    A trial is pruned if even the better end of its interval is worse than the worse end of
+    another trial at the same step. Optuna's own pruners compare only the worse ends.
 
     Parameters
     ----------
@@ -97,16 +99,16 @@ class IntervalPruner:
 
     Notes
     -----
-    Optuna takes it as ``optuna.create_study(pruner=IntervalPruner())``. Models of the same users
-    mostly go together, so that the difference of two of them is more certain than their means:
-    this prunes late, and seldom wrongly.
+    Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. The values of two models
+    for the same users are mostly correlated, so that their difference is more certain than their
+    means. Therefore this pruner prunes late, and rarely wrongly.
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:
         self.warmup_steps = warmup_steps
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-        """Tell whether a trial is to be pruned."""
+        """Return whether to prune a trial."""
         step = trial.last_step
         if step is None or step < self.warmup_steps:
             return False

@@ -1,4 +1,4 @@
-"""Sentence Transformers: an evaluator of retrieval, on the whole corpus."""
+"""Sentence Transformers: an evaluator for retrieval on the whole corpus."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ evaluation: Any = need(
 class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     """Rank the whole corpus for each query, and return the means of recometer's metrics.
 
-    For ``SentenceTransformerTrainer(..., evaluator=...)`` and for calling it with a model, in place
-    of ``InformationRetrievalEvaluator``, whose arguments it takes. Equal scores and undefined
-    values follow the rules of recometer. Texts are compared as the model says
-    (``model.similarity_fn_name``).
+    Pass it to ``SentenceTransformerTrainer(..., evaluator=...)``, or call it with a model. It
+    replaces ``InformationRetrievalEvaluator``, and takes the same arguments. Equal scores and
+    undefined values follow the rules of recometer. Texts are compared by the similarity of the
+    model (``model.similarity_fn_name``).
 
     Parameters
     ----------
     queries, corpus : dict of id to text
     relevant_docs : dict of id of a query to ids of documents
-        A set or list of relevant ones, or a dict of ids and grades.
+        A set or list of relevant documents, or a dict from ids to grades.
     metrics
         As `recometer.evaluate` takes them.
     primary_metric
-        Which one says what is the best checkpoint; None: the first.
+        The metric that determines the best checkpoint. None takes the first one.
     name
-        Stands before the names of metrics, which are those of `Evaluation.flat`:
+        The prefix of the names of metrics, which are those of `Evaluation.flat`:
         ``name_ndcg_at_10``.
     batch_size, show_progress_bar
-        For encoding the texts.
+        Options for encoding the texts.
     write_csv
-        Whether means are added to a file ``recometer_<name>.csv`` in the folder that the trainer
-        gives.
+        Whether to append the means to a file ``recometer_<name>.csv`` in the folder that the
+        trainer gives.
     **options
-        What `Evaluator` takes: ``train=`` (documents that are not retrieved for a query),
+        Options of `Evaluator`: ``train=`` (documents that are not retrieved for a query),
         ``protocol=``, single rules.
 
     Attributes
     ----------
     result : Evaluation or None
-        The latest one, with values for each query.
+        The latest evaluation, with values for each query.
 
     Raises
     ------
     InputError
-        A query of `relevant_docs` that is not among `queries`, or a primary metric that is not
-        asked for.
+        If a query of `relevant_docs` is not among `queries`, or the primary metric is not
+        among the metrics.
     MissingExtraError
-        When it is imported: sentence-transformers is not installed.
+        On import, if sentence-transformers is not installed.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
             print(epoch, steps, *map(repr, means.values()), sep=",", file=file)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Return what the model card says of the evaluation."""
+        """Return the description of the evaluation for the model card."""
         metrics = " ".join(map(str, self.evaluator.asked.metrics))
         return {"metrics": metrics, "protocol": self.evaluator.asked.protocol.describe()}
 

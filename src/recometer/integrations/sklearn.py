@@ -29,21 +29,21 @@ RESPONSES = ("decision_function", "predict_proba", "predict")
 class RankingScore:
     """A score function: ``RankingScore("ndcg@10")(y_true, y_pred, groups=queries)``.
 
-    The rows of a group are ranked by `y_pred`; the score is the mean over groups, as
-    ``rm.evaluate(rm.Pairs.of(y_true, y_pred, groups), ...)`` has it. ``make_scorer`` of
-    scikit-learn takes it; see `ranking_scorer`.
+    The rows of a group are ranked by `y_pred`. The score is the mean over groups, as computed by
+    ``rm.evaluate(rm.Pairs.of(y_true, y_pred, groups), ...)``. You can pass it to ``make_scorer`` of
+    scikit-learn; see `ranking_scorer`.
 
     Parameters
     ----------
     metric
-        One, with one cut-off.
+        One metric, with one cut-off.
     protocol, rules
         As in `recometer.evaluate`.
 
     Raises
     ------
     InputError
-        Several metrics.
+        If there are several metrics.
     """
 
     def __init__(
@@ -73,19 +73,19 @@ class RankingScore:
     def __call__(
         self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, groups: npt.ArrayLike | None = None
     ) -> float:
-        """Return the mean over groups; NaN where it is undefined for all.
+        """Return the mean over groups, or NaN if it is undefined for all of them.
 
         Parameters
         ----------
         y_true, y_pred : [n_rows]
-            Relevance, and what rows are ranked by.
+            The relevance of rows, and the scores that rank them.
         groups : [n_rows]
             The user or query of each row, in any order.
 
         Raises
         ------
         InputError
-            No groups.
+            If there are no groups.
         """
         if groups is None:
             raise InputError(
@@ -109,25 +109,27 @@ def ranking_scorer(
 ) -> Any:
     """Return a scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
-    Where less is better, scores are negative, as those of scikit-learn's own scorers.
+    If lower values are better, scores are negative, as for scikit-learn's own scorers.
 
     Parameters
     ----------
     metric, protocol, rules
-        As of `RankingScore`.
+        As for `RankingScore`.
     groups
-        A column of X that holds the group of each row. None: groups are those that are passed on,
-        which scikit-learn does after ``sklearn.set_config(enable_metadata_routing=True)``:
+        A column of X with the group of each row. None takes the groups that scikit-learn passes
+        on, which it does after ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
     response
-        What rows are ranked by: a method of the estimator, or the first of several that it has.
+        The method of the estimator that rows are ranked by; of several methods, the first that the
+        estimator has.
 
     Raises
     ------
     MissingExtraError
-        scikit-learn is not installed.
+        If scikit-learn is not installed.
     InputError
-        Several metrics; neither a column of groups nor the configuration that passes groups on.
+        If there are several metrics, or there is neither a column of groups nor the configuration
+        that passes groups on.
     """
     metrics = need("sklearn.metrics", "ranking_scorer", "sklearn", "scikit-learn")
     score = RankingScore(metric, protocol=protocol, **rules)

@@ -27,36 +27,36 @@ LENGTH = 8  # bytes that say how long a message is
 class RankingMetrics(Metric):  # type: ignore[misc]
     """All metrics of an `Evaluator` as one ``torchmetrics.Metric``.
 
-    It is updated as `Stream` is, keeps what a stream keeps (counts of judged items, never scores),
-    and returns the means of all users of all processes: what ``rm.evaluate`` returns for the whole.
-    As other metrics it can be logged by Lightning, stand in a ``MetricCollection``, be pickled,
-    cloned, moved to a device and synchronised.
+    You update it like a `Stream`, and it stores the same data (counts of judged items, never
+    scores). It returns the means over all users of all processes, as ``rm.evaluate`` does for the
+    whole. Like other metrics, it can be logged by Lightning, be part of a ``MetricCollection``, be
+    pickled, cloned, moved to a device and synchronised.
 
     Parameters
     ----------
     evaluator
-        What is measured; one with a test takes scores of all items or lists, one without takes
-        candidates with the truth beside them. None: candidates, with ``metrics=`` and what else
-        `Evaluator` takes.
+        Defines what is measured. With a test, it takes scores of all items, or lists; without one,
+        it takes candidates together with the truth. None also takes candidates, with ``metrics=``
+        and other options of `Evaluator`.
     item_ids, repeated
-        As in `Evaluator.stream`. By default what comes first counts where a user comes twice, as
-        samplers of several processes repeat some.
+        As in `Evaluator.stream`. By default the first occurrence of a user counts, because samplers
+        of several processes repeat some users.
     **options
-        Of `Evaluator`, where none is given, and of ``torchmetrics.Metric``, such as
+        Options of `Evaluator`, if you do not pass one, and of ``torchmetrics.Metric``, such as
         ``process_group``.
 
     Raises
     ------
     InputError
-        Options beside an evaluator.
+        If there are options of an evaluator in addition to an evaluator.
     InputTypeError
-        Something that is no evaluator.
+        If `evaluator` is not an evaluator.
     MissingExtraError
-        When it is imported: TorchMetrics or torch is not installed.
+        On import, if TorchMetrics or torch is not installed.
 
     Examples
     --------
-    Of candidates with the truth beside them::
+    With candidates and their truth::
 
         metric = RankingMetrics(metrics="ndcg@2 rr")
         metric.update(torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([[1, 0, 1]]))
@@ -127,12 +127,12 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self.counted = [self._tensor(self._identity)]
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the mean of each metric, by the names of `Evaluation.flat`: ``ndcg_at_10``."""
+        """Return the mean of each metric under the names of `Evaluation.flat`: ``ndcg_at_10``."""
         self._absorb()
         return self._named((self._whole or self._stream).mean())
 
     def evaluation(self) -> Evaluation:
-        """Return the evaluation of all that came, to all processes."""
+        """Return the evaluation of all batches of all processes."""
         self._absorb()
         with self.sync_context(
             dist_sync_fn=self.dist_sync_fn,
@@ -142,7 +142,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             return (self._whole or self._stream).compute()
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Add a batch, and return the means of its users alone."""
+        """Add a batch, and return the means over only its users."""
         self.update(*args, **kwargs)
         if kwargs.get("indexes") is not None:
             kwargs["users"] = kwargs.pop("indexes")
@@ -170,14 +170,14 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         }
 
     def reset(self) -> None:
-        """Forget all that came."""
+        """Forget all batches."""
         super().reset()
         self.counted = []
         self._stream.reset()
         self._whole = None
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Gather what came to all processes, with the function that TorchMetrics gathers with."""
+        """Gather the batches of all processes, with the gathering function of TorchMetrics."""
         self._absorb()
         before, self.counted = self.counted, [self._message()]
         super().sync(*args, **kwargs)
@@ -189,13 +189,13 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self.counted = before
 
     def unsync(self, should_unsync: bool = True) -> None:
-        """Go on with what came to this process."""
+        """Continue with the batches of this process."""
         super().unsync(should_unsync)
         if should_unsync:
             self._whole, self.counted = None, [self._tensor(self._identity)]
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add what came to another metric of the same evaluator."""
+        """Add the batches of another metric of the same evaluator."""
         if not isinstance(incoming_state, RankingMetrics):
             raise InputTypeError(
                 f"merge_state takes another RankingMetrics, found {type(incoming_state).__name__}."
@@ -206,7 +206,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._computed = None
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the state, with all that came where ``persistent(True)`` was called."""
+        """Return the state, with all batches if ``persistent(True)`` was called."""
         self._absorb()
         before, self.counted = self.counted, [self._message()]
         try:

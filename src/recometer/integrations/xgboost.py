@@ -23,26 +23,26 @@ class RankingMetrics(GroupedMetrics):
 
     Values are those of ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the convention
     ``xgboost``, which is the default, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` are the
-    numbers that XGBoost itself prints; unlike there, map and pre take grades, too.
+    numbers that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades.
 
     Parameters
     ----------
     metrics
         As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
     protocol
-        The convention; ``"recometer"`` leaves groups without a relevant row out.
+        The convention; ``"recometer"`` leaves out groups without a relevant row.
     threads
-        At most so many; None: as many as this process has processors.
+        Maximum number of threads. None uses all available processors.
     rules
         Single rules, as in `recometer.evaluate`.
 
     Notes
     -----
-    XGBoost tells from a name whether more is better, and takes less to be better for most. Stop
-    early with `early_stopping`, which knows it.
+    XGBoost infers from the name of a metric whether higher values are better, and assumes for most
+    names that they are not. Use `early_stopping` to stop early in the right direction.
 
-    Weights of groups are those of the mean, as in XGBoost, which adds 1 for a group without a
-    relevant row whatever its weight. It keeps 6 decimals of what a custom metric returns.
+    The mean uses the weights of groups, as in XGBoost. For a group without a relevant row, XGBoost
+    adds 1 independently of its weight. It keeps 6 decimals of the value of a custom metric.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class RankingMetrics(GroupedMetrics):
     def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
         """Return (name, value) of each metric; `data` is a DMatrix.
 
-        `XGBRanker`, whose `eval_metric` it can be where it is one metric, calls it for one query
-        after the other, with labels and scores, and gets a value. It averages these by the number
-        of rows of each query, and takes 1 for a query of one row.
+        With a single metric it can also be the `eval_metric` of an `XGBRanker`, which calls it for
+        one query after the other, with labels and scores, and gets a value. `XGBRanker` weights
+        these values by the number of rows of each query, and uses 1 for a query with one row.
 
         Raises
         ------
         InputError
-            Data without groups; of `XGBRanker` several metrics.
+            If the data have no groups, or there are several metrics for an `XGBRanker`.
         """
         if not hasattr(data, "get_uint_info"):
             return self._of_query(score, data)
@@ -89,18 +89,18 @@ class RankingMetrics(GroupedMetrics):
         Parameters
         ----------
         rounds
-            Training stops after so many without a better value.
+            Training stops after this number of rounds without a better value.
         metric
-            One of the metrics; None: the first.
+            One of the metrics. None takes the first one.
         options
-            Of the callback, such as ``save_best=True``.
+            Options of the callback, such as ``save_best=True``.
 
         Raises
         ------
         MissingExtraError
-            XGBoost is not installed.
+            If XGBoost is not installed.
         UnknownNameError
-            A metric that is none of these.
+            If the metric is not one of these.
         """
         names = [str(one) for one in self.metrics]
         name = names[0] if metric is None else metric

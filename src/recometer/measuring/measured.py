@@ -68,5 +68,5 @@ class Measured(abc.ABC):
         """Tell who does not count in a mean, see `reasons.outside`."""
 
     def bounded(self, rules: Rules) -> bool:
-        """Tell whether values lie within the metric's bounds, but for rounding."""
+        """Return whether values lie within the metric's bounds, but for rounding."""
         return True

@@ -74,7 +74,7 @@ class RankedUsers(Measured):
         return self._ruled(metric, rules).outside
 
     def bounded(self, rules: Protocol) -> bool:
-        """Tell whether values lie within the metric's bounds, but for rounding."""
+        """Return whether values lie within the metric's bounds, but for rounding."""
         # Items that count more than once may lead beyond a bound.
         once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
         once = once and rules.repeated_test in ("once", "counted")

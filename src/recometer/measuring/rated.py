@@ -81,7 +81,7 @@ class RatedUsers(Measured):
         return self.ranked.outside(metric, rules)
 
     def bounded(self, rules: Protocol) -> bool:
-        """Tell whether values lie within the metric's bounds, but for rounding."""
+        """Return whether values lie within the metric's bounds, but for rounding."""
         return self.ranked.bounded(rules)
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:

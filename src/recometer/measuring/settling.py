@@ -61,7 +61,7 @@ class Settling(NamedTuple):
 
 
 def reads_cutoff(rules: Protocol) -> bool:
-    """Tell whether what is ranked depends on the cut-off."""
+    """Return whether what is ranked depends on the cut-off."""
     return rules.short_lists != "misses" or rules.repeated_test == "multiplied"
 
 

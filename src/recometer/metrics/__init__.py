@@ -1,7 +1,7 @@
 """Metrics: pure functions of the ranking, their names, and when they are undefined.
 
-Importing this package fills the registry: a new module of metrics is imported here. The
-decorator `metric` registers a metric of your own, see docs/own_metric.md.
+Importing this package fills the registry, so a new module of metrics is imported here. The
+decorator `metric` registers a metric of your own; see docs/own_metric.md.
 """
 
 # Metrics are listed in the order in which they are registered here.

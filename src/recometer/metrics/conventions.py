@@ -1,4 +1,4 @@
-"""Other libraries' definitions, as data: which of our metrics their names stand for.
+"""The definitions of other libraries, as data: the metrics of recometer that their names mean.
 
 The table is conventions.toml. A convention adds nothing to the road from ranks to means: a name
 becomes a `Metric` with parameters, and rules of the `Protocol` that this name changes.
@@ -32,26 +32,26 @@ OPTIONAL = re.compile(r"\[(.*?)\]")
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What one of a library's names stands for.
+    """The meaning of one of a library's names.
 
     Attributes
     ----------
     name
-        As the library writes it: ``{k}`` is the cut-off, ``{x}`` a number, and what stands in
-        square brackets may be left out: ``"NDCG[@{k}]"``.
+        The name in the library, in which ``{k}`` is the cut-off, ``{x}`` is a number, and the part
+        in square brackets is optional: ``"NDCG[@{k}]"``.
     metric
-        The name of ours, written the same way: ``"ndcg[@{k}](discount=original)"``.
+        The name in recometer, written the same way: ``"ndcg[@{k}](discount=original)"``.
     rules
-        What this name changes of the convention's rules.
+        The changes of this name to the rules of the convention.
     says
-        In words, what nobody would expect.
+        A sentence on unexpected behaviour.
     defect
-        What the library computes where that contradicts its documentation: the same as text,
-        or empty. `metric` is what is documented.
+        The metric that the library computes, if that contradicts its documentation, and otherwise
+        empty. `metric` is what is documented.
     defect_rules
-        What the defect changes of the convention's rules.
+        The changes of the defect to the rules of the convention.
     read
-        Whether this was read from the library's source alone, and never compared with it.
+        Whether this was only read from the source of the library, and never compared with it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Entry:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What a name must match."""
+        """The regular expression of the name."""
         text = re.escape(_normal(self.name, CUTOFF))
         text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
         text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
@@ -72,21 +72,21 @@ class Entry:
 
     @property
     def head(self) -> str:
-        """The beginning of its name, before brackets and a cut-off."""
+        """The beginning of the name, before brackets and a cut-off."""
         return re.split(r"[@(\[]", self.name)[0]
 
     @property
     def metric_name(self) -> str:
-        """The name of our metric alone."""
+        """The name of the metric in recometer, without cut-off and parameters."""
         return split(_plain(self.metric))[0]
 
     @property
     def some_number(self) -> str:
-        """A number that the name may have, to look at the metric without one."""
+        """A number that the name accepts, to inspect the metric without one."""
         return "5" if f"0.{NUMBER}" in self.metric else "0.5"
 
     def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
-        """Return our metric, with the rules that the name changes; it has no label yet."""
+        """Return the metric of recometer, with the rules that the name changes, but no label."""
         faulty = defects and bool(self.defect)
         text = OPTIONAL.sub(
             r"\1" if cutoff is not None else "", self.defect if faulty else self.metric
@@ -101,25 +101,25 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Convention:
-    """How a library, in a version, defines its metrics.
+    """The definitions of metrics in a version of a library.
 
     Attributes
     ----------
     name
-        What ``evaluate(..., protocol=name)`` takes.
+        The name for ``evaluate(..., protocol=name)``.
     library, version
-        Whose definitions these are.
+        The library and its version.
     protocol
         The rules that hold for all of its metrics.
     entries
-        Its metrics, by the names that the library gives them.
+        Its metrics, under the names of the library.
     notes
-        What else a reader should know: what is out of reach, for instance.
+        Further notes, for instance on what cannot be reproduced.
     float32
-        Whether the library computes in single precision, so that its numbers agree with ours
-        to six digits only.
+        Whether the library computes in single precision, so that its numbers agree with
+        recometer's only to six digits.
     defect_rules
-        What its defects make of rules, whatever it is asked for.
+        The rules that its defects change for all metrics.
     """
 
     name: str
@@ -137,23 +137,23 @@ class Convention:
         return [_readable(entry.name) for entry in self.entries]
 
     def parse(self, metrics: Metrics, protocol: Protocol | None = None) -> list[Metric]:
-        """Read names of metrics: the library's own, or ours.
+        """Read names of metrics, either those of the library or those of recometer.
 
-        Ours get the parameters and rules of the first name in the table that stands for the
-        same metric; parameters in brackets replace them one by one.
+        A name of recometer gets the parameters and rules of the first name in the table that
+        stands for the same metric; parameters in brackets replace them one by one.
 
         Parameters
         ----------
         metrics
             As `recometer.metrics.parse` takes them.
         protocol
-            The convention's own, perhaps with single rules replaced: these hold for all metrics,
-            whatever their names say of them. Its rule `defects` is read.
+            The protocol of the convention. Single rules of it may have been replaced; these hold
+            for all metrics, even if their names change them. Its rule `defects` is read.
 
         Raises
         ------
         UnknownNameError
-            A name that neither the library nor recometer has.
+            If neither the library nor recometer has a name.
         """
         protocol = self.protocol if protocol is None else protocol
         found: dict[Metric, None] = {}
@@ -177,7 +177,7 @@ class Convention:
         return metric if rules == metric.rules else dataclasses.replace(metric, rules=rules)
 
     def differences(self, metric: Metric) -> list[str]:
-        """Say in words and formulas how one of its metrics differs from ours of that name.
+        """Describe how a metric differs from the one of this name in recometer.
 
         Parameters
         ----------
@@ -187,8 +187,8 @@ class Convention:
         Returns
         -------
         list of str
-            What our parameters stand for; the rules that are not our own; and what nobody would
-            expect.
+            The meaning of the parameters; the rules that differ from recometer's; and unexpected
+            behaviour.
         """
         found = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
         found += rules_of(metric, self.protocol).sentences()
@@ -196,7 +196,7 @@ class Convention:
         return found + ([entry.says] if entry is not None and entry.says else [])
 
     def entry(self, name: str) -> tuple[Entry | None, Mapping[str, str | None]]:
-        """Find one of the library's names, with its cut-off ``k`` and number ``x``.
+        """Find a name of the library, with its cut-off ``k`` and number ``x``.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class Convention:
         return found
 
     def describe(self) -> str:
-        """Say what it does otherwise than recometer, as text."""
+        """Describe as text how the convention differs from recometer."""
         lines = [
             f"{self.name}: {self.library} {self.version}",
             "",
@@ -327,8 +327,8 @@ class Convention:
 def conventions() -> list[Convention]:
     """Return all conventions, by name.
 
-    ``print`` says in words how one differs from recometer; ``evaluate(..., protocol=name)``
-    computes by it.
+    ``print`` describes how a convention differs from recometer, and
+    ``evaluate(..., protocol=name)`` computes by it.
 
     Examples
     --------
@@ -348,19 +348,19 @@ def find(name: str) -> Convention | None:
 
 
 def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
-    """Read names of metrics as the convention does whose protocol this is."""
+    """Read names of metrics under the convention that a protocol belongs to."""
     convention = find(protocol.name)
     return parse(metrics) if convention is None else convention.parse(metrics, protocol)
 
 
 def describe(protocol: Protocol) -> str:
-    """Return a protocol's name, and the rules that are not those of that name."""
+    """Return the name of a protocol, and the rules in which it differs from that name."""
     convention = find(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
 
 
 def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
-    """Return the protocol with what some metric's rules need of a source, if they agree on it."""
+    """Return the protocol with the rules that metrics need from a source, if they agree."""
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates", "short_lists"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}

@@ -34,26 +34,26 @@ def parse(metrics: Metrics) -> list[Metric]:
     Parameters
     ----------
     metrics
-        Names with spaces or commas between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several
-        cut-offs have commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last,
-        in brackets: ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`. Or a dict
-        from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``: a number, several of them, a
-        range, a text such as ``"1..20"``, or None for no cut-off. What others call a metric is
-        read, too, whatever its case: see `registry.canonical`.
+        Names separated by spaces or commas: ``"recall@5,10 ndcg@1..3 roc_auc"``. Several cut-offs
+        are separated by commas, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in
+        brackets: ``"f@5,10(beta=0.5)"``. It may also be a list of such names, or of `Metric`; or a
+        dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``: a number, several of them, a
+        range, a text such as ``"1..20"``, or None for no cut-off. Other names of a metric work as
+        well, in upper or lower case; see `registry.canonical`.
 
     Returns
     -------
     list of Metric
-        In the order given, each once, and by its name here: ``"MRR@10"`` is ``rr@10``.
+        In the given order, each once, under its name in recometer: ``"MRR@10"`` is ``rr@10``.
 
     Raises
     ------
     UnknownNameError
-        A metric, or a parameter of it, that does not exist.
+        If a metric, or a parameter of it, does not exist.
     InputError
-        No metric, or a cut-off or a parameter's value that its metric does not take.
+        If there is no metric, or a metric does not take a cut-off or the value of a parameter.
     InputTypeError
-        Something that is not a name.
+        If the argument is not a name.
 
     Examples
     --------
@@ -73,14 +73,14 @@ def parse(metrics: Metrics) -> list[Metric]:
 
 
 def names_in(metrics: Metrics) -> Iterator[str | Metric]:
-    """Take what `parse` is given apart: single names, still as texts, and metrics.
+    """Split the argument of `parse` into single names, still as texts, and metrics.
 
     Raises
     ------
     InputError
-        Cut-offs of a dict that are none, or stand in its names, too.
+        If cut-offs of a dict are invalid, or its names also have cut-offs.
     InputTypeError
-        Something that is not a name.
+        If the argument is not a name.
     """
     if isinstance(metrics, Mapping):
         for name, cutoffs in metrics.items():
@@ -139,7 +139,7 @@ def _listed(name: str, cutoffs: object) -> list[int | None]:
 
 
 def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
-    """Take a name apart: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
+    """Split a name into parts: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
     head, bracket, rest = text.partition("(")
     name, at, cutoffs = head.partition("@")
     return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()

@@ -1,4 +1,4 @@
-"""Parameters of metrics: what may be set in a name such as ``f@10(beta=0.5)``."""
+"""Parameters of metrics, which are set in a name such as ``f@10(beta=0.5)``."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Value = str | float | bool | None
 class Parameter:
     """A parameter of a metric.
 
-    Its default is that of the metric's function. With `choices` it is one of these names; with
-    the default False it is switched on by its name alone, as in ``rr@10(all)``; otherwise it
-    is a number.
+    Its default is that of the metric's function. If it has `choices`, its value is one of these
+    names. If its default is False, it is switched on by its name, as in ``rr@10(all)``. Otherwise
+    its value is a number.
 
     Parameters
     ----------
     sentence
-        What it does.
+        What the parameter does.
     choices
-        The names that it may have, and what each stands for.
+        The names of its values, and their meanings.
     above, below
-        A number lies strictly between.
+        A number must be strictly between these.
     from_test
-        A number that `evaluate` takes from test (its largest gain) and puts into the name,
-        unless it is given.
+        Whether `evaluate` takes the number from test (its largest gain) and puts it into the
+        name, unless it is given.
     examples
-        Numbers with which to test.
+        Numbers to test with.
     name, default
         Filled in by the decorator, from the metric's function.
     """
@@ -47,7 +47,7 @@ class Parameter:
 
     @property
     def values(self) -> str:
-        """What may be given, in words."""
+        """The possible values, in words."""
         if self.choices:
             return " or ".join(self.choices)
         if self.is_flag:
@@ -58,16 +58,16 @@ class Parameter:
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is switched on by its name alone."""
+        """Whether its name switches it on."""
         return self.default is False
 
     def settle(self, value: object, metric: str) -> Value:
-        """Check a value, which may be text as it stands in a name.
+        """Check a value, which may be the text in a name.
 
         Raises
         ------
         InputError
-            A value that the parameter does not take; the message says which it does.
+            If the parameter does not take the value. The message says which values it takes.
         """
         if self.choices:
             if isinstance(value, str) and value in self.choices:
@@ -89,13 +89,13 @@ class Parameter:
         )
 
     def write(self, value: Value) -> str:
-        """Write it as it stands in a name; the inverse of `settle`."""
+        """Write it as in a name; the inverse of `settle`."""
         if value is True:
             return self.name
         return f"{self.name}={_text(value)}"
 
     def describe(self) -> str:
-        """Say its name, what may be given, and its default."""
+        """Return its name, its possible values, and its default, as text."""
         if self.is_flag:
             return self.name
         default = "" if self.default is None else f", default {_text(self.default)}"

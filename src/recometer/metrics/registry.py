@@ -55,86 +55,86 @@ AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class metric:
-    """What is stated of a metric, and the decorator that registers the function below it.
+    """The declaration of a metric, and the decorator that registers the function below it.
 
-    The metric's name is the function's: ``function(groups, cutoffs, **parameters)``, or
-    ``function(predictions, cutoffs)`` of the record ``"ratings"``. It is the formula for every
-    user, as float64 [n_users, n_cutoffs]; a ratio without denominator is 0 there. The cut-offs are
-    an int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Where the metric is
-    undefined is settled elsewhere (`recometer.measuring.compute`). Of the record ``"lists"`` it is
-    ``function(data, cutoffs)``; one value for all users takes ``weights``, too, and returns
-    float64 [n_cutoffs], see `over_users`.
+    The function gives the metric its name. It is ``function(groups, cutoffs, **parameters)``, or
+    ``function(predictions, cutoffs)`` for the record ``"ratings"``, and returns the formula for
+    every user, as float64 [n_users, n_cutoffs]; a ratio without a denominator is 0. The cut-offs
+    are an int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Other code decides
+    when the metric is undefined (`recometer.measuring.compute`). For the record ``"lists"`` it is
+    ``function(data, cutoffs)``; with one value for all users it also takes ``weights``, and returns
+    float64 [n_cutoffs]; see `over_users`.
 
     Attributes
     ----------
     formula, title, source
-        For people: the formula, the metric's full name (default: its name) and literature.
+        Texts: the formula, the full name of the metric (by default its name) and literature.
     other_names
-        What others call it: these are read as its name, see `canonical`.
+        Other names of the metric, which are read as its name; see `canonical`.
     unclear_names
-        Names that others use for it and for something else, too, with what to write instead.
+        Names that others use both for it and for something else, with what to write instead.
         These are refused.
     parameters
-        By name: the function's keyword-only arguments, whose defaults are theirs.
+        By name: the keyword-only arguments of the function, which also has their defaults.
     when
-        What a parameter's value changes of the attributes below:
-        ``{"gain": {"binary": {"reads": "relevance"}}}``. `side` and `without` are added to what
-        the metric has anyway, also by a parameter's default.
+        How the value of a parameter changes the attributes below:
+        ``{"gain": {"binary": {"reads": "relevance"}}}``. `side` and `without` are added to those
+        of the metric, also by the default of a parameter.
     lower, upper
         Bounds of the value.
     lower_of_gains
-        The lower bound where no value of test is below 0. None stands for `lower`.
+        The lower bound if no value of test is below 0. None stands for `lower`.
     upper_at
         The upper bound with a cut-off k: ``upper_at(k, binary, **parameters)``, where `binary` says
         whether every value of test is 0 or 1. None stands for `upper`.
     higher_is_better
-        Direction.
+        Whether higher values are better.
     monotone
-        The value never falls when an item trades places with a worse one above it.
+        Whether the value never falls if an item trades places with a worse one above it.
     order_free
-        The order within the first k places does not matter.
+        Whether the order within the first k places does not matter.
     cutoff
-        Whether ``@k`` is ``"required"``, ``"optional"`` or taken by ``"none"``.
+        Whether ``@k`` is ``"required"``, ``"optional"`` or not possible (``"none"``).
     reads
-        The property of an item that is read, see `recometer.ties.worth_of`.
+        The property of an item that is read; see `recometer.ties.worth_of`.
     defined_when_all_relevant
-        Whether the metric still says something where every candidate is relevant.
+        Whether the metric is meaningful if every candidate is relevant.
     beyond_cutoff
-        With a cut-off, places beyond it are read, too.
+        Whether places beyond a cut-off are read as well.
     needs_candidates
-        The value is undefined where the number of candidates is 0 or unknown.
+        Whether the value is undefined if the number of candidates is 0 or unknown.
     averages_ties
-        With the tie rule ``"expected"`` it is the mean over all orders; otherwise a tie
+        Whether the tie rule ``"expected"`` gives the mean over all orders; otherwise a tie
         group is one step.
     needs_whole_ranking
-        Whether a list that ends before the last candidate cannot give the metric.
+        Whether the metric cannot be computed for a list that ends before the last candidate.
     record
         What is read: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
         (`recometer.metrics.rated.Predictions`) or ``"lists"``
         (`recometer.metrics.ListData`).
     needs
-        What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
+        What a metric of ratings needs to be defined: ``"rows"``, ``"relevant"`` or
         ``"recommended"`` ones, a ``"variance"`` of the true ratings, ``"pairs"`` of rows
         that differ in them, rows of both ``"kinds"`` (relevant and not), or predictions that are
         ``"probabilities"``.
     over_rows
-        The value over the rows of all users, which is the metric's usual mean: a function of the
-        predictions, of how often each user counts (float64 [n_users]) and of the parameters.
+        The value over the rows of all users, which is the usual mean of the metric: a function of
+        the predictions, of how often each user counts (float64 [n_users]) and of the parameters.
         None if the mean is over users.
     may_be_nan
-        Whether the formula itself may have no value: the function returns NaN there.
+        Whether the formula itself may have no value, for which the function returns NaN.
     pooled
-        What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
-        R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
+        The denominator of a user's value, if it is a ratio: the ``"cutoff"`` k, the number
+        R of ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of
         ``"candidates"``. None if there is no pooled mean (see `recometer.results.pooling`).
     side
-        What a metric reads beside its record: keys of `SIDE_DATA`.
+        The data that a metric reads besides its record: keys of `SIDE_DATA`.
     without
-        What a metric of lists is undefined without, beside the list itself: see
+        What a metric of lists needs to be defined, besides the list itself; see
         `recometer.measuring.listed`.
     over_users
-        A metric of lists with one value for all users. Its function takes ``weights`` (int64
-        [n_users], how often each user counts, or None) as the third argument.
+        Whether a metric of lists has one value for all users. Its function then takes ``weights``
+        (int64 [n_users], how often each user counts, or None) as the third argument.
     """
 
     formula: str
@@ -173,7 +173,7 @@ class metric:
         Raises
         ------
         InputError
-            The name is that of a metric from another module; or its arguments are not the
+            If a metric of another module has the name, or the arguments differ from the
             `parameters`.
         """
         name = function.__name__
@@ -193,7 +193,7 @@ class metric:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetricDefinition(metric):
-    """A metric in the registry: what is stated of it, its name and its function."""
+    """A metric in the registry: its declaration, its name and its function."""
 
     name: str
     function: Function
@@ -212,7 +212,7 @@ class MetricDefinition(metric):
         return dataclasses.replace(self, **changes) if changes else self
 
     def settled(self, parameters: object) -> tuple[tuple[str, Value], ...]:
-        """Check parameters, a mapping or pairs, and bring them into their canonical form."""
+        """Check parameters, a mapping or pairs, and return them in their canonical form."""
         name, known = self.name, self.parameters
         pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
         if not isinstance(pairs, Iterable):
@@ -251,7 +251,7 @@ LISTED = "The command recometer metrics lists all; in Python they are in recomet
 
 
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
-    """Return the metrics that read a record, by name; with ``side=False`` that alone."""
+    """Return the metrics that read a record, by name; with ``side=False``, only that record."""
     return {
         name: each
         for name, each in METRICS.items()
@@ -285,14 +285,14 @@ class Metric:
     Parameters
     ----------
     name
-        A name in `METRICS`, or what `canonical` reads as one; kept as in `METRICS`.
+        A name in `METRICS`, or one that `canonical` reads; stored as in `METRICS`.
     cutoff
-        How many of the first places are read. None reads the whole ranking.
+        The number of first places that are read. None reads the whole ranking.
     parameters
-        A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Kept as
-        pairs, in the registry's order, without those that have their default.
+        A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Stored as
+        pairs, in the order of the registry, without those that have their default.
     label
-        What it was asked for as, if that is another name: a convention's, or one that a
+        The name that was requested, if it differs: that of a convention, or one that a
         convention gives other parameters (see `recometer.metrics.conventions`).
     rules
         The rules of the protocol that this name changes, as a mapping or pairs.
@@ -300,10 +300,10 @@ class Metric:
     Raises
     ------
     UnknownNameError
-        There is no such metric, or parameter of it.
+        If there is no such metric, or no such parameter.
     InputError
-        The cut-off is not a whole number from 1 on; or it is missing, or not taken. A value
-        that the parameter does not take.
+        If the cut-off is not a whole number from 1 on, is missing, or is not possible, or if the
+        parameter does not take a value.
     """
 
     name: str
@@ -348,7 +348,7 @@ class Metric:
 
     @cached_property
     def ours(self) -> str:
-        """Its name here, whatever it was asked for as."""
+        """Its name in recometer, even if it was requested under another one."""
         head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
         return head + self._written
 
@@ -365,7 +365,7 @@ class Metric:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """What its parameters stand for, by how they are written: ``{"beta=2": "..."}``."""
+        """The meanings of its parameters, by their text: ``{"beta=2": "..."}``."""
         known = METRICS[self.name].parameters
         return {
             known[name].write(value): known[name].choices.get(str(value), known[name].sentence)
@@ -374,11 +374,11 @@ class Metric:
 
     @cached_property
     def definition(self) -> MetricDefinition:
-        """What the registry states of it, with its parameters."""
+        """The definition in the registry, with its parameters."""
         return METRICS[self.name].given(self.parameters)
 
     def bounds(self, *, negative: bool, binary: bool) -> tuple[float, float]:
-        """Return the lowest and the highest value that a user can have; perhaps infinite.
+        """Return the lowest and the highest possible value of a user, which may be infinite.
 
         Parameters
         ----------
@@ -395,11 +395,11 @@ class Metric:
 
     @property
     def depth(self) -> int | None:
-        """How many of the first places are read in all; None for the whole ranking."""
+        """The number of first places that are read; None for the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def compute(self, record: Any, cutoffs: Int64) -> Float64:
-        """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
+        """Compute it at some cut-offs instead of its own: float64 [n_users, n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
 
     def compute_over_rows(self, record: Any, weights: Float64) -> float:
@@ -409,12 +409,12 @@ class Metric:
         return function(record, weights, **dict(self.parameters))
 
     def compute_over_users(self, record: Any, cutoffs: Int64, weights: Int64 | None) -> Float64:
-        """Compute what has one value for all users: float64 [n_cutoffs]."""
+        """Compute the value for all users together: float64 [n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, weights, **dict(self.parameters))
 
 
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
-    """Fill in the parameters that are taken from test, unless they were given."""
+    """Fill in the parameters that are taken from test, unless they are given."""
     settled = []
     for one in metrics:
         parameters = METRICS[one.name].parameters.values()
@@ -434,13 +434,13 @@ def canonical(name: str) -> str:
     Parameters
     ----------
     name
-        Without a cut-off. Its case, hyphens and underscores do not matter, and others' names
-        of a metric (`metric.other_names`) are known.
+        The name without a cut-off. Case, hyphens and underscores do not matter, and other names
+        of a metric (`metric.other_names`) work as well.
 
     Raises
     ------
     UnknownNameError
-        There is no such metric, or the name may stand for several.
+        If there is no such metric, or the name may stand for several.
 
     Examples
     --------
@@ -457,12 +457,12 @@ def canonical(name: str) -> str:
 
 
 def meaning(name: str) -> str | None:
-    """Return what `canonical` does, but None where there is no such metric.
+    """Return the same as `canonical`, but None if there is no such metric.
 
     Raises
     ------
     UnknownNameError
-        The name may stand for several things.
+        If the name may stand for several things.
     """
     if name in METRICS:
         return name
@@ -489,5 +489,5 @@ def _plain(name: str) -> str:
 
 
 def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the protocol with what the metric's name changes of it."""
+    """Return the protocol with the changes of the metric's name."""
     return protocol.replace(**dict(metric.rules)) if metric.rules else protocol

@@ -81,7 +81,7 @@ class Given:
         return self.first.known_metric(metric).definition
 
     def is_whole(self, metric: str) -> bool:
-        """Tell whether a metric has one value for all users."""
+        """Return whether a metric has one value for all users."""
         return metric in self.first.together
 
     def model(self, name: str) -> Model:

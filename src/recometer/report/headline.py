@@ -132,7 +132,7 @@ def _difference(row: PairRow, told: bool) -> Difference | None:
 
 
 def _leaves_out_none(row: PairRow) -> bool:
-    """Tell whether the interval has no place for no difference, or there is none."""
+    """Return whether the interval has no place for no difference, or there is none."""
     return not row.low <= 0 <= row.high
 
 

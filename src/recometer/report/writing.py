@@ -30,7 +30,7 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
 
 
 def is_report(path: Path) -> bool:
-    """Tell whether a file is a report of recometer."""
+    """Return whether a file is a report of recometer."""
     try:
         with path.open("rb") as file:
             return MARK.encode() in file.readline(200)

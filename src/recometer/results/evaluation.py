@@ -1,4 +1,4 @@
-"""Evaluation: what `evaluate` returns, per user and summed up."""
+"""Evaluation: the result of `evaluate`, per user and summarised."""
 
 from __future__ import annotations
 
@@ -42,70 +42,71 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
-    """How good recommendations were: every metric for every user.
+    """The result of `evaluate`: every metric for every user.
 
-    ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
+    ``result["ndcg@10"]`` is the metric's value for each user, and ``result["ndcg@1..10"]`` has a
     column per cut-off; ``print(result)`` shows the means. Arrays are read-only.
 
     Attributes
     ----------
     values : mapping of str to float64 [n_users]
-        Per metric that has a value for each user; NaN, or the number of the rule
-        ``undefined``, where it is undefined.
+        For each metric with a value per user: the values. An undefined value is NaN, or the
+        number of the rule ``undefined``.
     reasons : mapping of str to uint8 [n_users]
-        Per metric, why it is undefined (`Reason`); 0 where it is defined.
+        For each metric: why it is undefined (`Reason`), or 0 if it is defined.
     user_ids : [n_users] or None
-        In the order of all other arrays. None if users are positions.
+        The ids, in the order of all other arrays. None if users are positions.
     n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
-        Relevant items; items that were ranked; items that were not, being in train; places that
-        are known (the length of a list). The last three are -1 where they are unknown, or no
-        metric reads them.
+        Numbers of relevant items, of items that were ranked, of items that were not because they
+        are in train, and of places that are known (the length of a list). The last three are -1
+        if they are unknown, or no metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
-        What was asked for, in that order.
+        The requested metrics, in this order.
     protocol
         The rules that the numbers depend on.
     seed
-        Seed of everything random.
+        Seed of everything that is random.
     counts
-        What the rules settled, over all users, for instance ``users_unknown``.
+        The decisions of rules, over all users, for instance ``users_unknown``.
     definitions
-        Per metric's name without cut-off (``"f(beta=0.5)"``): its formula and its source, and
-        what its parameters stand for, as texts.
+        For each name of a metric without cut-off (``"f(beta=0.5)"``): its formula, its source and
+        the meaning of its parameters, as texts.
     timings
         Seconds per step.
     versions
         Versions of recometer, Python, NumPy, and the platform.
     inputs
-        Per source, test, train and candidates: a description, the arrays' SHA-256, maybe a warning.
+        For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
+        some cases a warning.
     over_rows
-        Metrics of ratings over the rows of all users together (of fcp, over the pairs of each
-        user's rows), which is what tables call the RMSE: their `mean`, unless the rule
-        ``average`` or weights say otherwise. ``mean(weights="users")`` is that of the users.
+        Metrics of ratings over the rows of all users together (for fcp, over the pairs of each
+        user's rows), as tables show the RMSE. They are the `mean`, unless the rule ``average`` or
+        weights say otherwise; ``mean(weights="users")`` is the mean over users.
     negative_gains : bool
         Whether a value of test is below 0; if not, intervals of ndcg are not below 0 either.
     binary_gains : bool
         Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
-        versions do not say either: True and False.
+        versions contain neither, and give True and False.
     activity : int64 [n_users] or None
-        Training items of each user. None without train.
+        The number of training items of each user. None without train.
     popularity : float64 [n_users] or None
-        Mean number of training users of these items; NaN without any.
+        The mean number of training users of these items; NaN without any.
     by_popularity : recometer.results.profiles.FoundByPopularity or None
-        Relevant items, and those found, by their popularity; None: no train, or no ranks.
+        Relevant and found items by their popularity. None without train, or without ranks.
     over_users : mapping of str to float
-        Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
-        `summary`, too.
+        Metrics with one value for all users, such as ``"coverage@10"``, which are also in `mean`
+        and `summary`.
     chance : mapping of str to float64 [n_users]
-        What a random order of the same candidates would score; empty without ``chance=True``.
+        Expected values for a random order of the same candidates; empty without ``chance=True``.
     users_read : recometer.results.users_read.UsersRead or None
-        Where ``until=`` was given: how many users of test were read, who are those of this result.
+        With ``until=``, how many users of test were read; they are the users of this result.
     lists : TopLists or None
-        The first places of each user's ranking, where a metric of lists was asked for; not saved.
+        The first places of each user's ranking, if a metric of lists was requested. Not saved.
     inputs_kept : mapping or None
-        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
-        where it takes more than 256 MB, and of a function of scores.
+        The arguments of `evaluate`, so that `recometer.explain` can repeat it. Not saved. None
+        if they take more than 256 MB, or the scores are a function.
     """
 
     values: Mapping[str, Float64]
@@ -157,7 +158,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
 
     @cached_property
     def clusters(self) -> Int64 | None:
-        """A number for each session, equal for all sessions of a user; None without sessions."""
+        """A number per session, the same for all sessions of a user; None without sessions."""
         return sessions.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
@@ -165,7 +166,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Tell whether a metric was asked for, or all of several, however it is written."""
+        """Return whether the result has a metric, or all of several, under any of its names."""
         try:
             names_of(metric, self.reasons, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
@@ -179,7 +180,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         ----------
         metric
             ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``. As in
-            `evaluate`, case does not matter, and others' names are known: ``"MRR"`` for rr.
+            `evaluate`, case does not matter, and other names work as well: ``"MRR"`` for rr.
 
         Returns
         -------
@@ -188,9 +189,9 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Raises
         ------
         UnknownNameError
-            What was not asked for; the message lists what was.
+            If the result does not have the metric. The message lists the metrics that it has.
         InputError
-            A metric with one value for all users.
+            If the metric has one value for all users.
         """
         names, several = names_of(metric, self.reasons, self.protocol)
         for name in names:
@@ -205,31 +206,31 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
 
-        Errors of predicted ratings, such as rmse, are over the rows of all users, as every table
-        has them; ``weights="users"`` gives their mean over users.
+        Errors of predicted ratings, such as rmse, are over the rows of all users, as in every
+        table; ``weights="users"`` gives their mean over users.
 
-        `summary` has the number of these users beside it, and the mean's interval.
+        `summary` also has the number of these users, and the interval of the mean.
 
         Parameters
         ----------
         weights
             None follows the rule `average`. ``"users"`` gives every user the same weight,
             ``"relevant"`` the user's number of relevant items (for roc_auc this is known as GAUC).
-            ``"pooled"`` divides the sum of the users' numerators by that of their denominators, for
-            metrics that are ratios, such as precision, recall and ap; for predicted ratings it
-            takes the mean over all rows. Or an
-            array of numbers [n_users], at least 0.
+            ``"pooled"`` divides the sum of the users' numerators by the sum of their denominators,
+            for metrics that are ratios, such as precision, recall and ap; for predicted ratings it
+            takes the mean over all rows. You can also pass an array of numbers [n_users], at
+            least 0.
 
         Returns
         -------
         dict of str to float
-            NaN where no user has a value. Metrics with one value for all users have that; with
-            weights they are left out.
+            A mean is NaN if no user has a value. Metrics with one value for all users are
+            included, but are left out if there are weights.
 
         Raises
         ------
         InputError
-            Other weights, or a pooled mean of a metric that has none.
+            If the weights do not fit, or a metric does not have a pooled mean.
         """
         return means_with(
             self._averaging, values_together(self, weights), self._with_mean(weights), weights
@@ -237,9 +238,9 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
 
     @property
     def together(self) -> dict[str, float]:
-        """The means that are one value for all users: of coverage, say, or the errors of ratings.
+        """The means that are one value for all users, such as coverage or errors of ratings.
 
-        `over_users`, and those of `over_rows` that are means by the rule ``average``.
+        They are `over_users`, and those of `over_rows` that are means by the rule ``average``.
         """
         return values_together(self, None)
 
@@ -257,14 +258,15 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Parameters
         ----------
         metric, weights
-            Its name, or several cut-offs: ``"ndcg@1..20"``; and weights as in `mean`.
+            The name of the metric, or several cut-offs, ``"ndcg@1..20"``; and weights as in `mean`.
 
         Returns
         -------
         recometer.stats.Interval, or a dict by the names of `mean` for several cut-offs
-            ``low, high = interval``; its `method` and `note` say how it was found, and why there is
-            none. Of a metric with one value for all users: see `stats.intervals.resampled`. An end
-            beyond a bound of the metric is put there, where no user's value is beyond it.
+            ``low, high = interval`` gives the ends. `method` and `note` say how it was computed,
+            or why there is none. For a metric with one value for all users, see
+            `stats.intervals.resampled`. The ends are cut at the bounds of the metric, unless the
+            value of a user is beyond them.
         """
         names, several = names_of(metric, self.reasons, self.protocol)
         for name in names:
@@ -282,12 +284,12 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     def summary(
         self, weights: Weights = None, interval: str | None = None, *, cluster: object = None
     ) -> list[SummaryRow]:
-        """Return a row per metric: its mean, the mean's interval, and who counts in it.
+        """Return a row per metric, with its mean, the interval, and the number of users.
 
         Parameters
         ----------
         weights, interval
-            As in `mean`; and another interval than that of the rule: ``"t"``, ``"bca"``, ...
+            As in `mean`, and an interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
         cluster
             As in `recometer.compare`: intervals are over whole clusters of users.
         """
@@ -329,7 +331,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         interval: str | None = None,
         cluster: object = None,
     ) -> Segments:
-        """Return every metric for each group of users, and how far the groups are apart.
+        """Return every metric for each group of users, and the differences between the groups.
 
         Parameters
         ----------
@@ -337,14 +339,14 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             The group of each user: a sequence or array [n_users], in the order of `user_ids`;
             a dict from user to group; or a data frame with a column of users and one of
             groups. Users without a group, or whose group is missing, are left out and counted.
-            ``"activity"``: quantiles of the user's number of training items; ``"popularity"``:
-            quantiles of the mean number of training users that these items have.
+            ``"activity"`` makes quantiles of the user's number of training items, and
+            ``"popularity"`` quantiles of the mean number of training users of these items.
         column, user
-            The frame's columns of groups and of users. By default, the only column other than the
-            users', and the column of users with a common name.
+            The columns of groups and of users in the frame. By default, the only column other than
+            that of the users, and the column of users with a common name.
         quantiles
-            How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
-            many users have the same value, since these stay together.
+            The number of groups of ``"activity"`` and ``"popularity"``, at least 2. There are fewer
+            if many users have the same value, because these stay together.
         weights, interval, cluster
             As in `summary`.
 
@@ -355,10 +357,10 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Raises
         ------
         InputError
-            Groups of another number of users, no user with a group, or no training data where
-            they are needed.
+            If the number of users differs, no user has a group, or training data are needed and
+            missing.
         InputTypeError
-            Something that does not say who is in which group.
+            If the argument does not tell who is in which group.
 
         Examples
         --------
@@ -379,18 +381,18 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return divided(self, groups, column, user, quantiles, weights, interval, cluster)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
-        """Return the evaluation of some users alone.
+        """Return the evaluation of only some users.
 
         Parameters
         ----------
         positions : integers [m], or bool [n_users]
-            Their places, or a mask. What was counted over all users stays as it is. Metrics with
-            one value for all are computed anew; those of a loaded evaluation are left out.
+            Their positions, or a mask. Counts over all users do not change. Metrics with one value
+            for all users are computed again; those of a loaded evaluation are left out.
 
         Raises
         ------
         InputError, InputTypeError
-            Positions that do not exist, a mask of another length; something else.
+            If positions do not exist, a mask has another length, or the type is not supported.
         """
         chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {
@@ -410,9 +412,9 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return dataclasses.replace(self, **changes)
 
     def per_user(self) -> polars.DataFrame:
-        """Return a Polars frame: the columns ``user`` (and ``session``), and one per metric.
+        """Return a Polars frame with the columns ``user`` (and ``session``), and one per metric.
 
-        Ids (positions, where test has none) of a type that Polars lacks become texts.
+        Without ids, ``user`` has positions. Ids of a type that Polars lacks become texts.
         """
         import polars as pl
 
@@ -422,16 +424,16 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
 
-        Its columns are the users' values and the reasons; its metadata hold what is needed
-        to repeat the evaluation: protocol, seed, definitions, versions, counts and the
-        fingerprints of the inputs, as JSON under the key ``recometer``.
+        Its columns are the values of the users and the reasons. Its metadata contain what is needed
+        to repeat the evaluation (protocol, seed, definitions, versions, counts and the
+        fingerprints of the inputs), as JSON under the key ``recometer``.
 
         Raises
         ------
         FileError
-            The file cannot be written.
+            If the file cannot be written.
         InputTypeError
-            User ids of a type that cannot be stored.
+            If user ids have a type that cannot be stored.
         """
         together = self.together
         intervals = dict(zip(together, self._all_intervals(together), strict=True))
@@ -453,15 +455,15 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return Averaging(**{**fields, "metrics": {str(one): one for one in self.metrics}})
 
     def known_metric(self, metric: str | Metric) -> Metric:
-        """Return one of the metrics that were asked for, by its name."""
+        """Return one of the requested metrics, by its name."""
         return self._averaging.metrics[self._known(metric)]
 
     def counted_values(self, metric: str | Metric) -> Float64:
-        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        """Return the values of the users who count in a metric's mean, and NaN for the others."""
         return self._averaging.entering(self._known(metric))
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
-        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        """Return the lowest and the highest possible value of a user, which may be infinite."""
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
@@ -481,11 +483,11 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return [known[name] for name in names]
 
     def table(self) -> rendering.Table:
-        """Return what ``print`` shows, for other ways to show it."""
+        """Return the table that ``print`` shows, for other formats."""
         return summary.table(self.summary(), self.protocol, summary.all_notes(self))
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
-        """Return everything but the users' values as plain values (for JSON), or these, too."""
+        """Return everything as plain values (for JSON), with or without the users' values."""
         return summary.to_dict(self, per_user)
 
 
@@ -495,6 +497,6 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     Raises
     ------
     FileError
-        The file does not exist, is something else, or was written by a newer recometer.
+        If the file does not exist, has another content, or is of a newer version of recometer.
     """
     return saved.read(path, Evaluation)

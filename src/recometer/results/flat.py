@@ -1,8 +1,8 @@
-"""Flat names and values for trackers of experiments: ``ndcg@10`` is ``ndcg_at_10`` there.
+"""Flat names and values for experiment trackers, in which ``ndcg@10`` is ``ndcg_at_10``.
 
-A name is made of ASCII letters, digits and ``_`` alone, which MLflow, W&B, TensorBoard and DVC all
-take, and begins as the metric does. It is read back from left to right: a word between two ``_``
-that stands in `WORDS` is a sign, a ``_`` between two digits a decimal point, ``_x2f_`` the
+A name consists only of ASCII letters, digits and ``_``, which MLflow, W&B, TensorBoard and DVC all
+accept, and begins with the metric. It is read back from left to right: a word of `WORDS` between
+two ``_`` is a sign, a ``_`` between two digits is a decimal point, and ``_x2f_`` is the
 character with this hexadecimal code. Every other ``_`` is itself.
 """
 
@@ -40,19 +40,19 @@ _TOKEN = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class FlatName:
-    """What a flat name stands for; ``str(name)`` writes it, `FlatName.read` reads it.
+    """The meaning of a flat name. ``str(name)`` writes it, and `FlatName.read` reads it.
 
     Attributes
     ----------
     metric
-        As `recometer.evaluate` names it: ``"ndcg@10"``.
+        The name in `recometer.evaluate`, such as ``"ndcg@10"``.
     statistic
-        ``"mean"``, or of a comparison the difference of two means; ``"low"`` and ``"high"``: the
-        ends of its interval; ``"chance"``: what a random order would score; ``"counted"`` and
-        ``"skipped"``: users who count in it, and who do not; ``"p_value"``, and ``"adjusted_p"``
-        for all comparisons.
+        ``"mean"`` (for a comparison, the difference of two means); ``"low"`` and ``"high"``, the
+        ends of its interval; ``"chance"``, the expected value of a random order; ``"counted"`` and
+        ``"skipped"``, the numbers of users who count in it and who do not; ``"p_value"``, and
+        ``"adjusted_p"`` for all comparisons.
     model
-        Whose it is. None if there is only one model.
+        The model. None if there is only one.
     other
         The model that it is compared with, if any.
 
@@ -95,7 +95,7 @@ class FlatName:
         Raises
         ------
         InputError
-            A name that `FlatName` does not write.
+            If `FlatName` does not write such a name.
         """
         parts, statistic = _parts(name)
         words = tuple(word for word, _ in parts[1:])
@@ -112,7 +112,7 @@ class FlatName:
 def named(
     values: Iterable[tuple[FlatName, float | int]], path: str | os.PathLike[str] | None
 ) -> dict[str, float | int]:
-    """Return values by their flat names; a path: write them to this file as JSON, too."""
+    """Return values by their flat names, and write them to a JSON file if a path is given."""
     found = {
         str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)
         for name, value in values
@@ -123,7 +123,7 @@ def named(
 
 
 def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Write values as JSON, what is undefined as null; FileError where that cannot be."""
+    """Write values as JSON, with null for undefined ones; raise FileError if this fails."""
     import json  # of no use to most
 
     text = json.dumps(plain(dict(values)), indent=2, allow_nan=False)

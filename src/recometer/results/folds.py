@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class FoldedEvaluation(Evaluation):
     """Several folds pooled: the value of a user is the mean over the folds that define it.
 
-    Every user counts once, however many folds test them, so that intervals of means are over
-    users, who are independent of each other, as folds are not. Numbers of relevant items are
-    added up over folds; of other numbers of a user, the largest counts. A metric of all users
-    together is the mean over folds. `save` keeps what is pooled.
+    Every user counts once, no matter how many folds test the user. Intervals of means are therefore
+    over users, who are independent of each other, whereas folds are not. Numbers of relevant items
+    are added up over folds; for other numbers of a user, the largest is kept. A metric of all users
+    together is the mean over folds. `save` stores the pooled values.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class FoldedEvaluation(Evaluation):
     def per_fold(self) -> pl.DataFrame:
         """Return a Polars frame: the columns ``fold`` and ``users``, and each metric's mean.
 
-        ``users`` are those with a relevant item.
+        ``users`` is the number of users with a relevant item.
         """
         import polars as pl
 

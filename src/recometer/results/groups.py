@@ -1,4 +1,4 @@
-"""Segments: the metrics of groups of users, and how far the groups are apart."""
+"""Segments: the metrics of groups of users, and the differences between the groups."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class SegmentRow:
     Attributes
     ----------
     metric, group
-        Their names.
+        The names of the metric and of the group.
     users
-        Users of the group.
+        The number of users of the group.
     mean
-        Over those for whom the metric is defined; NaN if there is none.
+        The mean over the users for whom the metric is defined; NaN if there are none.
     low, high
-        Ends of the mean's interval; NaN where there is none, which `note` then explains.
+        The ends of the interval of the mean; NaN if there is none, which `note` then explains.
     counted
-        Users that are in the mean.
+        The number of users in the mean.
     method, note
-        How the interval was found, and what a reader has to know of it.
+        How the interval was computed, and what a reader has to know about it.
     """
 
     metric: str
@@ -71,16 +71,16 @@ class Segments(Printed):
     Attributes
     ----------
     rows : tuple of SegmentRow
-        By metric, then by group.
+        The rows, by metric and then by group.
     groups : tuple of str
-        In order: sorted, or from the lowest to the highest quantile.
+        The groups, sorted or from the lowest to the highest quantile.
     left_out : int
-        Users without a group.
+        The number of users without a group.
     confidence : float
         Coverage of the intervals.
     not_kept : tuple of str
-        Metrics with one value for all users, where the result was loaded from a file: the lists
-        that they would be computed from anew are not saved.
+        Metrics with one value for all users that are missing because the result was loaded from a
+        file: the lists that they are computed from are not saved.
     """
 
     rows: tuple[SegmentRow, ...]
@@ -90,16 +90,16 @@ class Segments(Printed):
     not_kept: tuple[str, ...] = ()
 
     def gap(self) -> dict[str, float]:
-        """Return per metric the greatest difference between the means of two groups."""
+        """Return for each metric the largest difference between the means of two groups."""
         return {
             metric: ends[1].mean - ends[0].mean if ends else float("nan")
             for metric, ends in self._ends.items()
         }
 
     def ratio(self) -> dict[str, float]:
-        """Return per metric the smallest mean divided by the greatest: 1 where all are the same.
+        """Return for each metric the smallest mean divided by the largest: 1 if all are equal.
 
-        NaN where a mean is negative, or all are 0.
+        It is NaN if a mean is negative, or all are 0.
         """
         found = {}
         for metric, ends in self._ends.items():
@@ -115,11 +115,11 @@ class Segments(Printed):
         return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def table(self) -> Table:
-        """Return what ``print`` shows: of several metrics a row per group and a column for each."""
+        """Return the table that ``print`` shows; several metrics have a column each."""
         return self.tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the same as tables that are not wider than `width` columns, if that can be."""
+        """Return the same as tables that are at most `width` columns wide, if possible."""
         if len(self._ends) == 1:
             found = [self.data()]
         else:
@@ -197,9 +197,9 @@ def segments_of(
     confidence: float,
     not_kept: tuple[str, ...],
 ) -> Segments:
-    """Return every metric for each group, `codes` and `names` being as `read_groups` returns them.
+    """Return every metric for each group, with `codes` and `names` from `read_groups`.
 
-    `summed_up` returns a row per metric of some users, from their positions.
+    `summed_up` returns a row per metric of some users, given their positions.
     """
     summed = operator.attrgetter("mean", "low", "high", "counted", "method", "note")
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
@@ -213,10 +213,10 @@ def segments_of(
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
-    """Cut the users into n groups of about the same size; equal values stay together.
+    """Divide the users into n groups of about the same size; equal values stay together.
 
-    Returns the number of each user's group (`LEFT_OUT` where the value is NaN), and the names of
-    the groups, lowest first, which begin with what the values are.
+    Returns the number of each user's group (`LEFT_OUT` if the value is NaN), and the names of
+    the groups, lowest first, which begin with the name of the values.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")

@@ -29,29 +29,29 @@ SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Leaderboard(Tracked, Printed):
-    """Models that were evaluated on the same test data, best first by the first metric.
+    """Models that were evaluated on the same test data, ordered by the first metric, best first.
 
-    ``print(leaderboard)`` shows a row per model and a column per metric, ``to_latex()`` a table for
-    a paper with the best means in bold; `to_csv` and `to_json` have all digits, and a row per model
-    and metric. A single model is shown as `Evaluation` is, with a row per metric.
+    ``print(leaderboard)`` shows a row per model and a column per metric, and ``to_latex()`` is a
+    table for a paper with the best means in bold. `to_csv` and `to_json` have all digits, and a row
+    per model and metric. A single model is shown like an `Evaluation`, with a row per metric.
 
     Attributes
     ----------
     results : mapping of str to Evaluation
-        By the name of the model.
+        The evaluation of each model, by its name.
     seconds : mapping of str to mapping of str to float
-        Per model, the seconds that each step took, which become columns; perhaps empty.
+        For each model, the seconds that each step took, which become columns. It may be empty.
     with_users : bool
-        Whether the values of every user are shown, too; CSV has these alone.
+        Whether to show the values of every user as well; CSV then has only these.
     groups : object
-        Groups of users that are shown, too, as `Evaluation.by` takes them; CSV has these alone.
+        Groups of users to show as well, as `Evaluation.by` takes them; CSV then has only these.
 
     Raises
     ------
     InputError
-        No model, or models that were evaluated with different metrics.
+        If there is no model, or models were evaluated with different metrics.
     InputTypeError
-        Something else than evaluations by name.
+        If the argument does not contain evaluations by name.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Leaderboard(Tracked, Printed):
 
     @cached_property
     def rows(self) -> dict[str, dict[str, SummaryRow]]:
-        """The summary of each model, by the metric's name; best first by the first metric."""
+        """The summary of each model by the names of metrics, in the order of the models."""
         summaries = {
             model: {row.metric: row for row in result.summary()}
             for model, result in self.results.items()
@@ -108,7 +108,7 @@ class Leaderboard(Tracked, Printed):
 
     @cached_property
     def segments(self) -> dict[str, Segments]:
-        """The groups of users of each model, best first; empty where none were asked for."""
+        """The groups of users of each model, best first; empty if no groups were requested."""
         if self.groups is None:
             return {}
         return {model: self.results[model].by(self.groups) for model in self.rows}
@@ -118,7 +118,7 @@ class Leaderboard(Tracked, Printed):
         return self._tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return those of users, means and groups, not wider than `width` if that can be."""
+        """Return the tables of users, means and groups, at most `width` wide if possible."""
         return [*self._tables(width), *side_by_side(self.segments, width)]
 
     def _tables(self, width: int | None = None) -> list[Table]:
@@ -133,7 +133,7 @@ class Leaderboard(Tracked, Printed):
         return [*users, *before, dataclasses.replace(last, notes=notes)]
 
     def data(self) -> Table:
-        """Return a row per model and metric, or with the users' values one per model and user."""
+        """Return a row per model and metric, or per model and user if users are shown."""
         if self.with_users:
             return self._users(people=False)
         if self.segments:

@@ -1,4 +1,4 @@
-"""What train says of users of test: how active and mainstream they were, and what was found."""
+"""Facts from train about users of test: their activity and taste, and what was found."""
 
 from __future__ import annotations
 
@@ -31,25 +31,26 @@ class Bands(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundByPopularity(Record):
-    """How many of each user's relevant items were found, by how popular they are in train.
+    """The number of each user's relevant items that were found, by their popularity in train.
 
-    The items of train are ordered by their number of training users. The first band are the most
-    popular ones, which have a fifth of the rows of train, and so on; items with as many users are
-    in the same band, those that train lacks in the last one. See `recometer.report`.
+    The items of train are ordered by their number of training users. The first band contains the
+    most popular items, which have a fifth of the rows of train, and so on. Items with equal numbers
+    of users are in the same band, and items that train lacks are in the last one. See
+    `recometer.report`.
 
     Attributes
     ----------
     cutoff
-        Found is what lies within so many places: the largest cut-off that was asked for, 10 where
-        none was.
+        The number of first places in which an item counts as found: the largest requested cut-off,
+        or 10 if there is none.
     ranges
-        Of each band, the fewest and the most training users of an item; (0, 0) of one without
-        items.
+        For each band, the smallest and the largest number of training users of an item; (0, 0) for
+        a band without items.
     relevant : int32 [n_users, n_bands]
-        Relevant items, whether they could be ranked or not.
+        The number of relevant items, whether or not they could be ranked.
     found : float32 [n_users, n_bands]
-        Those of them within the cut-off; of tied items, by the rule ``"expected"``, the share of
-        their orders in which they are.
+        The number of those within the cut-off. Under the rule ``"expected"``, a tied item counts
+        with the share of the orders in which it is within the cut-off.
     """
 
     cutoff: int

@@ -1,4 +1,4 @@
-"""Reported: what can be shown as a report and in charts."""
+"""Reported: the base of everything that can be shown as a report and in charts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Plots:
     """The charts of a report, as ``altair.Chart``: ``result.plot.leaderboard()``.
 
-    ``dir(result.plot)`` names those that there are. Each takes what is shown, an option of each of
-    its choices, and shows the first ones by default: ``versus.plot.values("recall@10")``.
+    ``dir(result.plot)`` lists the available charts. Each takes an option of each of its choices,
+    as in ``versus.plot.values("recall@10")``, and shows the first options by default.
     """
 
     def __init__(self, of: Reported) -> None:
@@ -43,7 +43,7 @@ class Plots:
 
 
 class Reported:
-    """What has a report, and charts for notebooks."""
+    """A result that has a report, and charts for notebooks."""
 
     def report(
         self,
@@ -64,10 +64,10 @@ class Reported:
         threads: int | None = None,
         **more: Any,
     ) -> Report:
-        """Make a report: a page that opens from disk, without network, or Markdown.
+        """Make a report: a page that opens from disk, without a network, or Markdown.
 
-        It says which model wins and how sure that is, shows means, distributions, groups and the
-        lists of single users in charts and tables, and has the protocol in full.
+        It says which model wins and how certain that is, shows means, distributions, groups and the
+        lists of single users in charts and tables, and contains the full protocol.
 
         Parameters
         ----------
@@ -75,28 +75,29 @@ class Reported:
             ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
             replaced; any other file is not.
         title
-            None makes one from the models' names.
+            The title of the page. None makes one from the names of the models.
         lists
-            Per model, the source of its lists, where results do not keep it: those that were
-            loaded from files, and large ones.
+            For each model, the source of its lists. Pass it for results that do not keep their
+            source, because they were loaded from a file or the source is large.
         test, train, catalogue
-            What `evaluate` was given. A `Catalogue` with titles names the items.
+            The arguments of `evaluate`. The titles of a `Catalogue` name the items.
         audit
-            What `audit` said of the split. None audits train and test if they are known and have at
-            most 5 million rows, True whatever their size, False never.
+            The result of `audit` for the split. None audits train and test if they are known and
+            have at most 5 million rows; True audits them in any case, and False never.
         groups
             Groups of users, as `Evaluation.by` takes them. None groups by activity and popularity.
         users
-            Ids of users whose lists are shown, beside those who gain and lose most and some at
-            random.
+            Ids of users whose lists are shown, in addition to those who gain and lose most and to
+            some drawn at random.
         n_users
-            Number of users shown who gain most, as many who lose most, and twice as many at random.
+            The number of users shown who gain most, and of those who lose most; twice as many are
+            drawn at random.
         depth
-            Number of places shown of each list. None shows 10; of scored pairs all, at most 50.
+            The number of places shown of each list. None shows 10, or up to 50 for scored pairs.
         item_to_item
-            Users are items, for which similar ones are recommended: they have the items' titles.
+            Whether users are items for which similar items are recommended, and have their titles.
         seed
-            Seed of the users that are drawn.
+            Seed for drawing users.
         threads
             Maximum number of threads. None uses all available processors.
         more
@@ -105,16 +106,16 @@ class Reported:
         Returns
         -------
         recometer.report.Report
-            With `to_html`, `to_markdown`, `chart` and `save_chart`.
+            Has `to_html`, `to_markdown`, `chart` and `save_chart`.
 
         Raises
         ------
         FileError
-            A path that cannot be written, or with a file that is not a report.
+            If the path cannot be written, or has a file that is not a report.
         InputError
-            A path with another ending, or data that do not fit.
+            If the path has another ending, or data do not fit.
         MissingExtraError
-            The extra ``report`` is not installed, and the page was asked for.
+            If you ask for the page, and the extra ``report`` is not installed.
 
         Examples
         --------

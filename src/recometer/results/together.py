@@ -29,7 +29,7 @@ NOT_KEPT = (
 
 
 def is_over_rows(metric: Metric, protocol: Protocol, weights: Weights) -> bool:
-    """Tell whether the mean of a metric is its value over the rows of all users."""
+    """Return whether the mean of a metric is its value over the rows of all users."""
     if metric.definition.over_rows is None:
         return False
     how = rules_of(metric, protocol).average if weights is None else weights

@@ -40,7 +40,7 @@ class PairRows:
 
 
 def are_predictions(data: object) -> bool:
-    """Tell whether these are Surprise's predictions, by the attributes of the first."""
+    """Return whether these are Surprise's predictions, by the attributes of the first."""
     return (
         isinstance(data, Sequence)
         and len(data) > 0

@@ -84,7 +84,7 @@ class Call(NamedTuple):
 
 
 def recommends(model: object) -> bool:
-    """Tell whether an object has a method recommend(...)."""
+    """Return whether an object has a method recommend(...)."""
     return not isinstance(model, type) and callable(getattr(model, "recommend", None))
 
 

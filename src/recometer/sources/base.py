@@ -1,4 +1,4 @@
-"""What every source offers: `rank`, the only place that compares scores."""
+"""The base class of all sources, whose method `rank` is the only place that compares scores."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from recometer.sources.memory import Memory
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What `evaluate` asks of a source.
+    """A request of `evaluate` to a source.
 
     Attributes
     ----------
     test, train
-        What should have been recommended, and what must not be recommended again.
+        The items that should have been recommended, and those that must not be recommended again.
     protocol
-        Sources read `relevant_from`, `nan_scores`, `infinite_scores` and `ties`: for lists, and,
-        where the data have an order of their own, whether it is ``"input"``.
+        The rules. Sources read `relevant_from`, `nan_scores`, `infinite_scores` and `ties`: the
+        last one for lists, and to see whether it is ``"input"`` if the data have an order.
     catalogue
         The number of items that could be recommended, or their ids as `ids.as_ids` returns
         them. Sources that score every item do not read it.
@@ -38,21 +38,21 @@ class Request:
         The number of first places that matter. None stands for the whole ranking. A source may
         leave items beyond them unranked.
     threads
-        How many threads to use, at least 1.
+        The number of threads to use, at least 1.
     progress
-        Whether to show progress; None only where standard error is a terminal.
+        Whether to show progress. None shows it only if standard error is a terminal.
     candidates, exclude
-        What may be recommended, as `candidates.read_candidates` returns it, and what may not;
-        `_align.align` settles both.
+        The items that may be recommended, as `candidates.read_candidates` returns them, and those
+        that may not; `_align.align` applies both.
     seed
         Seed of the order that ``ties="random"`` gives equal scores in a list.
     memory
-        What was found for earlier requests.
+        Results of earlier requests.
     some_users
-        Whether test holds some of the users alone, others being asked for elsewhere: then nothing
-        follows from what none of them has.
+        Whether test contains only some of the users, and others are requested elsewhere. Then
+        nothing follows from what none of them has.
     part
-        Whose part these users are, so that all of them are matched once.
+        The whole that these users are a part of, so that all its users are matched only once.
     """
 
     test: Interactions
@@ -71,11 +71,11 @@ class Request:
 
     @property
     def pace(self) -> dict[str, Any]:
-        """How `recometer.tasks.run_tasks` is to run, by its parameters."""
+        """The arguments for `recometer.tasks.run_tasks`, by its parameters."""
         return {"threads": self.threads, "progress": self.progress}
 
     def in_train(self) -> Bool:
-        """Return which rows of test are in train, too: bool [len(test)], not to be changed."""
+        """Return which rows of test are also in train: bool [len(test)], not to be changed."""
         test, train = self.test, self.train
         if train is None:
             return np.zeros(len(test), bool)
@@ -101,17 +101,17 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed."""
+        """Return where each judged item of each user of test is ranked."""
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; `depth` of the request is not read.
 
-        They agree with `rank`: a judged item stands at the place that the tie rule gives it.
+        They agree with `rank`: a judged item is at the place that the tie rule gives it.
 
         Raises
         ------
         InputError
-            The source has none to give.
+            If the source cannot give any.
         """
         raise InputError(
             f"The source ({self.describe()}) gives no lists of items, so metrics of lists cannot "
@@ -119,7 +119,7 @@ class Source(abc.ABC):
         )
 
     def test(self) -> Interactions | None:
-        """Return the truth where it comes with the output, or None where `evaluate` is given it."""
+        """Return the truth if the output contains it, or None if `evaluate` gets it as test."""
         return None
 
     def listed_users(self) -> Array | None:
@@ -141,28 +141,28 @@ class Source(abc.ABC):
         return None
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the ranking and test, as the rule says."""
+        """Return whether the rule removes a user's items of train from the ranking and test."""
         return protocol.seen != "kept"
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of its rankings, or of its lists, and why."""
+        """Return the rules that have no effect on its rankings, or on its lists, and why."""
         return {
             "duplicates": f"{type(self).__name__} repeat no items, as lists may",
         }
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted beside true ratings, or None if the source has none."""
+        """Return predicted and true ratings, or None if the source has none."""
         return None
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Say in a line what is evaluated, for instance ``"Factors, 10 x 20, 4 factors"``."""
+        """Return one line that describes the source: ``"Factors, 10 x 20, 4 factors"``."""
 
     def __repr__(self) -> str:
         return f"<{self.describe()}>"
 
     def held_bytes(self) -> int | None:
-        """Return the memory that its arrays take in bytes, or None if that is not known."""
+        """Return the memory that its arrays take in bytes, or None if this is unknown."""
         arrays: list[Any] = [array for array in self.arrays().values() if array is not None]
         return int(sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays))
 

@@ -1,4 +1,4 @@
-"""What may be recommended: the items that `candidates` and `exclude` of `evaluate` name."""
+"""The items that may be recommended, as `candidates` and `exclude` of `evaluate` define them."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ WAYS = ("uniform", "popularity")
 
 @dataclasses.dataclass(frozen=True)
 class SampledCandidates:
-    """For each user the items of test and some others, drawn at random.
+    """Candidates that consist of each user's items of test and others, drawn at random.
 
     ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's items of
-    test among 100 items that are neither in train nor in test of the user. They are drawn
-    without replacement, for each user apart: who else is evaluated changes nothing, nor do
-    the order of the data, the number of threads or the platform. A user for whom there are
-    fewer gets all of them, and is counted.
+    test among 100 items that the user has neither in train nor in test. They are drawn
+    without replacement, and separately for each user: the draw does not depend on other users, on
+    the order of the data, on the number of threads or on the platform. If there are fewer items to
+    draw for a user, the user gets all of them, and the result counts the user.
 
-    Metrics of such candidates say less than they seem to: they are higher than those of the
-    whole catalogue, and can put two systems in the other order (Krichene & Rendle 2020, On
-    Sampled Metrics for Item Recommendation). The rule `correction` estimates what the whole
-    catalogue would give.
+    Metrics of such candidates say less than they seem to. They are higher than those of the
+    whole catalogue, and can reverse the order of two models (Krichene & Rendle 2020, On
+    Sampled Metrics for Item Recommendation). The rule `correction` estimates the value on the
+    whole catalogue.
 
     Parameters
     ----------
     n
-        How many items are drawn for each user.
+        The number of items to draw for each user.
     by
-        ``"uniform"``: all items are alike. ``"popularity"``: an item is drawn in proportion
-        to the number of its interactions in train.
+        ``"uniform"`` draws all items with the same probability; ``"popularity"`` draws them in
+        proportion to the number of their interactions in train.
     seed
         Seed of the draw.
 
     Raises
     ------
     InputError
-        n or seed is not a whole number, or out of range.
+        If n or seed is not a whole number, or is out of range.
     UnknownNameError
-        A way to draw that does not exist.
+        If `by` is unknown.
 
     Examples
     --------
@@ -80,17 +80,17 @@ class SampledCandidates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Negatives:
-    """For each user the items of test and the items given here, which are to be told from them.
+    """Candidates that consist of each user's items of test and of the negatives given here.
 
-    Files of sampled negatives, such as those of NCF (99 per user), often hold no item of test.
-    As they are, ``candidates=negatives`` would make a miss of every item of test;
-    ``candidates=rm.Negatives(negatives)`` ranks these among the negatives.
+    Files of sampled negatives, such as those of NCF (99 per user), often do not contain the items
+    of test. With ``candidates=negatives``, every item of test would therefore be a miss;
+    ``candidates=rm.Negatives(negatives)`` ranks the items of test among the negatives.
 
     Parameters
     ----------
     items
-        What ``candidates=`` takes as a set for each user: what `Interactions.of` takes, or an
-        array of positions [n_users, n].
+        A set for each user, as ``candidates=`` takes it: anything that `Interactions.of` takes, or
+        an array of positions [n_users, n].
 
     Examples
     --------
@@ -115,14 +115,14 @@ class Negatives:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Items:
-    """Some items, named as the source names them.
+    """Some items, under the ids of the source.
 
     Attributes
     ----------
     what
-        The parameter that named them, for messages.
+        The parameter that gave them, for messages.
     ids : [n]
-        As `ids.as_ids` returns them; positions where the source has no ids.
+        As `ids.as_ids` returns them; positions if the source has no ids.
     """
 
     what: str
@@ -137,21 +137,22 @@ Candidates = Items | Interactions | SampledCandidates
 
 
 def read_candidates(given: object, test: Interactions | None = None) -> Candidates | None:
-    """Return what `candidates` means: items for all users, a set per user, or a sample.
+    """Read `candidates`: items for all users, a set per user, or a sample.
 
     Parameters
     ----------
     given
         As `recometer.evaluate` takes it.
     test
-        Whose items are added to `Negatives`, and whose positions those of an array are.
+        The interactions that are added to `Negatives`, and to which the positions of an array
+        refer.
 
     Raises
     ------
     InputError
-        No item, or a missing id.
+        If there are no items, or an id is missing.
     InputTypeError
-        Something else.
+        If the type is not supported.
     """
     if given is None or isinstance(given, SampledCandidates):
         return given
@@ -190,11 +191,11 @@ def read_items(given: object, what: str) -> Items:
     Raises
     ------
     InputError
-        No candidate, or a missing id.
+        If there are no candidates, or an id is missing.
     InputTypeError
-        Something that is not a list of items.
+        If the argument is not a list of items.
     ColumnError
-        A data frame of several columns.
+        If a data frame has several columns.
     """
     if is_frame(given):
         given = only_column(given, what)

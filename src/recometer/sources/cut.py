@@ -47,7 +47,7 @@ class Cut(Source):
         self.has_input_order = source.has_input_order
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         return f"{self._source.describe()}, cut at {self._depth}"
 
     def arrays(self) -> Mapping[str, object]:
@@ -67,7 +67,7 @@ class Cut(Source):
         return self._source.unread_rules(listed=listed)
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the ranking and test."""
+        """Return whether a user's items of train leave the ranking and test."""
         return self._source.removes_train(protocol)
 
     def rank(self, request: Request) -> Ranks:

@@ -1,4 +1,4 @@
-"""Factors: user factors x item factors, ranked exactly without a matrix of scores."""
+"""Factors: user factors x item factors, ranked exactly and without a matrix of scores."""
 
 from __future__ import annotations
 
@@ -33,50 +33,52 @@ class Factors(Source):
 
     ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
     user_factors[u, f] * item_factors[i, f]``, computed in the precision of the factors with
-    fused multiply-adds, factor by factor, beginning with the item's bias. A user's bias shifts
-    all scores of the user and so does not change a rank: it is left out of the sum, and only
-    checked.
+    fused multiply-adds, factor by factor, beginning with the item's bias. The bias of a user
+    shifts all scores of the user, and so does not change a rank. It is checked, but left out of
+    the sum.
 
     Parameters
     ----------
     user_factors : float32 or float64 [n_users, n_factors]
-        Any strides, memory-mapped if need be. None together with `item_factors`: one ranking by
-        `item_bias` for everybody.
+        Factors of the users. The array may have any strides, and may be memory-mapped. If both
+        this and `item_factors` are None, all users get the same ranking, by `item_bias`.
     item_factors : float32 or float64 [n_items, n_factors]
-        Factors of the same dtype (otherwise both are taken as float64, with a warning).
+        Factors of the items, of the same dtype (otherwise both are converted to float64, with a
+        warning).
 
-        Both may be torch tensors. Those on the CPU are read where they lie. Those on another
+        Both may be torch tensors. Tensors on the CPU are read without a copy. Tensors on another
         device stay there: the candidates are scored and counted on the device, in the
         precision of the factors, whatever torch is set to (see ``docs/gpu.md``).
     user_bias : [n_users], optional
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
-        Whose row it is; without, row u is user u of test.
+        The id of each row. Without them, row u is user u of test.
     allow_tf32
-        For float32 factors on a CUDA device alone: whether they may be rounded to TF32, of 10
-        bits after the first, before they are multiplied. That is faster and no longer exact:
-        items whose scores are close change places.
+        Whether float32 factors on a CUDA device may be rounded to TF32, which has 10 bits after the
+        leading one, before they are multiplied. This is faster, but not exact: items with close
+        scores change places.
     memory : str or int, optional
-        The memory that ranking may take for factors at a time, such as ``"2GB"``, or a number of
-        bytes. Factors that lie in files (``numpy.load(..., mmap_mode="r")``) are then read, and
-        converted if need be, part by part: twice from the first item to the last, and the users
-        once for each part. No number changes. It does not bound what is given in memory, what is
-        returned, and some MiB for each thread. None: files are read wherever they are needed, and
-        copied whole where they have to be converted.
+        The memory that ranking may use for factors at a time, such as ``"2GB"``, or a number of
+        bytes. Factors in files (``numpy.load(..., mmap_mode="r")``) are then read, and converted if
+        necessary, part by part: twice from the first item to the last, and the users once for each
+        part. The results do not change. The budget does not include what you give in memory, what
+        is returned, and a few MiB for each thread. None reads files wherever they are needed, and
+        copies an array as a whole if it must be converted.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct, `allow_tf32` where it changes nothing,
-        a `memory` that is no size, or given with what is no factor in memory or in a file; while
-        ranking, one that is too small.
+        If shapes do not fit, ids are not distinct, `allow_tf32` has no effect, or `memory` is not a
+        size or is given with something other than factors in memory or in a file; while ranking,
+        also if `memory` is too small.
     InputTypeError
-        Factors that are not numbers.
+        If the factors are not numbers.
 
     Warns
     -----
     DataWarning
-        Factors of another dtype are converted (without `memory`, the whole array is copied).
+        If factors of another dtype are converted, which copies the whole array unless `memory` is
+        given.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class Factors(Source):
         self._index = SourceIndex.of("Factors", self._factors.n_users, n_items, user_ids, item_ids)
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         n_items, n_factors = self._factors.items.shape
         if self._index.n_users is None:
             items = counted(n_items, "item")
@@ -144,7 +146,7 @@ class Factors(Source):
         return align(self._index, request).counts
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed; see `Ranks`."""
+        """Return where each judged item of each user of test is ranked; see `Ranks`."""
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
             tiles = self._tiles()
@@ -179,7 +181,7 @@ class Factors(Source):
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        """Return the rules that have no effect on the rankings, or on the lists, and why."""
         overflow = "where factors give infinite scores, their products are too large"
         return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
 

@@ -375,7 +375,7 @@ class StreamedLists(TableLists):
         return self._ranked.nbytes + self._listed.nbytes + users + self._came.nbytes
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         waiting = sum(len(one.users) for one in self._pending)
         return f"Lists, streamed: {self._n_lists + waiting:,} lists"
 

@@ -1,4 +1,4 @@
-"""Lists: what was recommended, best first, as top-k lists."""
+"""Lists: recommended items, best first, as top-k lists."""
 
 from __future__ import annotations
 
@@ -21,67 +21,68 @@ from recometer.sources.base import Request
 
 
 class Lists(TableLists):
-    """Lists of recommended items, a list per user.
+    """Lists of recommended items, one list per user.
 
-    An item that is in no list of its user is a miss, and so is every item of a user without
-    a list. Items of the user's train are removed and the rest moves up; an item that is
-    repeated counts once, at its first place.
+    An item that is not in the list of its user is a miss, and so is every item of a user without
+    a list. Items of the user's train are removed and the rest moves up. A repeated item counts
+    once, at its first place.
 
-    How many items could have been recommended is unknown unless `evaluate` is told
-    (``catalogue=``): rules that need the number of candidates do not apply then, and
+    The lists do not tell how many items could have been recommended. If `evaluate` does not get
+    this number either (``catalogue=``), rules that need the number of candidates do not apply, and
     metrics of the whole ranking are refused.
 
-    Data are read when this is made, on all processors of the process; a Parquet file piece by
-    piece.
+    The data are read when you create the object, by all available processors; a Parquet file is
+    read piece by piece.
 
     Parameters
     ----------
     recommendations
-        * a data frame of any library, in any order: a column of users, one of items, and
-          one of ranks (1 is best) or scores (the highest is best); with neither, the order
-          of a user's rows is the ranking (and if there is another column of numbers, a
-          `DataWarning` says so, unless ``score=False``);
-          A column of items may hold lists, best first (and that of ranks or scores, too): a row
-          per user;
+        * a data frame of any library, in any order, with a column of users, a column of items,
+          and a column of ranks (1 is best) or scores (the highest is best). Without the latter,
+          the order of a user's rows is the ranking (and if there is another column of numbers, a
+          `DataWarning` says so, unless ``score=False``). The column of items may hold lists, best
+          first, with a row per user, and so may that of ranks or scores;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array or tensor [n_users, k] of item indices, best first, padded with
           -1; row u is that of user u of test, unless `user_ids` are given;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
-          .gz), whose topics and documents are strings, ranked by score. trec_eval orders
-          equal scores by falling document id: ``ties="item_desc"``.
+          .gz), whose topics and documents are strings, ranked by score. Use
+          ``ties="item_desc"`` to order equal scores like trec_eval, by descending document id.
     user, item, rank, score
-        Columns of a frame or file; by default those with common names, and the rank where
-        there is a score, too. ``rank=False``, ``score=False``: none. Equal scores, and
-        equal ranks, are tied. ``user=["user", "session"]``: a list for each session of a user,
-        as in `Interactions.of`; lists without sessions are those of all sessions of a user.
+        Columns of a frame or file. By default, those with common names are used, and the rank if
+        there is also a score. ``rank=False`` and ``score=False`` say that there is none. Equal
+        scores, and equal ranks, are ties. ``user=["user", "session"]`` reads a list for each
+        session of a user, as in `Interactions.of`; lists without sessions apply to all sessions
+        of a user.
     user_ids, item_ids
-        For an array: whose row and which item's index it is.
+        For an array, the user of each row, and the item of each index.
     item_offset
-        For an array: where the items begin, if they are numbered after something else, such as
-        the users of a graph, whose nodes PyTorch Geometric's models recommend.
+        For an array, the index of the first item, if items are numbered after something else, such
+        as the users of a graph, whose nodes the models of PyTorch Geometric recommend.
     depth
-        Number of places of each list that count, as if what follows were not there. None:
-        all. Of items that tie for the last of them, under a rule for ties that knows no
-        order, those with lower ids stay.
+        Number of places of each list that count; the rest is ignored. None uses all places. If
+        items tie for the last of these places, and the rule for ties does not order them, those
+        with lower ids stay.
     memory : str or int, optional
-        Of Parquet files: the memory that reading them may take at a time, such as ``"2GB"``, or a
-        number of bytes. They are then read when they are evaluated, as often as that takes, each
-        time for some of the users, and of each list is kept where the items of test landed (and
-        the first places, where a metric of lists is asked for). No value changes. Polars needs
-        some groups of rows of the files beside it. Rules that read other users' lists
-        (``short_lists="previous_user"``), candidates of each user's own, and lists with items
-        beyond the catalogue are refused. None: the lists are in memory as a whole.
+        For Parquet files, the memory that reading them may use at a time, such as ``"2GB"``, or a
+        number of bytes. The files are then read when they are evaluated, as often as necessary,
+        each time for some of the users. Of each list, only the places of the items of test are kept
+        (and the first places, if a metric of lists was requested). The results do not change.
+        Polars needs memory for some row groups of the files in addition. Rules that read the lists
+        of other users (``short_lists="previous_user"``), sets of candidates for each user, and
+        lists with items that are not in the catalogue are refused. None holds the lists in memory
+        as a whole.
 
     Raises
     ------
     InputError
-        Missing ids or ranks, indices that do not exist, options that do not apply.
+        If ids or ranks are missing, indices do not exist, or options do not apply.
     InputTypeError
-        Data of a kind that is not understood.
+        If the type of the data is not supported.
     ColumnError
         See `recometer.data.columns.find_columns`.
     FileError
-        A file that cannot be read.
+        If a file cannot be read.
 
     Examples
     --------
@@ -141,23 +142,23 @@ class Lists(TableLists):
         recommendations
             A data frame, or the path of a Parquet, CSV or TSV file.
         by
-            The column that says whose list a row belongs to: ``"algorithm"``.
+            The column that tells which run a row belongs to, such as ``"algorithm"``.
         **options
             As for `Lists`.
 
         Returns
         -------
         dict
-            The `Lists` of each value of the column, in the order in which they come.
+            The `Lists` of each value of the column, in the order of their first rows.
 
         Raises
         ------
         ColumnError
-            No such column.
+            If the column does not exist.
         InputError
-            An entry of it is missing.
+            If an entry of the column is missing.
         InputTypeError
-            Data without columns.
+            If the data do not have columns.
 
         Examples
         --------
@@ -179,7 +180,7 @@ class Lists(TableLists):
         return super().with_user_ids(user_ids) if self._files is None else None
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         return super().describe() if self._files is None else self._files.describe()
 
     def listed_users(self) -> Array:
@@ -195,7 +196,7 @@ class Lists(TableLists):
         return super().arrays() if self._files is None else self._files.arrays()
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed; see `Ranks`."""
+        """Return where each judged item of each user of test is ranked; see `Ranks`."""
         return super().rank(request) if self._files is None else self._files.rank(request)
 
     def top(self, request: Request, k: int) -> TopLists:

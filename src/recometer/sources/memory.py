@@ -24,7 +24,7 @@ class _Entry(NamedTuple):
     found: Any
 
     def fits(self, key: Hashable, same: tuple[object, ...], equal: Sequence[Array | None]) -> bool:
-        """Tell whether it was found for the same."""
+        """Return whether it was found for the same."""
         if self.key != key or len(self.same) != len(same):
             return False
         return all(one is other for one, other in zip(self.same, same, strict=True)) and all(

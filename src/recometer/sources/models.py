@@ -51,7 +51,7 @@ class Options(NamedTuple):
     user_items: Any = None
 
     def only(self, what: str, *names: str) -> None:
-        """Raise if an option was given that does not apply to such a model."""
+        """Raise an error if an option does not apply to such a model."""
         for name, value in self._asdict().items():
             if value is not None and name not in names:
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
@@ -76,45 +76,46 @@ def from_model(
     n: int | None = None,
     user_items: object = None,
 ) -> Factors | Scores | Lists:
-    """Wrap a fitted model of another library, which is recognised without importing it.
+    """Wrap a fitted model of another library, which is recognised without importing the library.
 
     Parameters
     ----------
     model
-        * of implicit (ALS, BPR, logistic; of the CPU or the GPU), or LightFM: `Factors` of
-          its factors (representations) and biases. Give the ids of its rows, if test has
-          ids.
-        * an algorithm of Surprise: `Scores` of its estimates for all items of its trainset,
-          before they are clipped to the rating scale (clipping makes ties); the raw ids of
-          the trainset are the ids. Where a prediction is impossible, its default
-          prediction is the score, as in `predict`.
-        * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`: `Factors` of its
-          embeddings; the first `n_users` nodes are the users, then the items follow.
-        * a torch module with a method ``score_users(users)`` that takes an int64 tensor of
-          user rows, on the device of the module, and returns their scores
-          [len(users), n_items]: `Scores` of that method, in evaluation mode and without
-          gradients. `n_users` and `n_items` are needed, unless the ids tell.
-        * any other object with a method ``recommend(...)``, which is called here: `Lists` of the
-          first `n` places. By its parameters: ``(userid, user_items, N)`` is implicit's, with
-          `user_items`; ``(edge_index, src_index, dst_index, k)`` PyTorch Geometric's, with
-          `edge_index`, `n_users` and `n_items`; ``(users, k)``, however users and length are called
-          (``user_id``: one user at a time), with `user_ids`, and then it returns ids of items, or
-          with `n_users`, and then positions. It may return arrays, lists, a dict or a data frame,
-          with or without scores beside the items.
+        * a model of implicit (ALS, BPR, logistic; for the CPU or the GPU) or of LightFM becomes
+          `Factors`, with its factors (representations) and biases. Pass the ids of its rows if
+          test has ids.
+        * an algorithm of Surprise becomes `Scores`, with its estimates for all items of its
+          trainset before they are clipped to the rating scale (clipping makes ties). The ids are
+          the raw ids of the trainset. If a prediction is impossible, the score is the
+          default prediction of the algorithm, as in `predict`.
+        * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`, becomes `Factors`, with
+          its embeddings. The first `n_users` nodes are the users, and the items follow.
+        * a torch module with a method ``score_users(users)`` becomes `Scores`. The method takes an
+          int64 tensor of user rows, on the device of the module, and returns their scores
+          [len(users), n_items]. It is called in evaluation mode and without gradients. `n_users`
+          and `n_items` are required, unless the ids imply them.
+        * any other object with a method ``recommend(...)`` becomes `Lists`, with the first `n`
+          places. The method is called at once, depending on its parameters:
+          ``(userid, user_items, N)`` as that of implicit, with `user_items`;
+          ``(edge_index, src_index, dst_index, k)`` as that of PyTorch Geometric, with
+          `edge_index`, `n_users` and `n_items`; ``(users, k)``, under any names (``user_id`` takes
+          one user at a time), either with `user_ids`, and then it returns ids of items, or
+          with `n_users`, and then it returns positions. It may return arrays, lists, a dict or a
+          data frame, with or without the scores of the items.
     n_users, n_items
-        For a torch module, LightGCN (n_items of it: by default the other nodes), and a model
-        with ``recommend(...)``.
+        For a torch module, LightGCN (whose n_items is by default the number of the other nodes),
+        and a model with ``recommend(...)``.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
-        Whose row and column it is.
+        The id of each row and column.
     user_features, item_features
-        What LightFM was fitted with, if it was.
+        The features that LightFM was fitted with, if any.
     edge_index, edge_weight
-        What LightGCN was trained on, as its forward takes it.
+        The graph that LightGCN was trained on, as its forward method takes it.
     n
-        How long the lists of ``recommend(...)`` are: the largest cut-off, and as many more as a
-        user has items in train, if the model recommends these again.
+        The length of the lists of ``recommend(...)``. Use the largest cut-off, plus the number of
+        items that a user has in train if the model recommends these again.
     user_items : sparse [n_users, n_items]
-        What the model of implicit was fitted to.
+        The interactions that the model of implicit was fitted to.
 
     Returns
     -------
@@ -123,13 +124,13 @@ def from_model(
     Raises
     ------
     InputError
-        A model that is not fitted, or options that do not apply to it or are missing.
+        If the model is not fitted, or options do not apply to it or are missing.
     InputTypeError
-        A model that is not recognised: the message lists those that are.
+        If the model is not recognised. The message lists the models that are.
 
     Examples
     --------
-    Any class of a package that is known will do; here one that stands for implicit's:
+    Any class of a known package works; the one here stands for a class of implicit:
 
     >>> import recometer as rm
     >>> class AlternatingLeastSquares:
@@ -165,7 +166,7 @@ def from_model(
 
 
 def is_model(model: object) -> bool:
-    """Tell whether `from_model` knows a kind of models."""
+    """Return whether `from_model` recognises a model."""
     return not isinstance(model, type) and any(recognises(model) for recognises, _, _ in KINDS)
 
 
@@ -184,7 +185,7 @@ def for_test(
     model
     test, train
     n
-        The largest cut-off. None if a metric reads the whole ranking.
+        The largest cut-off. None means that a metric reads the whole ranking.
     seen
         Whether items of train may be recommended again.
     """
@@ -214,7 +215,7 @@ def for_test(
 
 
 def _is_recommender(model: Any) -> bool:
-    """Tell whether a model is known by nothing but its recommend(...)."""
+    """Return whether a model is known by nothing but its recommend(...)."""
     kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
     bare = kind is _implicit and not (
         hasattr(model, "user_factors") and hasattr(model, "item_factors")

@@ -192,7 +192,7 @@ class CountedPairs(Source):
         self._rows, self._stated = rows, stated
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         return f"Pairs, streamed: {self._rows}, {self._ranks.n_users:,} users{self._stated}"
 
     def arrays(self) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Pairs: scored pairs of a user and an item, with the truth beside them."""
+"""Pairs: scored pairs of a user and an item, which also contain the truth."""
 
 from __future__ import annotations
 
@@ -35,48 +35,49 @@ UNREAD_WITH_TRUTH = {"repeated_test": "rows that repeat a pair stay"}
 
 
 class Pairs(Source):
-    """Scored pairs of a user and an item, with the truth beside them.
+    """Scored pairs of a user and an item, which also contain the truth.
 
-    The candidates of a user are its rows, ranked by score; rows that repeat a pair stay.
-    `evaluate` then needs no test: ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. As the
-    candidates were given, cut-offs up to their number are legal for every metric.
+    The candidates of a user are the user's rows, ranked by score. Rows that repeat a pair are
+    kept. `evaluate` does not need a test: ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``.
+    Because the candidates are given, every metric accepts cut-offs up to their number.
 
     Parameters
     ----------
     frame
-        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or
-        Surprise's list of predictions as it is.
+        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or a
+        list of predictions of Surprise.
     user, item, score
-        Columns; by default those with common names. ``item=False``, or no such column: every
-        row is an item of its own, in the order given. ``user=["user", "session"]``: the rows of a
-        user's session belong together, as in `Interactions.of`.
+        Columns; by default those with common names. With ``item=False``, or if there is no such
+        column, every row is an item of its own, in the order of the frame. With
+        ``user=["user", "session"]``, the rows of a session of a user belong together, as in
+        `Interactions.of`.
     relevance
         Column of the relevance of the item for the user.
     rating
-        Column of the true rating, of which `score` is the prediction: only then the metrics
-        of ratings (rmse, rated_precision@k, ...) can be asked for. Of both, the one with a
-        common name by default. ``relevance=False, rating=False``: there is none, and
-        `evaluate` is given test as usual.
+        Column of the true rating, which `score` predicts. The metrics of ratings (rmse,
+        rated_precision@k, ...) need it. By default, the column of `relevance` or `rating` with a
+        common name is used. With ``relevance=False, rating=False`` there is neither, and you pass
+        test to `evaluate` as usual.
     threshold
-        A row is relevant from this truth on, and recommended from this score on: a number,
-        a dict with one for each user, or ``"user_mean"``, the mean of the user's true
-        ratings in these rows. The default is 3.5 for Surprise's predictions, otherwise 1; the
-        metrics rated_precision and rated_recall need a threshold, or the rule
-        ``relevant_from``, which is used where no threshold is given.
+        A row is relevant if its truth, and recommended if its score, is at least this number. It
+        may be a number, a dict with one for each user, or ``"user_mean"``, the mean of the user's
+        true ratings in these rows. The default is 3.5 for predictions of Surprise, and otherwise
+        1. The metrics rated_precision and rated_recall need a threshold, or the rule
+        ``relevant_from``, which is used if there is no threshold.
 
     Notes
     -----
-    Rows without a truth (missing or NaN) are left out, and counted in the result. NaN scores
-    follow the rule ``nan_scores``, infinite ones ``infinite_scores``.
+    Rows without a truth (missing or NaN) are left out, and the result counts them. NaN scores
+    follow the rule ``nan_scores``, and infinite scores the rule ``infinite_scores``.
 
     Raises
     ------
     InputError
-        No rows, none with a truth, or a threshold that does not fit.
+        If there are no rows, or none with a truth, or the threshold does not fit.
     InputTypeError
-        Something that is not a frame, or columns of a kind that is not understood.
+        If the argument is not a frame, or the type of a column is not supported.
     ColumnError
-        A column that does not exist, or none or several with a common name.
+        If a column does not exist, or no or several columns have a common name.
 
     Examples
     --------
@@ -127,9 +128,9 @@ class Pairs(Source):
 
     @classmethod
     def of_some_users(cls, frame: Any, *, threshold: Threshold = None, **columns: Any) -> Pairs:
-        """Read the pairs of some users, perhaps of none: others are read elsewhere.
+        """Read the pairs of some users, or of none; others are read elsewhere.
 
-        `columns` are the names of all that there are, by the parameters of the class.
+        `columns` maps the parameters of the class to the names of all columns.
         """
         pairs = cls.__new__(cls)
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
@@ -146,20 +147,20 @@ class Pairs(Source):
         *,
         threshold: Threshold = None,
     ) -> Pairs:
-        """Make pairs of bare arrays.
+        """Make pairs from plain arrays.
 
         Parameters
         ----------
         relevance, scores : [n_rows]
         groups : [n_rows], optional
-            The user (or query) of each row, in any order. None if there is only one.
+            The user (or query) of each row, in any order. None stands for a single user.
         threshold
             As above.
 
         Raises
         ------
         InputError
-            Arrays of unequal lengths.
+            If the arrays have different lengths.
 
         Examples
         --------
@@ -195,18 +196,18 @@ class Pairs(Source):
         self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         rows = self._rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
         return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}{self.stated}"
 
     @property
     def names_users(self) -> bool:
-        """Whether its users have ids."""
+        """Whether the users have ids."""
         return self._rows.user_ids is not None
 
     def of_users(self, which: Bool) -> Pairs:
-        """Return the rows of some users alone: bool [n_users]."""
+        """Return only the rows of some users, given as bool [n_users]."""
         rows, chosen = self._rows, which[self._rows.user]
         part = copy.copy(self)
         part._rows = dataclasses.replace(
@@ -232,18 +233,18 @@ class Pairs(Source):
 
     @property
     def n_rows(self) -> int:
-        """How many rows have a truth, or are there at all where none has."""
+        """The number of rows with a truth, or of all rows if none has one."""
         return len(self._rows.user)
 
     @property
     def stated(self) -> str:
-        """What the truth is, as `describe` says it."""
+        """The kind of truth, in the words of `describe`."""
         names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
         kind = self._rows.kind
         return f", {names[kind]}" + ("" if kind is None else f", {self._stated}")
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        """Return the rules that have no effect on the rankings, or on the lists, and why."""
         unread = {**super().unread_rules(listed=listed), **UNREAD}
         return unread if self._rows.truth is None else unread | UNREAD_WITH_TRUTH
 
@@ -253,9 +254,9 @@ class Pairs(Source):
         return {**{n: getattr(self._rows, n) for n in names}, "threshold": self._threshold}
 
     def test(self) -> Interactions | None:
-        """Return the truth of each pair; where rows repeat a pair, the highest.
+        """Return the truth of each pair, or the highest one if rows repeat a pair.
 
-        What counts is the truth of every row, which `rank` reads.
+        `rank` reads the truth of every row, which is what counts.
         """
         rows = self._rows
         if rows.truth is None:
@@ -275,7 +276,7 @@ class Pairs(Source):
         return self._rank(request)[0]
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted beside true ratings, or None if there are none."""
+        """Return predicted and true ratings, or None if there are none."""
         if self._rows.kind != "rating":
             return None
         ranks, rows = self._rank(request)

@@ -181,7 +181,7 @@ class StreamedScores(Source):
         """Return None: what is counted changes with the next batch."""
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         n = int(np.count_nonzero(self._came))
         return f"Scores, streamed: {n:,} users x {self._index.n_items:,} items{self._kind}"
 

@@ -41,35 +41,36 @@ class Scores(Source):
     Parameters
     ----------
     matrix_or_function
-        Scores [n_users, n_items], an array (memory-mapped if need be) or a torch tensor; or
+        Scores [n_users, n_items], as an array (which may be memory-mapped) or a torch tensor; or
         a function that takes an int64 array of user rows and returns their scores,
-        [len(rows), n_items]. float32 and float64 are taken as they are, float16 as float32,
-        integers as float64. -inf (and what a masked array masks) is not a candidate of a user.
+        [len(rows), n_items]. float32 and float64 are used unchanged, float16 becomes float32,
+        and integers become float64. An item with the score -inf (or masked, in a masked array)
+        is not a candidate of the user.
 
-        The function is called by one thread, never twice at once, for as many users as fit
-        into 64 MiB of scores (at most 1,024); the next batch is asked for while the last one
-        is counted. It may use one buffer for all its results, which are copied.
+        Only one thread at a time calls the function, for as many users as fit into 64 MiB of
+        scores (at most 1,024). The next batch is requested while the last one is counted. The
+        function may use the same buffer for all its results, because they are copied.
     n_users, n_items
-        Needed for a function, unless the ids tell.
+        Required for a function, unless the ids imply them.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
-        Whose row and column it is; without, row u is user u of test.
+        The id of each row and column. Without them, row u is user u of test.
     memory : str or int, optional
-        The memory that ranking may take for scores at a time, such as ``"200MB"``, or a number of
-        bytes: a function is asked for fewer users at once where that is needed. What the function
-        itself takes is beside it. No number changes. A matrix in a file (``numpy.load(...,
-        mmap_mode="r")``) is read some rows at a time in any case.
+        The memory that ranking may use for scores at a time, such as ``"200MB"``, or a number of
+        bytes. If necessary, a function is asked for fewer users at once. The budget does not
+        include what the function itself uses. The results do not change. A matrix in a file
+        (``numpy.load(..., mmap_mode="r")``) is always read some rows at a time.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct, a `memory` that is no size, or does not
-        apply; while ranking, one that is too small, or a function that returns another shape, or
-        no numbers, for some users, which are named.
+        If shapes do not fit, ids are not distinct, or `memory` is not a size or does not apply.
+        While ranking, also if `memory` is too small, or if the function returns another shape, or
+        something other than numbers; the message names the users.
     InputTypeError
-        Neither a matrix of numbers nor a function.
+        If the argument is neither a matrix of numbers nor a function.
     ModelError
-        While ranking: the function raised an exception, which is its cause, for some users,
-        which are named.
+        While ranking, if the function raises an exception, which is kept as the cause; the
+        message names the users.
 
     Examples
     --------
@@ -122,28 +123,28 @@ class Scores(Source):
 
     @property
     def index(self) -> SourceIndex:
-        """Which users and items it has."""
+        """The users and items that the scores are for."""
         return self._index
 
     @property
     def on_device(self) -> bool:
-        """Whether the scores live elsewhere than in the memory of the processor."""
+        """Whether the scores are in the memory of another device than the CPU."""
         return is_tensor(self._matrix)
 
     @property
     def kind(self) -> str:
-        """What a matrix holds, as `describe` says it."""
+        """The content of a matrix, in the words of `describe`."""
         return "" if self._matrix is None else f", {dtype_and_device(self._matrix)}"
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
         if self._matrix is not None:
             return f"Scores: a matrix, {shape}{self.kind}"
         return f"Scores: {getattr(self._function, '__qualname__', repr(self._function))}, {shape}"
 
     def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the scores depend on, by name (none of a function's own)."""
+        """Return the arrays that the scores depend on, by name. A function has none."""
         return {
             "matrix": Pieces.of(self._matrix),
             "user_ids": self._index.user_ids,
@@ -155,17 +156,17 @@ class Scores(Source):
         return None if self._matrix is None else super().held_bytes()
 
     def batch(self, rows: Int64) -> Any:
-        """Return the scores of some user rows, checked, as they are counted.
+        """Return the checked scores of some user rows, in the form in which they are counted.
 
-        They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they live
-        on a device. The rows ascend where the source has no ids.
+        They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they are
+        on a device. The rows ascend if the source has no ids.
 
         Raises
         ------
         InputError
-            The function returned another shape, or no numbers.
+            If the function returns another shape, or something other than numbers.
         ModelError
-            The function raised an exception, which is the cause.
+            If the function raises an exception, which is kept as the cause.
         """
         if self._matrix is not None:
             # Rows that lie together need no copy.
@@ -213,7 +214,7 @@ class Scores(Source):
         return align(self._index, request).counts
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed; see `Ranks`."""
+        """Return where each judged item of each user of test is ranked; see `Ranks`."""
         aligned = align(self._index, request)
         return rank_batches(aligned, self._batches(aligned, request))
 
@@ -310,7 +311,7 @@ def _dense(given: object, what: str) -> Any:
 
 
 def _are_numbers(scores: Any) -> bool:
-    """Tell whether these are real numbers."""
+    """Return whether these are real numbers."""
     return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
 
 

@@ -1,7 +1,7 @@
-"""The same evaluation on Spark: users are spread over machines, and nothing is approximated.
+"""Evaluation on Spark: users are distributed over machines, and nothing is approximated.
 
 `evaluate` takes DataFrames where `recometer.evaluate` takes arrays and files; `Factors`, `Lists`,
-`Pairs` and `Interactions` say what they hold. It runs on classic Spark and on Spark Connect.
+`Pairs` and `Interactions` say what these contain. It runs on classic Spark and on Spark Connect.
 """
 
 from recometer.spark.auditing import audit

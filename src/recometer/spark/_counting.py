@@ -286,7 +286,7 @@ class Counted(Source):
         self._n_items = n_items
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes what is evaluated."""
         return "Factors on Spark"
 
     def arrays(self) -> Mapping[str, object]:

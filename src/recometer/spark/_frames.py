@@ -41,12 +41,12 @@ class Table:
         return quoted(str(self.columns[option]))
 
     def has(self, option: str) -> bool:
-        """Tell whether there is such a column."""
+        """Return whether there is such a column."""
         return self.columns.get(option) is not None
 
 
 def is_frame(data: object) -> bool:
-    """Tell whether this is a DataFrame of Spark, classic or Connect, without importing it."""
+    """Return whether this is a DataFrame of Spark, classic or Connect, without importing it."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 

@@ -1,4 +1,4 @@
-"""audit on Spark: the checks of one machine on blocks of users, and what all rows together tell."""
+"""audit on Spark: the checks of one machine on blocks of users, and checks of all rows together."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def audit(
     Parameters
     ----------
     train, test
-        DataFrames, or `recometer.spark.Interactions`, which name their columns. Or `train` alone: a
-        `SparkSplit`, whose remainder counts as train.
+        DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
+        you can pass a `SparkSplit` as `train`; its remainder counts as train.
     value, time
-        Columns of both; by default those with common names. False: none.
+        Columns of both; by default those with common names. False says that there are none.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` by which users are evaluated.
     partitions
@@ -60,17 +60,17 @@ def audit(
     Returns
     -------
     recometer.auditing.Audit
-        With the findings of `recometer.audit`, number by number. Times are compared as numbers,
-        dates as microseconds.
+        Has the same findings, with the same numbers, as `recometer.audit`. Times are compared as
+        numbers, and dates as microseconds.
 
     Raises
     ------
     InputError
-        A side without interactions.
+        If a side has no interactions.
     InputTypeError
-        Something that is no DataFrame, or ids of different types.
+        If an argument is not a DataFrame, or ids have different types.
     ColumnError
-        Columns that are not there.
+        If columns do not exist.
     """
     rules = Protocol(
         relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
@@ -111,7 +111,7 @@ def _table(data: object, what: str, given: dict[str, Any]) -> Table:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _SomeSides(Sides):
-    """Train and test of some users, and what others say of their items."""
+    """Train and test of some users, with the counts of their items over all users."""
 
     seen_items: Bool  # which items of test anybody has in train
     n_all_items: int
@@ -138,14 +138,14 @@ class _Both:
 
     @property
     def kinds(self) -> IdKinds:
-        """As what users and items are read."""
+        """The types as which users and items are read."""
         tables = (self.train, self.test)
         users = {table.what: _frames.kind_of(table, "user") for table in tables}
         items = {table.what: _frames.kind_of(table, "item") for table in tables}
         return IdKinds(_frames.same_kind(users, "user"), _frames.same_kind(items, "item"))
 
     def described(self, side: str) -> str:
-        """Say in a line what a side is."""
+        """Return one line that describes a side."""
         table = self.train if side == "train" else self.test
         columns = ", ".join(filter(None, table.columns.values()))
         return f"DataFrame of Spark, columns {columns}"

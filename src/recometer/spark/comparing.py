@@ -1,4 +1,4 @@
-"""compare on Spark: pairs of models by what the differences of their users add up to."""
+"""compare on Spark: pairs of models, from sums of the differences of their users."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_RATIO = "The mean that the difference is relative to is not above 0."
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SparkComparison(Printed):
-    """What `compare` found on Spark: pairs of models.
+    """The result of `compare` on Spark: pairs of models.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class SparkComparison(Printed):
     baseline : str or None
     metrics, primary : tuple of str
     rows : tuple of recometer.comparing.rows.PairRow
-        Per metric and pair, as those of `Comparison`.
+        One for each metric and pair, as in `Comparison`.
     correction
     options
         How pairs were compared.
     chosen : bool
-        Whether the primary metrics were named.
+        Whether the primary metrics were chosen.
     """
 
     models: tuple[str, ...]
@@ -71,7 +71,7 @@ class SparkComparison(Printed):
         raise UnknownNameError(f"There is no such row. Hint: {'; '.join(known)}.")
 
     def table(self) -> Table:
-        """Return the differences and what is said of them."""
+        """Return the differences, and the notes on them."""
         return Table(
             difference_columns(self.options.confidence, margin=False), self.rows, self._said()
         )
@@ -105,27 +105,27 @@ def compare(
     confidence: float | None = None,
     correction: Correction = "holm",
 ) -> SparkComparison:
-    """Say whether models differ, and by how much, from sums over users that Spark adds up.
+    """Test whether models differ, and estimate by how much, from sums that Spark computes.
 
-    Models are compared pair by pair on the users that both have a value for; differences, p-values
-    and intervals are those of `recometer.compare`. Where differences have more than some thousands
+    Models are compared in pairs, on the users for whom both have a value. Differences, p-values
+    and intervals are those of `recometer.compare`. If differences have more than some thousands
     of values, those with the same leading bits count as their mean, which changes intervals and
     p-values by less than a thousandth.
 
     Parameters
     ----------
     models
-        Results of `evaluate` on the same test, by the name of the model.
+        A dict from the names of models to results of `evaluate` on the same test.
     baseline
-        The model that all others are compared with; None: every pair is compared.
+        The model that all others are compared with. None compares every pair.
     metrics
-        Those to compare; None: all.
+        The metrics to compare. None compares all of them.
     primary, interval, confidence
         As in `recometer.compare`.
     test
         ``"randomisation"``, ``"t"`` or ``"sign"``.
     correction
-        As in `recometer.compare`, but for ``"tukey"``.
+        As in `recometer.compare`, except ``"tukey"``.
 
     Returns
     -------
@@ -134,11 +134,11 @@ def compare(
     Raises
     ------
     InputError
-        Fewer than two models, protocols that differ, or no users in common.
+        If there are fewer than two models, protocols differ, or there are no users in common.
     InputTypeError
-        Something else than results of Spark.
+        If the models are not results of Spark.
     UnknownNameError
-        A baseline or metric that does not exist.
+        If a baseline or metric does not exist.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def compare(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Pairs:
-    """What the differences of pairs add up to, by metric and pair."""
+    """The sums of the differences of pairs, by metric and pair."""
 
     pairs: Sequence[tuple[str, str]]
     sums: Mapping[str, Any]

@@ -52,39 +52,39 @@ def evaluate(
     keep: bool = True,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
-    """Measure on Spark how well model output finds what users went on to choose.
+    """Measure on Spark how well the output of a model finds the items that users chose.
 
-    Arguments, metrics, conventions and values are those of `recometer.evaluate`, with DataFrames in
-    the place of data. Users are spread over the partitions; on each, blocks of them go through the
-    same functions as on one machine.
+    Arguments, metrics, conventions and values are those of `recometer.evaluate`, with DataFrames as
+    data. The users are distributed over the partitions. On each partition, the same functions as on
+    one machine process blocks of users.
 
     Parameters
     ----------
     source
         `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
     test, train
-        DataFrames with a column of users and one of items, and perhaps one of values; or
+        DataFrames with a column of users, a column of items, and optionally one of values; or
         `recometer.spark.Interactions`, which names the columns.
     candidates
-        A list of items for all users; a DataFrame with a set for each user, perhaps in
-        `recometer.Negatives`; or, of factors, `recometer.SampledCandidates`.
+        A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
+        `recometer.Negatives`; or, for factors, `recometer.SampledCandidates`.
     exclude
-        A list of items that must not be recommended to anybody.
+        A list of items that must not be recommended to any user.
     metrics, protocol, catalogue, seed, chance, **rules
-        As in `recometer.evaluate`. The catalogue is on this machine, and travels to the executors.
+        As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
     closure
-        What may travel to every executor with the function that runs there: the factors of all
-        items (4 or 8 bytes a number, and their ids) are read by the driver once where they take at
-        most so much; each task holds them once, and on Spark Connect a message has at most 128 MB.
-        Where they take more, users and items are cut into blocks (those of items about as large)
-        that are joined, and the counts of all blocks added up: the same values, and items are read
-        on no single machine.
+        Limits the data that are sent to every executor with the function that runs there. If the
+        factors of all items (4 or 8 bytes a number, and their ids) are within the limit, the driver
+        reads them once, and each task holds one copy. A message of Spark Connect has at most
+        128 MB. Larger factors are divided into blocks of items of about this size, which are joined
+        with blocks of users, and the counts of all blocks are added up. The values are the same,
+        and no single machine reads all items.
     partitions
-        Into how many partitions users are spread. None: ``spark.sql.shuffle.partitions``.
+        The number of partitions of the users. None takes ``spark.sql.shuffle.partitions``.
     keep
-        Let Spark keep the users' values (``persist``) until `SparkEvaluation.unpersist`, so that
-        they are computed once. Where Spark cannot (serverless), they are computed again for
-        whatever reads them.
+        Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
+        so that they are computed only once. If Spark cannot keep them (serverless), they are
+        computed again whenever they are read.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def evaluate(
     Raises
     ------
     InputError, InputTypeError, ColumnError, UnknownNameError
-        As `recometer.evaluate`; and for what is not computed on Spark, which is said.
+        As for `recometer.evaluate`, and if something cannot be computed on Spark.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is given on Spark: DataFrames, and which of their columns hold what."""
+"""The arguments on Spark: DataFrames, and the meanings of their columns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from recometer.spark._frames import Frame, Table
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
-    """A DataFrame of interactions whose columns have no common names.
+    """A DataFrame of interactions whose columns do not have common names.
 
     Parameters
     ----------
     frame
         A row per interaction.
     user, item, value
-        Columns; by default those with common names. ``value=False``: none.
+        Columns; by default those with common names. ``value=False`` says that there are no values.
 
     Examples
     --------
@@ -47,14 +47,14 @@ class Factors:
     Parameters
     ----------
     user_factors, item_factors
-        DataFrames with a row per user, and per item: what `ALSModel.userFactors` and
-        `ALSModel.itemFactors` are.
+        DataFrames with a row per user, and with a row per item, like `ALSModel.userFactors` and
+        `ALSModel.itemFactors`.
     id
-        Their column of ids.
+        The column of ids in both.
     vector
-        Their column of arrays of numbers, all of one length.
+        The column of arrays of numbers in both; all arrays have the same length.
     user_bias, item_bias
-        Columns of biases. None: there are none.
+        Columns of biases. None means that there are none.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Factors:
     item_bias: str | None = None
 
     def tables(self) -> tuple[Table, Table]:
-        """Return the columns that are read of users and of items."""
+        """Return the columns of users and of items that are read."""
         found = []
         for what, frame, bias in (
             ("user_factors", self.user_factors, self.user_bias),
@@ -93,7 +93,7 @@ class Factors:
         return found[0], found[1]
 
     def is_single(self) -> bool:
-        """Tell whether all factors are of single precision."""
+        """Return whether all factors have single precision."""
         return all(
             _frames.type_of(table, "vector").elementType.typeName() == "float"
             for table in self.tables()
@@ -107,15 +107,16 @@ class Lists:
     Parameters
     ----------
     frame
-        A row per user and item, with a column of ranks (1 is best) or of scores (the highest is
-        best); or a row per user whose column of items holds arrays, best first: of items, or of
-        structs of an item and a score, as ``ALSModel.recommendForAllUsers`` returns.
+        Either a row per user and item, with a column of ranks (1 is best) or of scores (the highest
+        is best); or a row per user, whose column of items contains arrays, best first. The arrays
+        are of items, or of structs of an item and a score, as ``ALSModel.recommendForAllUsers``
+        returns them.
     user, item, rank, score
-        Columns, by default those with common names (for arrays also ``recommendations``); of
-        structs, `item` is the column and `score` the field. ``score=False``: the order of an
-        array is the ranking, whatever the scores.
+        Columns, by default those with common names (for arrays also ``recommendations``). For
+        structs, `item` is the column and `score` the field. With ``score=False``, the order of an
+        array is the ranking, and scores are ignored.
     depth
-        Only so many places of each list count. None: all.
+        Number of places of each list that count. None uses all places.
     """
 
     frame: Frame
@@ -126,7 +127,7 @@ class Lists:
     depth: int | None = None
 
     def table(self) -> Table:
-        """Return the columns that are read: ``entry`` of arrays, otherwise ``item``."""
+        """Return the columns that are read: ``entry`` for arrays, and otherwise ``item``."""
         frame = _frames.need_frame(self.frame, "The frame of Lists")
         arrays = [f.name for f in frame.schema.fields if f.dataType.typeName() == "array"]
         named = self.item if self.item in arrays else None
@@ -171,15 +172,15 @@ class Lists:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """Scored pairs of a user and an item, with the truth beside them; see `recometer.Pairs`.
+    """Scored pairs of a user and an item, which also contain the truth; see `recometer.Pairs`.
 
     Parameters
     ----------
     frame
         A row per pair.
     user, item, score, relevance, rating
-        Columns, by default those with common names. ``relevance=False, rating=False``: there is
-        no truth, and `evaluate` is given test.
+        Columns, by default those with common names. ``relevance=False, rating=False`` says that
+        there is no truth, and that you pass test to `evaluate`.
     threshold
         A number, ``"user_mean"`` or None; see `recometer.Pairs`.
     """

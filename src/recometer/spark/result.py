@@ -1,4 +1,4 @@
-"""SparkEvaluation: what `recometer.spark.evaluate` returns."""
+"""SparkEvaluation: the result of `recometer.spark.evaluate`."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ NO_BOOTSTRAP = (
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SparkEvaluation(rendering.Printed):
-    """How good recommendations were: every metric for every user, as a DataFrame.
+    """The result of an evaluation on Spark: every metric for every user, as a DataFrame.
 
-    Means, intervals and counts come from sums, which are all that was brought to the driver.
+    Means, intervals and counts come from sums, which are the only data sent to the driver.
 
     Attributes
     ----------
     metrics
-        What was asked for, in that order.
+        The requested metrics, in this order.
     protocol
         The rules that the numbers depend on.
     seed
-        Of all that is random.
+        Seed of everything that is random.
     n_users : int
         Number of users of test.
     counts
-        What the rules settled, over all users.
+        The decisions of rules, over all users.
     definitions
         As in `Evaluation`.
     inputs
-        Of source, test, train and candidates: a description.
+        A description of source, test, train and candidates.
     timings
         Seconds per step.
     kept : bool
-        Whether Spark keeps the users' values (``persist``), so that they are computed once; see
-        `unpersist`.
+        Whether Spark keeps the values of the users (``persist``), so that they are computed only
+        once; see `unpersist`.
     """
 
     metrics: tuple[Metric, ...]
@@ -89,13 +89,13 @@ class SparkEvaluation(rendering.Printed):
         return self.n_users
 
     def per_user(self, *, reasons: bool = False) -> Frame:
-        """Return a DataFrame: the column of users, and one per metric, NaN where it is undefined.
+        """Return a DataFrame with the users, and a column per metric; undefined values are NaN.
 
         Parameters
         ----------
         reasons
-            Also, per metric, the column ``"ndcg@10 reason"``: the code of `recometer`'s `Reason`
-            why it is undefined, 0 where it is defined; and what else is known of each user.
+            Whether to add a column ``"ndcg@10 reason"`` for each metric, with the code of the
+            `Reason` why it is undefined, or 0 if it is defined; and further facts about each user.
         """
         chosen = [f"u AS {quoted(self.user)}"]
         for number, metric in enumerate(self.metrics):
@@ -117,14 +117,14 @@ class SparkEvaluation(rendering.Printed):
     def interval(self, metric: str | Metric) -> Any:
         """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
 
-        From counts of equal values. Where a metric has more than some thousands, values of the
-        same leading bits count as their mean: ends are then those of one machine but for less
-        than a thousandth of the interval.
+        It is computed from counts of equal values. If a metric has more than some thousands of
+        values, those with the same leading bits count as their mean. The ends then differ from
+        those on one machine by less than a thousandth of the interval.
 
         Parameters
         ----------
         metric
-            Its name, or several cut-offs: ``"ndcg@1..20"``.
+            The name of the metric, or several cut-offs: ``"ndcg@1..20"``.
 
         Returns
         -------
@@ -141,14 +141,14 @@ class SparkEvaluation(rendering.Printed):
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
     def summary(self, weights: Weights = None, interval: str | None = None) -> list[SummaryRow]:
-        """Return a row per metric: its mean, the mean's interval, and who counts in it.
+        """Return a row per metric, with its mean, the interval, and the number of users.
 
         Parameters
         ----------
         weights
             As in `mean`.
         interval
-            Another than that of the rule: ``"t"``, ``"bca"``, ...
+            An interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
         """
         protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
         rows = []
@@ -180,10 +180,10 @@ class SparkEvaluation(rendering.Printed):
         return rows
 
     def collect(self) -> Evaluation:
-        """Bring the values of all users to this machine: the same as `recometer.evaluate` returns.
+        """Collect the values of all users on this machine, as `recometer.evaluate` returns them.
 
-        It can be saved, compared and reported; what a result of one machine knows beside the values
-        (`lists`, `activity`, fingerprints of the inputs) is not there.
+        You can save, compare and report the result. It lacks the further data of an evaluation on
+        one machine (`lists`, `activity`, fingerprints of the inputs).
         """
         table = self.values().drop("sums", "error").toArrow()
         ids = np.array(table["u"].to_pylist(), object)
@@ -217,12 +217,12 @@ class SparkEvaluation(rendering.Printed):
         )
 
     def unpersist(self) -> None:
-        """Let Spark forget the users' values; they are computed again where they are needed."""
+        """Make Spark forget the values of the users, which are computed again if needed."""
         if self.kept:
             self.rows.unpersist()
 
     def table(self) -> rendering.Table:
-        """Return what ``print`` shows, for other ways to show it."""
+        """Return the table that ``print`` shows, for other formats."""
         notes = summary.notes(self.inputs, self.counts, self.protocol)
         over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
         if over_rows:
@@ -239,7 +239,7 @@ class SparkEvaluation(rendering.Printed):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the users' values as plain values (for JSON)."""
+        """Return everything except the users' values as plain values (for JSON)."""
         return summary.to_dict(self)  # type: ignore[arg-type]  # it has what is read there
 
     def __repr__(self) -> str:
@@ -250,7 +250,7 @@ class SparkEvaluation(rendering.Printed):
         return self.rows.where("sums IS NULL AND error IS NULL")
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
-        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        """Return the lowest and the highest possible value of a user, which may be infinite."""
         facts, known = self.sums.facts, self._metric(metric)
         return known.bounds(
             negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0

@@ -1,4 +1,4 @@
-"""split on Spark: who x what, with the draws of one machine."""
+"""split on Spark: who x what, with the same draws as on one machine."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class SparkSplit:
     train, test
         DataFrames with all columns of the data.
     remainder
-        Likewise, what the users have who are not tested, where ``untested="apart"`` sets it apart;
-        None: it is in train.
+        A DataFrame of the interactions of the users who are not tested, if ``untested="apart"``
+        separates them; None if they are in train.
     protocol : recometer.split.SplitProtocol
     columns
         The names of the columns that were read.
@@ -55,7 +55,7 @@ class SparkSplit:
         return f"SparkSplit({found}; {self.protocol})"
 
     def unpersist(self) -> None:
-        """Let Spark forget which row is in which part; it is computed again where it is needed."""
+        """Make Spark forget the parts of the rows, which are computed again if needed."""
         if self.kept:
             self.rows.unpersist()
 
@@ -74,17 +74,17 @@ def split(
     partitions: int | None = None,
     keep: bool = True,
 ) -> SparkSplit:
-    """Split a DataFrame: what is held out of the interactions of those who are tested.
+    """Split a DataFrame into train and test, by holding out interactions of the tested users.
 
-    Every row goes where `recometer.split` puts it: draws depend on the seed and the ids of the
-    user and the item alone.
+    Every row is on the same side as with `recometer.split`, because draws depend only on the seed
+    and on the ids of the user and the item.
 
     Parameters
     ----------
     data
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
     what, who, filters, untested, min_train, min_test, seed
-        As in `recometer.split`, all but folds.
+        As in `recometer.split`, except folds.
     time
         The column of times; by default the one with a common name.
     partitions, keep
@@ -97,7 +97,7 @@ def split(
     Raises
     ------
     NoTestUsersError, InputError, InputTypeError, ColumnError
-        As `recometer.split`.
+        As for `recometer.split`.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def split(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Splitting:
-    """What runs where the users are."""
+    """The part of a split that runs on the executors."""
 
     columns: Columns
     what: What

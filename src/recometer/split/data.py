@@ -127,7 +127,7 @@ def _table(fetch: Any, columns: Columns, n: int, dates: bool) -> Table:
 
 
 def _is_date(column: Any) -> bool:
-    """Tell whether a column, as `open_frame` fetches it, holds dates."""
+    """Return whether a column, as `open_frame` fetches it, holds dates."""
     import polars as pl
 
     if not isinstance(column, pl.Series) and column.dtype == object:

@@ -1,4 +1,4 @@
-"""What is left out: before the split, and of the test after it."""
+"""The interactions that are left out: before the split, and of test after it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from recometer.split.table import Table
 
 
 class Kept(NamedTuple):
-    """Which rows a filter keeps, bool [n], and their new values where it changes them."""
+    """The rows that a filter keeps, bool [n], and their new values if it changes them."""
 
     rows: Bool
     values: Float64 | None = None
 
 
 class Filter:
-    """Leaves rows out before the split."""
+    """Leaves out rows before the split."""
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return which rows remain."""
@@ -59,17 +59,17 @@ class MinCounts(Filter):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class KCore(Filter):
-    """Keep what remains when users and items with too few rows are removed until none is left.
+    """Remove users and items with too few rows, repeatedly, until no such user or item is left.
 
-    The rest does not depend on the order of removal (Seidman 1983, Network structure and minimum
-    degree).
+    The remaining rows do not depend on the order of removal (Seidman 1983, Network structure and
+    minimum degree).
 
     Parameters
     ----------
     k : int
         Minimum number of rows of each remaining user and item.
     user, item : int, optional
-        Or other numbers for users and items.
+        Different minimum numbers for users and items.
     """
 
     user: int
@@ -106,8 +106,9 @@ class Duplicates(Filter):
     Parameters
     ----------
     keep : {"first", "last", "sum"}
-        The earliest, or the latest (of rows at the same time: that with the smallest value, or
-        with the largest), or the latest with the sum of all values, smallest first.
+        ``"first"`` keeps the earliest row, and ``"last"`` the latest (among rows at the same time,
+        the one with the smallest value, or with the largest). ``"sum"`` keeps the latest row with
+        the sum of all values, which are added in ascending order.
     """
 
     keep: Literal["first", "last", "sum"] = "last"
@@ -144,7 +145,7 @@ class Duplicates(Filter):
 
 @dataclasses.dataclass(frozen=True)
 class ValuesFrom(Filter):
-    """Keep the rows whose value is at least so large.
+    """Keep the rows whose value is at least a threshold.
 
     Parameters
     ----------
@@ -173,9 +174,9 @@ class ValuesFrom(Filter):
 
 @dataclasses.dataclass(frozen=True)
 class SeenInTrain:
-    """Leave test rows out whose user or item is not in the training data.
+    """Leave out test rows whose user or item is not in the training data.
 
-    Items count as seen if they are in train or in remainder, users if they are in train.
+    An item counts as seen if it is in train or in remainder, and a user if it is in train.
 
     Parameters
     ----------

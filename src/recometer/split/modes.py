@@ -27,15 +27,16 @@ def all(  # recometrics' name
 ) -> Split:
     """Hold out a random share of every user's interactions: recometrics' mode "all".
 
-    ``split(data, Fraction(items_test_fraction), min_test=0)``: of a user with n interactions,
-    n * `items_test_fraction` go to test, rounded half away from zero, without any condition.
+    It is ``split(data, Fraction(items_test_fraction), min_test=0)``. For a user with n
+    interactions, n * `items_test_fraction` go to test, rounded half away from zero, without any
+    condition.
 
     Parameters
     ----------
     data, seed, user, item, value, time
         As in `split`.
     items_test_fraction : float
-        In (0, 1).
+        The share, in (0, 1).
     """
     check_share("items_test_fraction", items_test_fraction)
     opened = open_data(data, {"user": user, "item": item, "value": value, "time": time})
@@ -57,20 +58,20 @@ def separated(
     value: object = None,
     time: object = None,
 ) -> Split:
-    """Draw users to test, and set all others apart: recometrics' mode "separated".
+    """Draw users to test, and separate all others: recometrics' mode "separated".
 
-    The model is fitted to ``remainder``, and meets the test users through ``train``: strong
-    generalisation.
+    The model is fitted to ``remainder``, and gets to know the test users through ``train`` (strong
+    generalisation).
 
     Parameters
     ----------
     data, seed, user, item, value, time
         As in `split`.
     users_test_fraction : float or None
-        Share of the users to draw, in (0, 1), rounded half to even, at least one user; None:
-        `max_test_users`.
+        Share of the users to draw, in (0, 1), rounded half to even, at least one user. None
+        draws `max_test_users`.
     max_test_users : float or None
-        Largest number of users to draw, a whole number; None, 0 or infinity: no limit.
+        Largest number of users to draw, a whole number. None, 0 or infinity set no limit.
     items_test_fraction : float
         Share of a test user's interactions that goes to test, in (0, 1), rounded half away from
         zero.
@@ -84,14 +85,14 @@ def separated(
     Raises
     ------
     InputError
-        A number out of range, or fewer than two users.
+        If a number is out of range, or there are fewer than two users.
     NoTestUsersError
-        No user can be a test user. One with n_items - 1 interactions or more never can.
+        If no user can be a test user. A user with n_items - 1 interactions or more never can.
 
     Warns
     -----
     DataWarning
-        The share of users is less than one user, or more users are asked for than there are.
+        If the share of users is less than one user, or there are fewer users than requested.
     """
     opened = open_data(data, {"user": user, "item": item, "value": value, "time": time})
     return _drawn(

@@ -1,4 +1,4 @@
-"""Split and Folds: what `split` and `folds` return."""
+"""Split and Folds: the results of `split` and `folds`."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ else:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitProtocol:
-    """How a split was made: all that is needed to repeat it on the same data.
+    """How a split was made: everything that is needed to repeat it on the same data.
 
     Attributes
     ----------
     who, what : str
-        As Python would show them: ``"UsersFraction(fraction=0.1)"``.
+        As Python shows them: ``"UsersFraction(fraction=0.1)"``.
     filters : tuple of str
     untested : {"train", "apart"}
     min_train, min_test : int
     seed : int
     fold : int or None
-        Which of several splits this is, from 0 on.
+        The number of this split among several, from 0 on.
     counts : mapping of str to int
-        Rows in ``train``, ``test`` and ``remainder``, and ``left_out``.
+        The numbers of rows in ``train``, ``test`` and ``remainder``, and of those ``left_out``.
     removed : mapping of str to int
-        Rows that each filter left out.
+        The number of rows that each filter left out.
     """
 
     who: str
@@ -77,21 +77,21 @@ class SplitProtocol:
 class Split(Shown, Generic[Part]):
     """Train and test, and how they were made.
 
-    In annotations ``Split[polars.DataFrame]`` says of what kind the parts are.
+    In annotations, ``Split[polars.DataFrame]`` gives the type of the parts.
 
     Attributes
     ----------
     train, test
-        Data of the kind that was split: data frames, lazy frames (of a Parquet file), or
+        Data of the type that was split: data frames, lazy frames (for a Parquet file), or
         `Interactions`.
     remainder
-        The interactions of the users who are not tested, where ``untested="apart"`` sets it
-        apart; None if it is part of train.
+        The interactions of the users who are not tested, if ``untested="apart"`` separates them;
+        None if they are part of train.
     users : int64, uint64 or object [n_tested]
         The ids of the users who are tested, sorted; positions for data without ids.
     protocol : SplitProtocol
     columns : Columns or None
-        The names of the columns of users, items, values and times, where there are columns.
+        The names of the columns of users, items, values and times, if there are columns.
     """
 
     train: Part
@@ -122,13 +122,13 @@ class Split(Shown, Generic[Part]):
         return to_notebook(self)
 
     def table(self) -> Table:
-        """Return how many users, items and interactions each part has, and what was left out."""
+        """Return the numbers of users, items and interactions of each part, and those left out."""
         return summary.table_of_split(self)
 
     def interactions(self) -> Split[Interactions]:
         """Return the same split with parts that are `Interactions`.
 
-        Those of data frames have the users and items that occur in them.
+        Parts of data frames have only the users and items that occur in them.
         """
         if self.columns is None:
             own: Split[Any] = self
@@ -149,18 +149,18 @@ class Split(Shown, Generic[Part]):
         return {"train": self.train, "test": self.test, "remainder": self.remainder}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the split into a folder, which is made if there is none.
+        """Write the split into a folder, which is created if it does not exist.
 
-        ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` hold the rows with all of
+        ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` contain the rows with all of
         their columns, ``users.parquet`` the users who are tested, and ``split.json`` the
-        protocol. An earlier split in the folder is replaced, other files of these names are not.
+        protocol. An earlier split in the folder is replaced; other files of these names are not.
 
         Raises
         ------
         FileError
-            The folder cannot be written to, or has files of these names that a split did not write.
+            If the folder cannot be written to, or has files of these names that are not of a split.
         InputTypeError
-            A column of objects that Parquet cannot hold, such as UUIDs in a data frame.
+            If a column has objects that Parquet cannot store, such as UUIDs in a data frame.
         """
         header = {
             "protocol": dataclasses.asdict(self.protocol),
@@ -170,15 +170,15 @@ class Split(Shown, Generic[Part]):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Split:
-        """Read what `save` wrote.
+        """Read a split that `save` wrote.
 
-        Parts are of the kind that was saved; frames of other libraries than pandas come back as
-        those of Polars, and frames of pandas with a new index.
+        The parts have the type that was saved, with two exceptions: frames of libraries other than
+        pandas become frames of Polars, and frames of pandas have a new index.
 
         Raises
         ------
         FileError
-            There is no split in the folder, or one of a newer recometer.
+            If the folder has no split, or one of a newer version of recometer.
         """
         path = as_path(folder, "a split")
         parts, users, header = saving.read(path)
@@ -194,10 +194,11 @@ class Split(Shown, Generic[Part]):
 
 
 class Folds(Shown):
-    """Several splits of the same data, each made when it is asked for.
+    """Several splits of the same data, each made when you access it.
 
     Iterating gives a `Split` per fold; ``len`` is their number, and ``folds[0]`` makes one.
-    Where folds are taken, a list of `Split` is as good: of those that `Split.load` has read.
+    Functions that take folds also take a list of `Split`, for instance of those that `Split.load`
+    has read.
     """
 
     def __init__(self, make: Callable[[], Iterator[Split]], n: int) -> None:
@@ -223,5 +224,5 @@ class Folds(Shown):
         return f"Folds({self._n})"
 
     def table(self) -> Table:
-        """Return how many users and interactions each fold has; all of them are made."""
+        """Return the numbers of users and interactions of each fold, all of which are made."""
         return summary.table_of_folds(self)

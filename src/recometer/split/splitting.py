@@ -48,35 +48,36 @@ def split(
     value: object = None,
     time: object = None,
 ) -> Split:
-    """Split interactions: what is held out of the interactions of those who are tested.
+    """Split interactions into train and test, by holding out interactions of the tested users.
 
     ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
 
-    Parts are of the kind of the data. A data frame (of Polars, pandas or pyarrow) is divided as
-    it is: all columns, the rows in their order. A Parquet file (or a folder of them, or a pattern
-    such as ``"ratings/part-*.parquet"``) becomes lazy frames of Polars, which read it once more,
-    and which `Split.save` writes piece by piece. All else is read by `Interactions.of`, and each
-    part is an `Interactions` with all users and items.
+    The parts have the type of the data. A data frame (of Polars, pandas or pyarrow) is divided
+    with all its columns, and its rows keep their order. A Parquet file (or a folder of them, or a
+    pattern such as ``"ratings/part-*.parquet"``) becomes lazy frames of Polars, which read it
+    again, and which `Split.save` writes piece by piece. `Interactions.of` reads everything else,
+    and each part is an `Interactions` with all users and items.
 
     Parameters
     ----------
     data
-        What `Interactions.of` takes.
+        Anything that `Interactions.of` takes.
     what
-        What is held out: `Last`, `LastFraction`, `LeaveOneOut`, `Fraction`, `Number`, `After` or
-        `ColdItems`.
+        The interactions to hold out: `Last`, `LastFraction`, `LeaveOneOut`, `Fraction`, `Number`,
+        `After` or `ColdItems`.
     who
-        Who is tested: `AllUsers`, `UsersFraction`, `UsersNumber`, `GivenUsers` or `ActiveAfter`.
+        The users to test: `AllUsers`, `UsersFraction`, `UsersNumber`, `GivenUsers` or
+        `ActiveAfter`.
     filters
-        What is left out: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom` before the split, in
-        the order given; `SeenInTrain` after it.
+        The interactions to leave out: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom` before
+        the split, in the given order; `SeenInTrain` after it.
     untested
-        Where the interactions of other users go: ``"train"``, or ``"apart"``, into `remainder`
+        Where the interactions of other users go: ``"train"``, or ``"apart"`` for `remainder`
         (strong generalisation: the model is fitted to users who are not tested).
     min_train, min_test : int
         Minimum number of interactions that a tested user has in train and in test.
     seed : int
-        Seed of everything random: another seed gives another draw.
+        Seed of everything that is random; another seed gives another draw.
     threads : int, optional
         Maximum number of threads. None uses all available processors. No result depends on it.
     user, item, value, time
@@ -89,19 +90,19 @@ def split(
     Raises
     ------
     NoTestUsersError
-        Nobody can be tested (an `InputError`).
+        If no user can be tested (an `InputError`).
     InputError
-        Too little memory, times or values that a part needs and the data lack, ids that are
-        not in the data, numbers out of range.
+        If there is too little memory, the data lack times or values that a part needs, ids are
+        not in the data, or numbers are out of range.
     InputTypeError
-        A part of the split of another kind.
+        If a part of the split has another type.
     ColumnError, FileError
         As `Interactions.of` raises them.
 
     Warns
     -----
     DataWarning
-        Train is empty, and so is the remainder.
+        If train and the remainder are both empty.
 
     Examples
     --------
@@ -153,19 +154,19 @@ def folds(
     who
         `UserFolds`; or anything that `split` takes, if `what` makes the folds.
 
-    All others are those of `split`.
+    All other parameters are those of `split`.
 
     Returns
     -------
     Folds
-        Instances of `Split`, each made when it is asked for.
+        Instances of `Split`, each made when you access it.
 
     Raises
     ------
     InputTypeError
-        Neither `what` nor `who` makes folds, or both do.
+        If neither `what` nor `who` makes folds, or both do.
 
-    As `split`, when a fold is made.
+    Making a fold raises the same errors as `split`.
     """
     if isinstance(what, Folding) == isinstance(who, UserFolds):
         raise InputTypeError(
@@ -191,24 +192,24 @@ def parts_of_some_users(
     seed: int,
     columns: dict[str, Any],
 ) -> UInt8:
-    """Return the part of each row of some users, others being split elsewhere: uint8 [n_rows].
+    """Return the part of each row of some users; others are split elsewhere: uint8 [n_rows].
 
-    `TRAIN`, `TEST`, `REMAINDER` or `LEFT_OUT`, as `split` would have it. That nobody is tested is
-    no error here.
+    It is `TRAIN`, `TEST`, `REMAINDER` or `LEFT_OUT`, as for `split`. It is not an error here if no
+    user is tested.
     """
     work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
     return work.parts(who, what.held(work.table, work.seed, 1), what.for_everybody)[1]
 
 
 def kept_of_some_users(data: Any, one: Filter, columns: dict[str, Any]) -> Any:
-    """Return what a filter that reads a user at a time leaves of the rows of some users."""
+    """Return the rows of some users that a filter keeps which reads one user at a time."""
     given = {name: False if column is None else column for name, column in columns.items()}
     work = _Work(data, given, one, "train", 0, 0, 0, 1)
     return work.left()
 
 
 class _Work:
-    """What all folds share: the data after the filters, and the settings."""
+    """The data after the filters, and the settings, which all folds share."""
 
     def __init__(
         self,
@@ -323,7 +324,7 @@ class _Work:
         )
 
     def left(self) -> Any:
-        """Return what the filters leave of the data."""
+        """Return the rows of the data that the filters keep."""
         return self._taken(np.zeros(self.table.n, np.uint8))["train"]
 
     def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:

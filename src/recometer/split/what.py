@@ -1,4 +1,4 @@
-"""What is held out of the interactions of those who are tested."""
+"""The interactions that are held out of those of the tested users."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ Time = float | str | datetime.date
 
 
 class Held(NamedTuple):
-    """Which rows a fold holds out, and which it leaves out altogether; bool [n] or None."""
+    """The rows that a fold holds out, and those that it leaves out entirely; bool [n] or None."""
 
     test: Bool
     left_out: Bool | None = None
 
 
 class What:
-    """Says which interactions are held out, of every user: who is tested is settled apart."""
+    """Selects the interactions of every user to hold out; `Who` selects the tested users."""
 
     # Whether also those who are not tested must not have these rows in train.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return which rows are held out, and which belong nowhere."""
+        """Return which rows are held out, and which are left out."""
         raise NotImplementedError
 
 
 class Folding:
-    """Holds out several times, other interactions each time."""
+    """Holds out interactions several times, different ones each time."""
 
     for_everybody = False
 
@@ -52,7 +52,7 @@ class Folding:
         raise NotImplementedError
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
-        """Yield which rows each fold holds out."""
+        """Yield the rows that each fold holds out."""
         raise NotImplementedError
 
 
@@ -63,10 +63,10 @@ class Fraction(What):
     Parameters
     ----------
     fraction : float
-        In (0, 1).
+        The share, in (0, 1).
     per_user : bool
         Whether it is a share of each user's interactions, rounded half away from zero. If not,
-        each interaction is drawn by itself, and the share is met on average.
+        each interaction is drawn independently, and the share is met on average.
     """
 
     fraction: float
@@ -130,7 +130,7 @@ class LastFraction(What):
     Parameters
     ----------
     fraction : float
-        In (0, 1).
+        The share, in (0, 1).
     """
 
     fraction: float
@@ -151,7 +151,7 @@ class LeaveOneOut(What):
     Parameters
     ----------
     by : {"time", "random"}
-        The last one, or any.
+        Whether to hold out the last one, or a random one.
     """
 
     by: Literal["time", "random"] = "time"
@@ -171,21 +171,21 @@ class LeaveOneOut(What):
 class After(What):
     """Hold out everything from a time on, as if the model had been trained at that time.
 
-    Later interactions of users who are not tested are left out: a model that was trained at that
-    time has not seen them.
+    Later interactions of users who are not tested are left out, because a model that was trained
+    at that time has not seen them.
 
     Parameters
     ----------
     time : number, date, or text in ISO 8601
-        Interactions at this very time are in test.
+        Interactions at exactly this time are in test.
     until : same type, or None
-        Interactions from here on are left out.
+        Interactions from this time on are left out.
     since : same type, or None
         Earlier interactions are left out.
     share : float, optional
-        Instead of `time`: the share of all interactions, in (0, 1), that lie before it. Of n
-        interactions in their order, the time is that of the one after the first ``share * n``,
-        rounded down; those of the same time are in test, too.
+        Instead of `time`, the share of all interactions before it, in (0, 1). If n interactions
+        are ordered by time, the time is that of the one after the first ``share * n``, rounded
+        down; all interactions at this time are in test.
     """
 
     time: Time | None = None
@@ -229,17 +229,17 @@ class After(What):
 
 @dataclasses.dataclass(frozen=True)
 class Windows(Folding):
-    """Hold out one window of time after the other, as back-testing does.
+    """Hold out one window of time after the other, as in back-testing.
 
-    Fold i is trained on what lies before ``times[i]``, and tested on what lies from there to the
-    next time.
+    Fold i is trained on the interactions before ``times[i]``, and tested on those from this time
+    to the next one.
 
     Parameters
     ----------
     times : numbers, dates, or texts in ISO 8601
-        Ascending.
+        The beginnings of the windows, ascending.
     until : same type, or None
-        Where the last window ends. None ends it with the data.
+        The end of the last window. None ends it with the data.
     length : number, datetime.timedelta or None
         How far training reaches back from each time. None starts at the beginning of the data.
     """
@@ -305,8 +305,8 @@ class Windows(Folding):
 class KFold(Folding):
     """Hold out each interaction in one of k folds: cross-validation over interactions.
 
-    Each user's interactions are dealt to the folds in turn, in random order and beginning at a
-    random fold: a user's numbers of interactions in the folds differ by one at most.
+    The interactions of each user are dealt to the folds in turn, in random order and beginning at
+    a random fold. A user's numbers of interactions in the folds therefore differ by at most one.
 
     Parameters
     ----------
@@ -333,16 +333,16 @@ class KFold(Folding):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ColdItems(What):
-    """Hold out all interactions with some items, which nobody was seen with in training.
+    """Hold out all interactions with some items, so that training has no interactions with them.
 
-    Those of users who are not tested are left out.
+    Such interactions of users who are not tested are left out.
 
     Parameters
     ----------
     fraction : float, optional
-        The share of items, in (0, 1), each drawn by itself.
+        The share of items, in (0, 1), each drawn independently.
     items : sequence or array, optional
-        Or the ids of these items; positions for data without ids.
+        The ids of these items, instead of a share; positions for data without ids.
     """
 
     fraction: float | None = None

@@ -1,4 +1,4 @@
-"""Who is tested."""
+"""The users who are tested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recometer.split.table import Table
 
 
 class Who:
-    """Says which users are tested."""
+    """Selects the users who are tested."""
 
     counts_users = False  # whether it must know who could be tested
 
@@ -27,7 +27,7 @@ class Who:
         Parameters
         ----------
         eligible : bool by code, or None
-            Who could be tested, by what they would have in test and train.
+            Who can be tested, by their numbers of interactions in test and train.
         """
         raise NotImplementedError
 
@@ -43,15 +43,15 @@ class AllUsers(Who):
 
 @dataclasses.dataclass(frozen=True)
 class UsersFraction(Who):
-    """Test a random share of the users, each of them drawn by itself.
+    """Test a random share of the users, each of them drawn independently.
 
-    Whether a user is tested depends on the user's id and the seed alone: not on who else there
-    is. So the share is met on average; `UsersNumber` draws an exact number.
+    Whether a user is tested depends only on the user's id and the seed, not on the other users.
+    The share is therefore met on average; `UsersNumber` draws an exact number.
 
     Parameters
     ----------
     fraction : float
-        In (0, 1).
+        The share, in (0, 1).
     """
 
     fraction: float
@@ -68,7 +68,7 @@ class UsersFraction(Who):
 class UsersNumber(Who):
     """Test a number of users, drawn at random from those who can be tested.
 
-    Those with the lowest draws are taken; a draw depends on the user's id and the seed alone.
+    Those with the lowest draws are taken; a draw depends only on the user's id and the seed.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class UsersNumber(Who):
         return self.among(table, eligible, seed)
 
     def among(self, table: Table, eligible: Bool, seed: int) -> Bool:
-        """Draw from these users, bool by code; all of them, where there are fewer."""
+        """Draw from these users, bool by code; return all of them if there are fewer."""
         candidates = np.flatnonzero(eligible)
         draw = draws.draw_users(table.users.keys[candidates], seed)
         chosen = np.zeros(table.users.n, dtype=bool)
@@ -100,12 +100,12 @@ class UsersNumber(Who):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GivenUsers(Who):
-    """Test these users.
+    """Test the given users.
 
     Parameters
     ----------
     users : sequence or array
-        Their ids; positions for data without ids.
+        The ids of the users; positions for data without ids.
     """
 
     users: Sequence[Any] | Array
@@ -142,8 +142,8 @@ class ActiveAfter(Who):
 class UserFolds:
     """Test every user in one of k folds, drawn at random: cross-validation over users.
 
-    A user's fold depends on the user's id and the seed alone, so that folds are of about the
-    same size, not exactly.
+    The fold of a user depends only on the user's id and the seed, so that the folds have only
+    approximately the same size.
 
     Parameters
     ----------

@@ -229,7 +229,7 @@ def definition_of(
 
 
 def is_relevant(gain: float, relevant_from: float | None) -> bool:
-    """Tell whether an item with this value in test is relevant."""
+    """Return whether an item with this value in test is relevant."""
     return gain != 0 if relevant_from is None else gain >= relevant_from
 
 

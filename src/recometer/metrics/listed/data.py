@@ -1,4 +1,4 @@
-"""What metrics of the lists themselves read: the lists, and what is known beside them."""
+"""The data that metrics of the lists themselves read: the lists, and further data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ list_metric = functools.partial(metric, record="lists", monotone=False)
 
 
 def needed(value: Kept | None) -> Kept:
-    """Return side data that a metric reads, which must be there."""
+    """Return side data that a metric reads, which must be present."""
     if value is None:
         raise InternalError("A metric was asked for without its side data.")
     return value
@@ -39,7 +39,7 @@ class Side(Table):
     items : int64 [indptr[-1]]
         Positions of items, ascending within a user.
     gain : float64 [indptr[-1]]
-        The value of each, 1 where the data have none.
+        The value of each, or 1 if the data have no values.
     """
 
     indptr: Int64 = field(metadata=OFFSETS)
@@ -52,38 +52,38 @@ class Side(Table):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListData(Record):
-    """Lists, and what metrics of them read beside them; items are positions throughout.
+    """Lists, and the further data that their metrics read; all items are positions.
 
-    Fields that no metric needs are None. A metric states its side data in the registry, and
-    whoever makes a `ListData` provides them.
+    Fields that no metric needs are None. A metric declares its side data in the registry, and
+    the code that makes a `ListData` provides them.
 
     Attributes
     ----------
     lists : TopLists
     n_catalogue : int or None
-        How many items could have been recommended.
+        The number of items that could have been recommended.
     train : Side or None
-        What the users of the lists have in train.
+        The items of the users of the lists in train.
     n_train_users, n_train_interactions : int or None
         Counts over the whole train, of all users.
     item_users : int64 [n_items] or None
-        How many users of the whole train have each item.
+        The number of users of the whole train who have each item.
     test : Side or None
         The judged items of the users of the lists.
     relevant : bool [test.indptr[-1]] or None
         Which of them are relevant.
     baseline : TopLists or None
         Other lists for the same users. Positions from ``lists.n_items`` on stand for items
-        that are in these lists alone.
+        that are only in these lists.
     categories : sparse bool [n_items, n_categories] or None
         The categories of each item (CSR).
     features : float64 [n_items, n_features] or sparse of that shape, or None
-        A row of NaN: nothing is known of the item.
+        The features of each item. A row of NaN means that they are unknown.
     propensity : float64 [n_items] or None
     kept : dict
-        What is computed once and does not depend on the users.
+        Results that do not depend on the users, computed once.
     kept_of_users : dict
-        The same of these users; never taken over by the data of others.
+        Results that depend on these users, which are never used for others.
     """
 
     lists: TopLists
@@ -118,9 +118,9 @@ class ListData(Record):
 
     @property
     def n_padded(self) -> int:
-        """Number of items that could have been recommended, with one that stands for none.
+        """Number of items that could have been recommended, plus one that stands for no item.
 
-        What is listed and not in the catalogue is that one.
+        Listed items that are not in the catalogue count as that one.
         """
         added = self.lists.n_uncatalogued
         return needed(self.n_catalogue) - added + max(added, 1)
