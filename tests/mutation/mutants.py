@@ -62,7 +62,8 @@ def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its lines.
 
     Left alone are texts, types, docstrings, decorators (what metrics state is tested for all of
-    them at once), what is raised, asserts, and `copy=False`, which saves memory alone.
+    them at once), what is raised, asserts, `strict=True`, which is one, too, and `copy=False`,
+    which saves memory alone.
     """
     tree = ast.parse(source)
     whole, starts = source.encode(), [0]
@@ -115,8 +116,8 @@ def _left_alone(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
-    if isinstance(node, ast.keyword) and node.arg == "copy":
-        return isinstance(node.value, ast.Constant) and not node.value.value
+    if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+        return (node.arg, node.value.value) in (("copy", False), ("strict", True))
     return isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
 
 

@@ -33,7 +33,7 @@ def scale(values: list[int], top: int = 3) -> int:
         total += value
     if not values or (top > 2 and math.isfinite(top)):
         raise ValueError(f"{1 + 1} of {top}")
-    if ready(top, copy=False):
+    if ready(top, copy=False, strict=True):
         table["größe"] = np.searchsorted(values, top, side="left")
     log.info("done")
     return -max(total, top) * 2
@@ -54,7 +54,7 @@ def test_every_mutant_has_one_mistake() -> None:
         "13: top > 2 and math.isfinite(top) -> top > 2 or math.isfinite(top)",
         "13: top > 2 -> top >= 2",
         "13: 2 -> 3",
-        "15: ready(top, copy=False) -> not ready(top, copy=False)",
+        "15: ready(top, copy=False, strict=True) -> not ready(top, copy=False, strict=True)",
         "16: table['größe'] = np.searchsorted(values, top, side='left') -> pass",
         "16: np.searchsorted(values, top, side='left') -> "
         "np.searchsorted(values, top, side='right')",

@@ -783,3 +783,10 @@ def test_the_seeds_of_a_draw():
     for seed in (-1, 2**63):
         with pytest.raises(InputError, match=f"seed={seed} of SampledCandidates must be a whole"):
             rm.SampledCandidates(1, seed=seed)
+
+
+def test_other_columns_of_candidates_are_nothing_to_warn_of():
+    source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=list("abc"))
+    candidates = pl.DataFrame({"user": ["ann"] * 2, "item": ["a", "b"], "score": [1.0, 2.0]})
+    result = rm.evaluate(source, {"ann": ["b"]}, candidates=candidates, metrics="rr")
+    assert result.mean() == {"rr": 0.5}

@@ -15,6 +15,7 @@ import recometer as rm
 from recometer.errors import DataWarning, InputError
 from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
+from recometer.sources._list_reading import PROBE
 from recometer.testing import cases
 
 METRICS = reading("ranks", side=False)
@@ -742,3 +743,14 @@ def test_listed_items_outside_of_the_catalogue_are_counted():
         "items_unknown": 1,
         "relevant_unranked": 1,
     }
+
+
+@pytest.mark.parametrize("n_again", [0, 1])
+def test_users_who_come_again_after_many_rows(n_again):
+    """The first rows, by user, say that all are; the last ones may not be."""
+    n_users = PROBE // 2 + 1  # of three rows each
+    users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
+    items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))
+    lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))
+    result = rm.evaluate(lists, {0: [8], 1: [7]}, metrics="rr")
+    assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]

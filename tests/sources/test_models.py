@@ -371,6 +371,8 @@ def test_a_model_that_recommends_what_users_have_already():
     expected = rm.evaluate(rm.Lists(LISTS), TEST & ~train, **options)
     np.testing.assert_array_equal(found["recall@3"], expected["recall@3"])
     assert "up to 7 each" in found.inputs["source"]["description"]
+    alone = rm.evaluate(model, TEST, metrics="recall@3")
+    assert "up to 3 each" in alone.inputs["source"]["description"]
 
 
 def implicit_model(asked):
@@ -409,6 +411,16 @@ def test_neighbours_of_implicit():
         rm.from_model(model)
 
 
+def test_what_neighbours_of_implicit_need():
+    model = implicit_model([])
+    with pytest.raises(rm.InputError, match="recommends by what users have already"):
+        rm.from_model(model, n=5)
+    with pytest.raises(rm.InputError, match="n=None is how long the lists"):
+        rm.from_model(model, user_items=scipy.sparse.csr_array(TEST.astype(float)))
+    with pytest.raises(rm.InputTypeError, match="has no user_factors and item_factors"):
+        rm.from_model(model)
+
+
 def test_nodes_of_a_graph():
     def recommend(edge_index, src_index=None, dst_index=None, k=1):
         assert edge_index == "the graph"
@@ -439,6 +451,8 @@ def test_nodes_of_a_graph():
             r"recommend\(user, temperature, k=10\) is not under.*"
             r"nothing says what temperature should be",
         ),
+        (lambda users, uid, k: None, r"is not understood: nothing says what uid should be"),
+        (lambda users, n, k: None, r"is not understood: nothing says what k should be"),
         (lambda: None, r"recommend\(\) is not understood\. Hint: known are recommend\(userid"),
         (dict, r"recommend\(.*\) is not understood"),
     ],
