@@ -241,6 +241,16 @@ def test_users_who_turn_out_to_be_undefined_count_for_nothing() -> None:
     assert low < mean < high < whole.mean()["ndcg@5"]
 
 
+def test_items_that_count_twice_have_no_range() -> None:
+    """By the rule, lists may repeat items, which sources that score every item do not."""
+    options = {**given(True), "metrics": "recall@5", "duplicates": "counted"}
+    with pytest.raises(InputError, match="may lie beyond its range"):
+        rm.evaluate(sources(True)["lists"], **options, until="recall@5 ± 0.1")
+    with pytest.warns(rm.DataWarning, match="duplicates='counted' changes nothing here"):
+        found = rm.evaluate(sources(True)["scores"], **options, until="recall@5 ± 0.1")
+    assert found.users_read is not None
+
+
 class Own(Source):
     """A source of one's own, which says of users no more than their ranks."""
 

@@ -84,6 +84,8 @@ class Parts:
         self._read.append(users)
         for metric in metrics:
             rules = rules_of(metric, given.protocol)
+            if "duplicates" in self._named.source.unread_rules(listed=False):
+                rules = rules.replace(duplicates="removed")  # there are none
             if not measured[metric.definition.record].bounded(rules):
                 raise InputError(
                     f"By these rules, values of {metric} may lie beyond its range: items count "
