@@ -241,6 +241,30 @@ def test_users_who_turn_out_to_be_undefined_count_for_nothing() -> None:
     assert low < mean < high < whole.mean()["ndcg@5"]
 
 
+def test_what_is_warned_of_is_said_once_of_all_that_were_read() -> None:
+    best = np.argsort(-data()[0], axis=1, kind="stable")[:, :6]
+    best[:, 5] = best[:, 0]
+    lists = rm.Lists(best)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = rm.evaluate(lists, **given(False), metrics="ndcg@5", until=UNTIL)
+    (said,) = found
+    n_lists = result.counts["list_duplicates"]
+    assert len(result) / 2 < n_lists <= len(result)
+    assert f"in {n_lists} lists repeat an item" in str(said.message)
+    assert said.filename == __file__
+
+
+def test_items_that_count_twice_have_no_range() -> None:
+    """By the rule, lists may repeat items, which sources that score every item do not."""
+    options = {**given(True), "metrics": "recall@5", "duplicates": "counted"}
+    with pytest.raises(InputError, match="may lie beyond its range"):
+        rm.evaluate(sources(True)["lists"], **options, until="recall@5 ± 0.1")
+    with pytest.warns(rm.DataWarning, match="duplicates='counted' changes nothing here"):
+        found = rm.evaluate(sources(True)["scores"], **options, until="recall@5 ± 0.1")
+    assert found.users_read is not None
+
+
 class Own(Source):
     """A source of one's own, which says of users no more than their ranks."""
 

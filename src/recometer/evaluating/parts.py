@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ from recometer.arrays import Bool, Float64, Int64
 from recometer.data import matching
 from recometer.data.fingerprints import Fingerprinting
 from recometer.data.interactions import Interactions
-from recometer.errors import DataWarning, InputError
+from recometer.errors import InputError, Unwarned
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of
 from recometer.evaluating.records import find_records, measured_by, request_of
@@ -74,8 +73,7 @@ class Parts:
             By the rules, a value may lie beyond the range of its metric.
         """
         given = self._part(users)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # those of all that are read come later
+        with Unwarned():  # of all that are read together is warned later
             records = find_records(given)
             measured = measured_by(given, records)
             found, reasons = compute(
@@ -84,6 +82,8 @@ class Parts:
         self._read.append(users)
         for metric in metrics:
             rules = rules_of(metric, given.protocol)
+            if "duplicates" in self._named.source.unread_rules(listed=False):
+                rules = rules.replace(duplicates="removed")  # there are none
             if not measured[metric.definition.record].bounded(rules):
                 raise InputError(
                     f"By these rules, values of {metric} may lie beyond its range: items count "
