@@ -116,6 +116,20 @@ def test_models_that_are_equal_take_all_users() -> None:
     assert "users were read, so that the means are those of test" in " ".join(str(found).split())
 
 
+def test_differences_that_cancel_are_none() -> None:
+    """Each user who gains has one who loses as much: rounding alone does not decide."""
+    generator = np.random.default_rng(2)
+    noise, test = generator.random((200, N_ITEMS)), generator.random((200, N_ITEMS)) < 0.1
+    one, other = noise + 0.3 * test, noise
+    swapped = {"one": rm.Scores(np.r_[one, other]), "two": rm.Scores(np.r_[other, one])}
+    evaluator = rm.Evaluator(np.r_[test, test], metrics="ndcg@5")
+    (row,) = rm.compare(swapped, evaluator=evaluator, until=until("ndcg@5 ± 0.000001")).rows
+    assert row.n_better == row.n_worse > 50
+    assert abs(row.difference) < 1e-15
+    assert row.p_value == 1
+    assert row.verdict == "no difference shown"
+
+
 def test_when_all_are_read_differences_are_exact() -> None:
     test, sources = models()
     evaluator = rm.Evaluator(test, metrics="ndcg@5")

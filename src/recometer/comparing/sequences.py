@@ -16,6 +16,7 @@ from recometer.stats import ConfidenceSequence, Interval, TestResult
 
 Ends = tuple[float, float]
 
+ROUNDING = 1e-14
 NO_RANGE = "The metric has no known range, without which nothing is known of users not read."
 EXACT = (
     "All users were read: this is the difference of their means, exactly. Whether other users "
@@ -67,12 +68,14 @@ class Sequences:
 
     def p_value(self, values: Float64, bounds: Ends) -> float:
         """Return p of a mean difference of 0; NaN without a range."""
-        if not np.isfinite(bounds).all() and not self.complete:
-            return np.nan
-        low, high = bounds if np.isfinite(bounds).all() else (-1.0, 1.0)
         if self.complete:
-            mean = float(np.nanmean(values)) if not np.isnan(values).all() else 0.0
-            return 0.0 if mean else 1.0
+            known = values[~np.isnan(values)]
+            size = np.abs(known).max(initial=0.0)
+            # Sums of differences that cancel are 0 but for their rounding.
+            return float(not abs(known.sum()) > ROUNDING * len(known) * size)
+        if not np.isfinite(bounds).all():
+            return np.nan
+        low, high = bounds
         return self._followed(values, (low - high, high - low), "any", self.confidence).p_value()
 
     def held(self, row: PairRow, one: Float64, other: Float64, bounds: Ends) -> PairRow:

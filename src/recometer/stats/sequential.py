@@ -19,6 +19,7 @@ LARGEST_BET = 0.75  # of what would lose everything
 STEPS = 100
 PRECISION = 1e-9  # of the range
 ROUNDING = 1e-9
+EXACT = 1e-12  # what sums over all users may be off by
 # Numbers of users that players aim at who share a capital: 16, 64, 256, ...
 FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
@@ -170,7 +171,7 @@ class ConfidenceSequence:
         if not 0 <= m <= 1:
             return 0.0
         least, most = self._possible()
-        if m < least - PRECISION or m > most + PRECISION or (self._all_seen and m != least):
+        if m < least - EXACT or m > most + EXACT:
             return 0.0
         if self._all_seen:
             return 1.0
