@@ -154,7 +154,7 @@ def test_margins_are_for_all_metrics_or_for_one() -> None:
     assert "ends with no number" in one_line(run(*pair, "--margin", "rr").stderr)
     both = run(*pair, "--margin", "0.1", "--margin", "rr=0.2")
     assert both.exit_code == 2
-    assert "one is for all metrics" in one_line(both.stderr)
+    assert "a margin for all metrics must be the only one" in one_line(both.stderr)
 
 
 def test_chance_is_a_model() -> None:
@@ -185,7 +185,7 @@ def test_chance_is_a_model() -> None:
         (("results", "--gate", "rr >= 0"), 2, "a gate needs --baseline"),
         (("results", "--baseline", "prod", "--gate", "rr > 0"), 2, "cannot be read"),
         (("results", "--baseline", "prod", "--gate", "ap >= 0"), 2, "'ap' was not compared"),
-        (("results", "--gate-mode", "strict"), 2, "it needs the option --gate"),
+        (("results", "--gate-mode", "strict"), 2, "it also needs the option --gate"),
         (("results", "--gate-mode", "strikt"), 2, "Did you mean 'strict'"),
         (
             ("results", *("--baseline", "prod", "--gate", "rr >= -1", "--junit", "missing/a.xml")),

@@ -255,7 +255,7 @@ def test_duplicate_rows_get_a_warning(file) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--user", "who"), 2, "it needs the option --data"),
+        (("--user", "who"), 2, "it also needs the option --data"),
         (("--test-fraction", "1"), 2, "must lie between 0 and 1"),
         (("--threads", "0"), 2, "--threads"),
         (("--metrics", "ndgc@10"), 2, "Did you mean 'ndcg'"),

@@ -291,7 +291,7 @@ def test_out_replaces_what_it_wrote_and_no_input_nor_anything_else(folder) -> No
 def test_out_names_a_folder(folder) -> None:
     result = evaluate(*BASIC, *MF, "--out", "")
     assert result.exit_code == 2
-    assert "names no folder" in result.stderr
+    assert "does not name a folder" in result.stderr
     assert not (folder / "mf.parquet").exists()
 
 
@@ -637,7 +637,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),
         ((*BASIC, *MF, "--rule", "ties=item", "--ties", "item"), "'ties' is given twice"),
         ((*BASIC, *MF, "--format", "yaml"), "Invalid value for '--format'"),
-        ((*BASIC, *MF, "--format-in", "csv"), "it is for standard input"),
+        ((*BASIC, *MF, "--format-in", "csv"), "it is only for standard input"),
         (("--test", "-", "--train", "-", *MF), "can be read only once"),
         (("--test", "-", "--run", "-"), "can be read only once"),
         ((*BASIC, "--run", "als="), "'als=' names no file"),

@@ -169,7 +169,7 @@ def test_what_is_not_ours_stays() -> None:
             "the name of another format than html",
         ),
         (("--score", "a"), "it reads columns of one table"),
-        (("x.csv", "--score", "a", "--train", "t.csv"), "has the truth beside the scores"),
+        (("x.csv", "--score", "a", "--train", "t.csv"), "has the truth in a column"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:

@@ -360,12 +360,12 @@ def test_the_folder_is_evaluated() -> None:
     [
         (
             (),
-            "it must be said: last=1 (that number of each user's last interactions)",
+            "it is required: last=1 (this number of each user's last interactions)",
         ),
         (("--what", "lst=1"), "there is no 'lst'. Hint: Did you mean 'last'"),
         (("--what", "lst=1"), "cold_items=0.1 or cold_items=FILE"),
         (("--what", "last=1", "--who", "some"), "there is no 'some'"),
-        (("--what", "last=1", "--who", "some"), "number=1000 (this number of users, at random)"),
+        (("--what", "last=1", "--who", "some"), "number=1000 (this number of users, drawn at random)"),
         (("--what", "last=one"), "'last=one': 'one' is not understood. Usage: last=1."),
         (("--what", "last="), "there is nothing after '='"),
         (("--what", "last=1,2"), "it takes fewer values"),
@@ -456,7 +456,7 @@ def test_a_split_is_not_replaced_by_a_split_of_its_own_files() -> None:
 def test_out_names_a_folder() -> None:
     refused = split("ratings.parquet", "--what", "last=1", "--out", "")
     assert refused.exit_code == 2
-    assert "names no folder" in refused.stderr
+    assert "does not name a folder" in refused.stderr
 
 
 def test_a_folder_and_a_pattern_of_parquet_files() -> None:

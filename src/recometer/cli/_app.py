@@ -1,4 +1,4 @@
-"""The application that the commands are registered with, and what they have in common."""
+"""The application with which the commands are registered, and what they have in common."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from recometer.version import __version__
 
 
 class Commands(TyperGroup):
-    """Turns what recometer raises and warns of into messages on standard error."""
+    """Turns errors and warnings of recometer into messages on standard error."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -75,7 +75,7 @@ def recometer(
         ),
     ] = False,
 ) -> None:
-    """Measures how good recommendations are: exactly, comparably and fast."""
+    """Measure how good recommendations are: exactly, comparably and fast."""
 
 
 def _show_warning(

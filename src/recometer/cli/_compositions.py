@@ -70,45 +70,55 @@ WHO = {
     "fraction": Part(
         split.UsersFraction, "fraction=0.1", "a random share of the users", read=float
     ),
-    "number": Part(split.UsersNumber, "number=1000", "this number of users, at random", read=int),
+    "number": Part(
+        split.UsersNumber, "number=1000", "this number of users, drawn at random", read=int
+    ),
     "users": Part(
-        split.GivenUsers, "users=FILE", "those whose ids are in a file", read=None, ids="user"
+        split.GivenUsers, "users=FILE", "the users whose ids are in a file", read=None, ids="user"
     ),
     "after": Part(
-        split.ActiveAfter, "after=TIME", "those with interactions at that time or later", read=_time
+        split.ActiveAfter, "after=TIME", "users with interactions at that time or later", read=_time
     ),
-    "folds": Part(split.UserFolds, "folds=5", "everyone, each in one of the folds", read=int),
+    "folds": Part(split.UserFolds, "folds=5", "all users, each in one of the folds", read=int),
 }
 WHAT = {
-    "last": Part(split.Last, "last=1", "that number of each user's last interactions", (0, 1), int),
+    "last": Part(split.Last, "last=1", "this number of each user's last interactions", (0, 1), int),
     "last_fraction": Part(
-        split.LastFraction, "last_fraction=0.2", "the last share of each user", read=float
+        split.LastFraction,
+        "last_fraction=0.2",
+        "this share of each user's interactions, the last ones",
+        read=float,
     ),
     "leave_one_out": Part(
         split.LeaveOneOut,
         "leave_one_out[=random]",
-        "one of each user who has two, the last or any",
+        "the last interaction, or a random one, of each user who has at least two",
         (0, 1),
     ),
     "fraction": Part(
         split.Fraction,
         "fraction=0.2[,per_user=no]",
-        "a random share, of each user or of all interactions",
+        "a random share of each user's interactions, or of all interactions",
         read=float,
         options={"per_user": _yes_or_no},
     ),
-    "number": Part(split.Number, "number=5", "that many of each user's, at random", read=int),
+    "number": Part(
+        split.Number,
+        "number=5",
+        "this number of each user's interactions, drawn at random",
+        read=int,
+    ),
     "after": Part(
         split.After,
         "after=TIME[,until=TIME][,since=TIME]",
-        "everything from a time on",
+        "all interactions from a time on",
         read=_time,
         options={"until": _time, "since": _time},
     ),
     "after_share": Part(
         lambda share: split.After(share=share),
         "after_share=0.8",
-        "everything after the first share of all interactions",
+        "all interactions after the first share of them",
         read=float,
     ),
     "windows": Part(
@@ -125,7 +135,7 @@ WHAT = {
             **{"fraction" if isinstance(given, float) else "items": given}
         ),
         "cold_items=0.1 or cold_items=FILE",
-        "everything with a random share of the items, or with those in a file",
+        "all interactions with a random share of the items, or with those in a file",
         read=float,
         ids="item",
     ),

@@ -16,8 +16,8 @@ Flat = Annotated[
     Path | None,
     options.output_option(
         metavar="FILE",
-        help="Also write means, interval ends and numbers of users there, as flat JSON for "
-        "trackers of experiments, such as dvc metrics: ndcg_at_10, ndcg_at_10_low, ...",
+        help="Also write means, interval ends and numbers of users to this file, as flat JSON "
+        "for experiment trackers such as dvc metrics: ndcg_at_10, ndcg_at_10_low, ...",
     ),
 ]
 

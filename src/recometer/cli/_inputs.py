@@ -72,7 +72,7 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
         raise typer.BadParameter("standard input (-) can be read only once.")
     if form is not None and not any(map(is_stream, paths)):
         raise typer.BadParameter(
-            "it is for standard input (-) and pipes alone: the name of a file tells its format.",
+            "it is only for standard input (-) and pipes: the name of a file tells its format.",
             param_hint="--format-in",
         )
 

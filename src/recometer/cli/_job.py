@@ -98,8 +98,8 @@ def _check_together(
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if data.candidates is not None and data.negatives is not None:
         raise typer.BadParameter(
-            "--candidates holds all that may be recommended, --negatives all but the items of "
-            "test: give one of them."
+            "--candidates has all items that may be recommended, --negatives all except the "
+            "items of test: give one of them."
         )
     if any(each.kind == "baseline" for each in named) and parts[0].train is None:
         raise typer.BadParameter(

@@ -45,7 +45,7 @@ def check_no_format(form: str) -> None:
 def output_folder(text: str) -> Path:
     """Return the folder that --out names."""
     if not text:
-        raise typer.BadParameter("names no folder. Hint: . is the one that you are in.")
+        raise typer.BadParameter("does not name a folder. Hint: . is the one that you are in.")
     return Path(text)
 
 
@@ -80,8 +80,8 @@ Test = Annotated[
     str | None,
     data_option(
         metavar="FILE",
-        help="What should have been recommended: Parquet, CSV, TSV, TREC qrels or a sparse matrix "
-        "(.npz); - is standard input.",
+        help="Items that should have been recommended: Parquet, CSV, TSV, TREC qrels or a sparse "
+        "matrix (.npz); - is standard input.",
     ),
     Reads(),
 ]
@@ -89,7 +89,8 @@ Split = Annotated[
     str | None,
     data_option(
         metavar="FOLDER",
-        help="Or test and train of a split that recometer split made; of folds, each is evaluated.",
+        help="Folder of a split that recometer split made, instead of --test and --train; each "
+        "of several folds is evaluated.",
     ),
     Reads(),
 ]
@@ -97,7 +98,8 @@ Train = Annotated[
     str | None,
     data_option(
         metavar="FILE",
-        help="Interactions that models learnt from, and must not recommend again; given as --test.",
+        help="Interactions that the models were trained on and must not recommend again, in any "
+        "format that --test takes.",
     ),
     Reads(),
 ]
@@ -105,30 +107,37 @@ User = Annotated[
     str | None,
     column_option(
         metavar="COLUMN[,COLUMN]",
-        help="Column of the users, where it exists. With that of their sessions or events "
-        "(user,session) these are evaluated apart; train, and models that know users alone, hold "
-        "for all of a user's.",
+        help="Column of the users, in files that have it. With the column of sessions or events "
+        "as well (user,session), these are evaluated separately; train, and models that "
+        "have only users, apply to all sessions of a user.",
     ),
 ]
-Item = Annotated[str | None, column_option(help="Column of the items, where it exists.")]
+Item = Annotated[str | None, column_option(help="Column of the items, in files that have it.")]
 Value = Annotated[
-    str | None, column_option(help="Column of ratings or counts; 'none': there is none.")
+    str | None, column_option(help="Column of ratings or counts; 'none' says that there is none.")
 ]
-Time = Annotated[str | None, column_option(help="Column of the times; 'none': there is none.")]
+Time = Annotated[
+    str | None, column_option(help="Column of the times; 'none' says that there is none.")
+]
 Score = Annotated[
     str | None,
-    column_option(help="Column of the scores in runs: the highest is best; none: not read."),
+    column_option(
+        help="Column of the scores in runs, of which the highest is best; 'none' does "
+        "not read scores."
+    ),
 ]
 Rank = Annotated[
     str | None,
-    column_option(help="Column of the ranks in runs: the lowest is best; none: not read."),
+    column_option(
+        help="Column of the ranks in runs, of which the lowest is best; 'none' does not read ranks."
+    ),
 ]
 CatalogueOption = Annotated[
     str | None,
     data_option(
         metavar="NUMBER|FILE",
-        help="For runs: how many items could have been recommended, or a file of their ids. "
-        "For metrics of lists: a table with a row per item.",
+        help="For runs, the number of items that could have been recommended, or a file of their "
+        "ids. For metrics of lists, a table with a row per item.",
         show_default="unknown",
     ),
     Reads(),
@@ -136,7 +145,7 @@ CatalogueOption = Annotated[
 Categories = Annotated[
     str | None,
     column_option(
-        help="Column of the catalogue: lists, or texts such as Comedy|Drama.",
+        help="Column of the catalogue with the categories: lists, or texts such as Comedy|Drama.",
         show_default="categories, genres or tags",
     ),
 ]
@@ -144,19 +153,21 @@ Features = Annotated[
     str | None,
     data_option(
         metavar="COLUMN[,COLUMN...]",
-        help="Column of the catalogue with lists of numbers, or columns of numbers (ild@10).",
+        help="Column of the catalogue with lists of numbers, or columns of numbers, for ild@10.",
     ),
 ]
 Propensity = Annotated[
     str | None,
-    column_option(help="Column of the catalogue with the items' propensities (ips_recall@10)."),
+    column_option(
+        help="Column of the catalogue with the propensities of the items, for ips_recall@10."
+    ),
 ]
 Candidates = Annotated[
     str | None,
     data_option(
         metavar="FILE",
-        help="What may be recommended: a table of users and items, or ids of items for all users "
-        "(text with one per line, .npy, a column of a table).",
+        help="Items that may be recommended: a table of users and items, or ids of items for all "
+        "users (text with one per line, .npy, a column of a table).",
         show_default="the whole catalogue",
     ),
     Reads(),
@@ -165,14 +176,14 @@ Negatives = Annotated[
     str | None,
     data_option(
         metavar="FILE",
-        help="The same for each user without the items of test, which are added: files of sampled "
-        "negatives.",
+        help="Candidates of each user without the items of test, which are added: for files of "
+        "sampled negatives.",
     ),
     Reads(),
 ]
 Exclude = Annotated[
     str | None,
-    data_option(metavar="FILE", help="Ids of items that nobody may be recommended."),
+    data_option(metavar="FILE", help="Ids of items that must not be recommended to any user."),
     Reads(),
 ]
 Run = Annotated[
@@ -188,7 +199,7 @@ Each = Annotated[
     str | None,
     model_option(
         metavar="COLUMN",
-        help="Column of a --run that tells several models apart; its values name them.",
+        help="Column of a --run that tells several models apart; its values are their names.",
     ),
 ]
 Pairs = Annotated[
@@ -196,7 +207,7 @@ Pairs = Annotated[
     model_option(
         metavar="[NAME=]FILE",
         help="Scored pairs of a user and an item, such as predicted ratings or a ranker's "
-        "candidates: Parquet, CSV or TSV. Without --test, the truth stands beside the scores "
+        "candidates: Parquet, CSV or TSV. Without --test, the same table contains the truth "
         "(--value names its column).",
     ),
     Reads(files_of_model),
@@ -213,9 +224,9 @@ Factors = Annotated[
     list[str] | None,
     model_option(
         metavar="[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]",
-        help="A factor model: arrays in .npy files (ids: a text file with one per line, "
-        ".npy, a table, or the word positions: they count the rows from 0), Parquet files "
-        "with ids and factors, or one archive of arrays (.npz) called user_factors, item_factors, "
+        help="Factor model: arrays in .npy files (with ids in a text file with one per line, in "
+        ".npy or a table, or the word positions if ids count the rows from 0), Parquet files "
+        "with ids and factors, or one archive (.npz) of arrays called user_factors, item_factors, "
         "user_ids and item_ids.",
     ),
     Reads(files_of_model),
@@ -224,7 +235,7 @@ Baseline = Annotated[
     str | None,
     model_option(
         metavar="NAME|FILE",
-        help="What metrics of lists compare with (unexpectedness@10, overlap@10): a model of "
+        help="Model that metrics of lists compare with (unexpectedness@10, overlap@10): one of "
         "this command, or a file of lists.",
     ),
     Reads(files_of_model),
@@ -233,7 +244,7 @@ RelevantFrom = Annotated[
     float | None,
     rule_option(
         metavar="VALUE",
-        help="An item of test is relevant from this value on.",
+        help="Smallest value of an item in test that makes it relevant.",
         show_default="any but 0",
     ),
 ]
@@ -243,7 +254,7 @@ Form = Annotated[
         "--format",
         parser=known_format,
         metavar="FORMAT",
-        help=f"Of standard output: {', '.join(FORMATS)}.",
+        help=f"Format of standard output: {', '.join(FORMATS)}.",
         autocompletion=one_of(lambda: list(FORMATS)),
     ),
 ]
@@ -256,7 +267,7 @@ Depth = Annotated[
     rule_option(
         metavar="M",
         min=1,
-        help="Cut every list after its first M items (trec_eval's -M).",
+        help="Use only the first M items of every list (trec_eval's -M).",
         show_default="whole lists",
     ),
 ]
@@ -264,8 +275,9 @@ Complete = Annotated[
     bool | None,
     rule_option(
         "--complete/--no-complete",
-        help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
-        show_default="complete; for TREC runs alone not",
+        help="Whether users of test without a list count as misses (trec_eval's -c), or are left "
+        "out.",
+        show_default="complete, except if there are only TREC runs",
     ),
 ]
 Ties = Annotated[
@@ -289,24 +301,25 @@ ProtocolName = Annotated[
     str,
     rule_option(
         metavar="NAME|FILE",
-        help="A set of rules: its name, or a saved evaluation (.parquet) to repeat.",
+        help="Set of rules: its name, or a saved evaluation (.parquet) whose rules are used again.",
         autocompletion=one_of(protocol_names),
     ),
     Reads(),
 ]
-Seed = Annotated[int, rule_option(min=0, help="Of what is random.")]
+Seed = Annotated[int, rule_option(min=0, help="Seed of everything that is random.")]
 PerUser = Annotated[
     bool,
     output_option(
-        "--per-user", help="Also print the values of every user (with --format csv: these alone)."
+        "--per-user", help="Also print the values of every user (--format csv prints only these)."
     ),
 ]
 By = Annotated[
     str | None,
     output_option(
         metavar="activity|popularity|[COLUMN=]FILE",
-        help="Also show groups of users: by the number of their training items, by the popularity "
-        "of these, or by a column of a table with a row per user (--format csv: groups alone).",
+        help="Also show groups of users: by the number of their training items, by the "
+        "popularity of these items, or by a column of a table with a row per user (--format "
+        "csv prints only the groups).",
     ),
     Reads(files_of_model),
 ]
@@ -315,7 +328,7 @@ Threads = Annotated[
     typer.Option(min=1, help="Maximum number of threads.", show_default="all processors"),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
+    bool, typer.Option("--quiet", "-q", help="Write only warnings and errors to standard error.")
 ]
 
 

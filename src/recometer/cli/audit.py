@@ -1,4 +1,4 @@
-"""``recometer audit``: what is wrong with a split into train and test."""
+"""``recometer audit``: leakage and other faults of a split into train and test."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from recometer.errors import did_you_mean
 
 Split = Annotated[
     str | None,
-    typer.Argument(metavar="FOLDER", help="A split that recometer split made.", show_default=False),
+    typer.Argument(
+        metavar="FOLDER", help="Folder of a split that recometer split made.", show_default=False
+    ),
     Reads(),
 ]
 Strict = Annotated[
     bool,
-    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} where there is leakage."),
+    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is leakage."),
 ]
 Allow = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="FINDING",
-        help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
+        help=f"Leakage that --strict accepts: {', '.join(LEAKAGE)}. May be repeated.",
         autocompletion=options.one_of(lambda: list(LEAKAGE)),
     ),
 ]
@@ -57,8 +59,8 @@ def audit(
 ) -> None:
     """Look for leakage and other faults in a split into train and test.
 
-    Every finding comes with a count, examples and what it does to the result. Columns are found
-    by their common names (user_id, movieId, timestamp, ...) unless they are given.
+    Every finding comes with a count, examples and its effect on the result. Columns are found
+    by their common names (user_id, movieId, timestamp, ...) unless you name them.
     """
     allowed = tuple(allow or [])
     _check_allowed(allowed, strict)
@@ -91,7 +93,7 @@ def _check_allowed(allowed: tuple[str, ...], strict: bool) -> None:
         )
     if allowed and not strict:
         raise typer.BadParameter(
-            "it says what --strict lets pass. Hint: pass --strict, too.", param_hint="--allow"
+            "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"
         )
 
 

@@ -1,4 +1,4 @@
-"""``recometer check``: is the output of a model fit to be evaluated, and does recometer work."""
+"""``recometer check``: can the output of a model be evaluated, and does recometer work."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
 
 Places = Annotated[
-    int, options.rule_option("--places", "-k", min=1, help="How many places of lists to look at.")
+    int, options.rule_option("--places", "-k", min=1, help="Number of places of lists to check.")
 ]
 Users = Annotated[
     int,
     options.rule_option(
-        min=0, help="How many users of test to look at, drawn at random; 0 looks at all of them."
+        min=0, help="Number of users of test to check, drawn at random; 0 checks all of them."
     ),
 ]
 Strict = Annotated[
@@ -51,9 +51,9 @@ def check(
 ) -> None:
     """Check the output of a model before it is evaluated; without options, check recometer itself.
 
-    Every finding comes with a count, examples and what it does to the result. Without a model and
+    Every finding comes with a count, examples and its effect on the result. Without a model and
     data, the installation is checked: version, instruction set, threads, a known result, and the
-    native kernel against slow code that does the same.
+    native kernel in comparison with slow code that does the same.
     """
     if data == options.DataOptions() and model == options.ModelOptions():
         _check_installation(rules, run)

@@ -1,4 +1,4 @@
-"""``recometer compare``: saved evaluations held against each other, and against gates."""
+"""``recometer compare``: compares saved evaluations with each other, and checks gates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a pane
 
 
 class WithGates(Shown):
-    """A comparison, and what gates say of it."""
+    """A comparison, and the verdicts of its gates."""
 
     def __init__(self, comparison: Comparison, report: GateReport) -> None:
         self.comparison = comparison
@@ -79,8 +79,8 @@ Results = Annotated[
     list[str],
     typer.Argument(
         metavar="[NAME=]RESULT[,RESULT]...",
-        help="What result.save(path) or --out of recometer evaluate wrote, or folders of them. "
-        "Several with commas between are seeds of one model, or batches of users.",
+        help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
+        "them. Several separated by commas are seeds of one model, or batches of users.",
     ),
     Reads(paths_of),
 ]
@@ -98,7 +98,7 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="METRICS",
-        help="Those to compare, for instance 'ndcg@10 recall@10'. May be repeated.",
+        help="Metrics to compare, for instance 'ndcg@10 recall@10'. May be repeated.",
         autocompletion=options.complete_metrics,
         show_default="all",
     ),
@@ -107,7 +107,8 @@ Primary = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="METRICS",
-        help="Those that decide: p is adjusted over all comparisons by them. May be repeated.",
+        help="Metrics that decide: p-values are adjusted over all comparisons by them. May be "
+        "repeated.",
         show_default="all",
     ),
 ]
@@ -115,7 +116,7 @@ Confidence = Annotated[
     float | None,
     options.rule_option(
         metavar="SHARE",
-        help="Coverage of intervals; 1 minus it is the level of significance.",
+        help="Coverage of the intervals; the level of significance is 1 minus the coverage.",
         show_default="that of the evaluations",
     ),
 ]
@@ -123,7 +124,7 @@ Margin = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="[METRIC=]DIFFERENCE",
-        help="Smaller differences, of all metrics or of one, do not matter: adds tests of "
+        help="Smaller differences, of all metrics or of one, do not matter; adds tests of "
         "equivalence. May be repeated.",
     ),
 ]
@@ -131,9 +132,9 @@ Cluster = Annotated[
     str | None,
     options.rule_option(
         metavar="[COLUMN=]FILE",
-        help="A column of a table with a row per user: users with the same entry (sessions of one "
-        "person, ...) are not independent of each other.",
-        show_default="every user alone",
+        help="Column of a table with a row per user: users with the same entry (such as sessions "
+        "of one person) are not independent of each other.",
+        show_default="every user is independent",
     ),
     Reads(options.files_of_model),
 ]
@@ -141,8 +142,8 @@ Chance = Annotated[
     bool,
     options.rule_option(
         "--chance",
-        help="Add a random order of the same candidates as a model; the first evaluation needs "
-        "recometer evaluate --chance.",
+        help="Add a random order of the same candidates as a model. The first evaluation must "
+        "come from recometer evaluate --chance.",
     ),
 ]
 Allow = Annotated[
@@ -158,12 +159,13 @@ Gate = Annotated[
     list[str] | None,
     gate_option(
         metavar="GATE",
-        help="A bound of the difference to the baseline: 'ndcg@10 >= -0.5%', 'coverage@10 >= "
+        help="Bound for the difference to the baseline: 'ndcg@10 >= -0.5%', 'coverage@10 >= "
         "-0.02'. May be repeated.",
     ),
 ]
 Junit = Annotated[
-    Path | None, gate_option(metavar="PATH", help="Also write the gates there, as JUnit XML.")
+    Path | None,
+    gate_option(metavar="PATH", help="Also write the gates to this file, as JUnit XML."),
 ]
 
 
@@ -175,12 +177,12 @@ def compare(
     metrics: Metrics = None,
     primary: Primary = None,
     test: Annotated[
-        str, _chosen(get_args(Test), "Of the difference", "randomisation")
+        str, _chosen(get_args(Test), "Test of the difference", "randomisation")
     ] = "randomisation",
     interval: Annotated[
-        str, _chosen((*get_args(Kind), "randomisation"), "Of the difference", "auto")
+        str, _chosen((*get_args(Kind), "randomisation"), "Interval of the difference", "auto")
     ] = "auto",
-    correction: Annotated[str, _chosen(KNOWN, "For the number of comparisons", "holm")] = "holm",
+    correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
     confidence: Confidence = None,
     margin: Margin = None,
     allow: Allow = None,
@@ -188,7 +190,7 @@ def compare(
     chance: Chance = False,
     gate: Gate = None,
     gate_mode: Annotated[
-        str, _chosen(list(MODES), "When a gate is passed", "interval", gate_option)
+        str, _chosen(list(MODES), "Rule by which a gate is passed", "interval", gate_option)
     ] = "interval",
     junit: Junit = None,
     seed: options.Seed = 0,
@@ -196,9 +198,9 @@ def compare(
     flat: Flat = None,
     threads: options.Threads = None,
 ) -> None:
-    """Say whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
+    """Test whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
 
-    Models are compared user by user. With --gate the command fails where a model is worse than
+    Models are compared user by user. With --gate, the command fails if a model is worse than
     the baseline by more than the bound.
     """
     _check_gates(gate, baseline, gate_mode, junit)
@@ -242,7 +244,7 @@ def _check_gates(
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
     without_gate = {"--gate-mode": mode != "interval", "--junit": junit is not None}
     for option in (name for name, given in without_gate.items() if given and not gate):
-        raise typer.BadParameter("it needs the option --gate, too.", param_hint=option)
+        raise typer.BadParameter("it also needs the option --gate.", param_hint=option)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -260,8 +262,8 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
             ) from None
     if "" in found and len(texts) > 1:
         raise typer.BadParameter(
-            "one is for all metrics, and so the only one. Hint: --margin ndcg@10=0.005 --margin "
-            "hit@10=0.01.",
+            "a margin for all metrics must be the only one. Hint: --margin ndcg@10=0.005 "
+            "--margin hit@10=0.01.",
             param_hint="--margin",
         )
     return found.get("", found or None)

@@ -1,4 +1,4 @@
-"""``recometer conventions``: whose definitions ``--protocol`` can name, or one in words."""
+"""``recometer conventions``: the definitions that ``--protocol`` takes, or one of them in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recometer.rendering import Column, Table, output
 
 
 def complete_conventions(incomplete: str) -> list[str]:
-    """Return the conventions whose names begin so."""
+    """Return the conventions whose names begin with a text."""
     return [each.name for each in all_conventions() if each.name.startswith(incomplete)]
 
 
@@ -24,7 +24,7 @@ def conventions(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="Explain this one, for instance: lenskit.",
+            help="Convention to explain, for instance lenskit.",
             autocompletion=complete_conventions,
             show_default=False,
         ),

@@ -52,8 +52,8 @@ Data = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="CSV, TSV or Parquet file with a row per interaction. "
-        "By default: the Microsoft Web data that come with recometer.",
+        help="CSV, TSV or Parquet file with a row per interaction. The default is the Microsoft "
+        "Web data that come with recometer.",
         show_default=False,
     ),
     Reads(),
@@ -64,7 +64,7 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="METRICS",
-        help="For instance: ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
+        help="Metrics, for instance ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
         autocompletion=options.complete_metrics,
         show_default=f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
     ),
@@ -72,10 +72,12 @@ Metrics = Annotated[
 ReportOption = Annotated[
     Path | None,
     options.output_option(
-        "--report", metavar="FILE", help="Also write a report to look at: .html or .md."
+        "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
     ),
 ]
-TestFraction = Annotated[float, typer.Option(help="Share of each user's interactions to test on.")]
+TestFraction = Annotated[
+    float, typer.Option(help="Share of each user's interactions that is held out for the test.")
+]
 
 
 def demo(
@@ -95,7 +97,7 @@ def demo(
 
     The data are split into train and test, simple models are fitted on train, and each ranks
     the whole catalogue for every user. The columns of FILE are found by their common names
-    (user_id, movieId, rating, timestamp, ...) unless they are given.
+    (user_id, movieId, rating, timestamp, ...) unless you name them.
     """
     if not 0 < test_fraction < 1:
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
@@ -108,7 +110,7 @@ def demo(
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
-        raise typer.BadParameter("it needs the option --data, too.", param_hint=", ".join(given))
+        raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
     # Other formats are for programs: there standard output holds them alone.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         interactions = _shipped() if data is None else _read(data, columns)
@@ -185,7 +187,7 @@ def _say_models(train: Interactions) -> None:
 
 
 class _LeftOut(Exception):
-    """A model that cannot be fitted on these data, and why."""
+    """A model that cannot be fitted to these data, and the reason."""
 
 
 def _shipped() -> Interactions:

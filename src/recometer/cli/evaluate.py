@@ -1,4 +1,4 @@
-"""``recometer evaluate``: models in files, against interactions in files."""
+"""``recometer evaluate``: evaluates models in files on interactions in files."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="METRICS",
-        help="For instance: 'ndcg@10 recall@5,10,50 ap@1..10'. May be repeated. See: recometer "
-        "metrics.",
+        help="Metrics, for instance 'ndcg@10 recall@5,10,50 ap@1..10'. May be repeated. "
+        "recometer metrics lists all of them.",
         autocompletion=options.complete_metrics,
         show_default=DEFAULT_METRICS,
     ),
@@ -60,8 +60,7 @@ Chance = Annotated[
     bool,
     options.rule_option(
         "--chance",
-        help="Add what a random order of the same candidates would score, exactly: the mean over "
-        "all orders.",
+        help="Add the exact expected value of a random order of the same candidates.",
     ),
 ]
 Enough = Annotated[
@@ -91,11 +90,11 @@ def evaluate(
     out: Out = None,
     flat: Flat = None,
 ) -> None:
-    """Evaluate models in files against interactions in files.
+    """Evaluate models in files on interactions in files.
 
-    Columns are found by their common names (user_id, movieId, rating, ...) unless they are
-    given; what was found is said on standard error. Items that a user has in train are not
-    ranked for that user. --run, --factors, --pairs and --baselines may be repeated.
+    Columns are found by their common names (user_id, movieId, rating, ...) unless you name them;
+    standard error says which were found. Items that a user has in train are not ranked for that
+    user. --run, --factors, --pairs and --baselines may be repeated.
     """
     given = given_rules(rules)
     settled = protocol_of("--protocol", protocol, given)
@@ -157,16 +156,16 @@ def _enough(text: str | None, metrics: Sequence[Metric], rules: Protocol) -> Unt
 
 @dataclasses.dataclass(frozen=True)
 class _Written:
-    """What is written into a folder, if there is one: each result as soon as it is there."""
+    """The files in a folder, if there is one; each result is written as soon as it exists."""
 
     out: Path | None
     n_folds: int  # 0: there are none
     inputs: Iterable[str]
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Make the folders; raise if an input, or what recometer did not write, would be replaced.
+        """Make the folders; raise if an input, or a file not of recometer, would be replaced.
 
-        Runs of one file are named by what it holds: `save` looks after them.
+        The names of runs of one file depend on its content; `save` checks these.
         """
         if self.out is None:
             return
@@ -193,7 +192,7 @@ class _Written:
         result.save(path)
 
     def finish(self, results: Mapping[str, Evaluation]) -> str:
-        """Write what is of all folds and of all models; return what was written."""
+        """Write the files on all folds and all models; return the names of the files."""
         assert self.out is not None
         if self.n_folds:
             for name, result in results.items():

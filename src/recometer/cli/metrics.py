@@ -1,4 +1,4 @@
-"""``recometer metrics``: every metric with its formula, or one explained."""
+"""``recometer metrics``: lists every metric with its formula, or explains one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CUTOFFS = {
     "none": "{0} takes none",
 }
 READS = {
-    "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
-    "--relevant-from",
-    "gain": "an item's gain: its value in test, 1 where test has none",
+    "relevance": "whether an item is relevant: its value in test is not 0, or is at least that "
+    "of --relevant-from",
+    "gain": "an item's gain: its value in test, or 1 if test has no values",
     "judgement": "whether an item was judged, and whether it is relevant",
-    "ratings": "predicted beside true ratings, which rm.Pairs has (in Python)",
+    "ratings": "predicted and true ratings, which rm.Pairs has (in Python)",
     "lists": "the items of the lists",
     "inverse_popularity": "whether an item is relevant, and how many users have it in train",
     "inverse_propensity": "whether an item is relevant, and its propensity",
@@ -38,7 +38,7 @@ def metrics(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="Explain this one, for instance: ndcg.",
+            help="Metric to explain, for instance ndcg.",
             autocompletion=options.complete_metrics,
             show_default=False,
         ),
@@ -64,7 +64,7 @@ def _overview() -> Table:
     notes = [
         "h(k), hits(k): relevant items in the first k places; R: the user's relevant items; "
         "rel(j): 1 if the item at rank j is relevant, else 0.",
-        "[@k]: the cut-off may be left out, then the whole ranking is read.",
+        "[@k]: without a cut-off, the whole ranking is read.",
         "recometer metrics NAME explains one.",
     ]
     rows = [

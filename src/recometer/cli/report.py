@@ -1,4 +1,4 @@
-"""``recometer report``: saved evaluations, or scored pairs, as a page to look at."""
+"""``recometer report``: shows saved evaluations, models or scored pairs on a page."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Given = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME=]RESULT[,RESULT]...",
-        help="What --out of recometer evaluate wrote, or folders of that; several with commas "
-        "between are seeds of one model. With --score: one table of scored pairs.",
+        help="Files that recometer evaluate --out wrote, or folders of them; several separated "
+        "by commas are seeds of one model. With --score, one table of scored pairs.",
         show_default=False,
     ),
     Reads(paths_of),
@@ -56,7 +56,7 @@ Out = Annotated[
         "--out",
         "-o",
         metavar="FILE",
-        help="Where to write: .html or .md.",
+        help="File to write: .html or .md.",
         show_default="report.html, report.md",
     ),
 ]
@@ -66,7 +66,7 @@ Form = Annotated[
         "--format",
         metavar="FORMAT",
         help=f"{', '.join(FORMATS)}.",
-        show_default="as the name of the file says, else html",
+        show_default="as the name of the file says, otherwise html",
     ),
 ]
 Metrics = Annotated[
@@ -75,7 +75,7 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="METRICS",
-        help="Those of the report, or that are computed where there are no results yet. May be "
+        help="Metrics of the report, which are computed if there are no results yet. May be "
         "repeated.",
         autocompletion=options.complete_metrics,
         show_default=f"all; of scored pairs {SCORED.format(k=K)}",
@@ -85,7 +85,7 @@ Primary = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="METRICS",
-        help="Those that decide; the first of them is what the report is about. May be repeated.",
+        help="Metrics that decide; the report is about the first of them. May be repeated.",
         show_default="all",
     ),
 ]
@@ -99,28 +99,28 @@ Allow = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="NAME",
-        help="What may differ between evaluations, as of recometer compare. May be repeated.",
+        help="What may differ between evaluations, as for recometer compare. May be repeated.",
         autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
     ),
 ]
 Scores = Annotated[
     list[str] | None,
     options.column_option(
-        help="Column of the scores of one model, in a table of scored pairs. May be repeated: "
+        help="Column with the scores of a model, in a table of scored pairs. May be repeated: "
         "several columns are several models."
     ),
 ]
 Show = Annotated[
     list[str] | None,
     options.output_option(
-        metavar="ID", help="A user whose lists are shown, beside others. May be repeated."
+        metavar="ID", help="User whose lists are shown in addition to others. May be repeated."
     ),
 ]
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """What the lists of single users need, and scored pairs."""
+    """The data for the lists of single users, and scored pairs."""
 
     test: options.Test = None
     train: options.Train = None
@@ -132,7 +132,7 @@ class Data:
     catalogue: options.CatalogueOption = None
 
     def options(self) -> options.DataOptions:
-        """Return the same as other commands take them."""
+        """Return the same options in the form of other commands."""
         shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del shared["score"]
         return options.DataOptions(**shared)
@@ -140,7 +140,7 @@ class Data:
 
 @dataclasses.dataclass(frozen=True)
 class Models:
-    """Models whose lists are shown, and that are evaluated where there is no result."""
+    """Models whose lists are shown, and which are evaluated if there is no result."""
 
     run: options.Run = None
     factors: options.Factors = None
@@ -149,31 +149,35 @@ class Models:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """What the report looks like."""
+    """The appearance of the report."""
 
     out: Out = None
     form: Form = None
-    title: Annotated[str | None, options.output_option(help="What stands above it.")] = None
+    title: Annotated[str | None, options.output_option(help="Title of the page.")] = None
     show: Show = None
     n_users: Annotated[
         int,
-        options.output_option(min=1, help="How many who gain most, and as many who lose most."),
+        options.output_option(
+            min=1, help="Number of users shown who gain most, and of those who lose most."
+        ),
     ] = 10
     depth: Annotated[
         int | None,
         options.output_option(
-            min=1, help="Places of each list.", show_default="10; of scored pairs all, at most 50"
+            min=1,
+            help="Number of places shown of each list.",
+            show_default="10; for scored pairs all, at most 50",
         ),
     ] = None
     item_to_item: Annotated[
         bool,
         options.output_option(
-            "--item-to-item", help="Users are items, for which similar ones are recommended."
+            "--item-to-item", help="Users are items for which similar items are recommended."
         ),
     ] = False
 
     def path(self) -> Path:
-        """Return where the report is written; refuse what does not fit."""
+        """Return the path of the report; raise an error if it does not fit."""
         if self.form is not None and self.form not in FORMATS:
             raise typer.BadParameter(
                 f"there is no format {self.form!r}. {did_you_mean(self.form, FORMATS)}",
@@ -205,11 +209,11 @@ def report(
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make a report: one HTML file to look at, which opens without network.
+    """Make a report: one HTML file, which opens without a network.
 
     The report shows saved evaluations, models (--run, --factors, --baselines, with --test), or a
-    table of scored pairs (--score). With models beside saved evaluations of the same names, it
-    shows the lists of single users.
+    table of scored pairs (--score). If you give both saved evaluations and models of the same
+    names, it also shows the lists of single users.
     """
     path = page.path()
     check_report(path, files)
@@ -267,7 +271,7 @@ def _make(
     (each,) = found.values()
     if len(each) > 1:
         raise typer.BadParameter(
-            "several results of one model alone are not shown: name a second model.",
+            "several results of a single model are not shown: name a second model.",
             param_hint="RESULT",
         )
     return each[0]
@@ -366,7 +370,7 @@ def _read_models(
     named = named_by(read, wanted, Files(()))
     if named.folds:
         raise typer.BadParameter(
-            "lists are shown of one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
+            "lists are shown for one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
         )
     with reading(named, read, options.RuleOptions(), run, rated=False) as jobs:
         (job,) = jobs
@@ -388,7 +392,8 @@ def _of_scores(
     for name, value in given.items():
         if value is not None:
             raise typer.BadParameter(
-                "a table of scored pairs has the truth beside the scores.", param_hint=f"--{name}"
+                "a table of scored pairs has the truth in a column of its own.",
+                param_hint=f"--{name}",
             )
     (path,) = results
     found = {}

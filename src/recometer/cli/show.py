@@ -1,4 +1,4 @@
-"""``recometer show``: evaluations that were saved, once more as a table."""
+"""``recometer show``: shows saved evaluations as a table."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def show(
         list[str],
         typer.Argument(
             metavar="[NAME=]RESULT...",
-            help="Files that result.save(path) or --out of recometer evaluate wrote, or folders "
-            "of them.",
+            help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
+            "them.",
         ),
         Reads(paths_of),
     ],
@@ -33,7 +33,7 @@ def show(
     by: options.By = None,
     flat: Flat = None,
 ) -> None:
-    """Show evaluations that were saved: one with a row per metric, several side by side."""
+    """Show saved evaluations: one with a row per metric, or several side by side."""
     check_flat(flat, files)
     found = named_results(results)
     evaluations = {model: load(path) for model, (path,) in found.items()}

@@ -1,4 +1,4 @@
-"""``recometer significance``: what a published table can tell."""
+"""``recometer significance``: what can be concluded from a published table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Means = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="Means as they were published, in CSV, TSV or Parquet: a row per model, whose first "
-        "column is its name, and a column per metric (ndcg@10, ...).",
+        help="Published means, in CSV, TSV or Parquet: a row per model, with its name in the "
+        "first column, and a column per metric (ndcg@10, ...).",
     ),
     Reads(),
 ]
 Users = Annotated[
-    int, typer.Option("--users", "-n", min=2, help="How many users the means are over.")
+    int, typer.Option("--users", "-n", min=2, help="Number of users that the means are over.")
 ]
 Against = Annotated[
     str | None,
@@ -37,15 +37,15 @@ Against = Annotated[
 Alpha = Annotated[
     float,
     options.rule_option(
-        min=1e-12, max=0.5, help="Level of significance, of all comparisons together."
+        min=1e-12, max=0.5, help="Level of significance of all comparisons together."
     ),
 ]
 Range = Annotated[
     tuple[float, float] | None,
     options.rule_option(
         metavar="LOW HIGH",
-        help="Between what a user's value lies, for metrics that recometer does not know.",
-        show_default="that of the metric",
+        help="Lowest and highest value of a user, for metrics that recometer does not know.",
+        show_default="those of the metric",
     ),
 ]
 
@@ -59,10 +59,10 @@ def significance(
     bounds: Range = None,
     form: options.Form = "table",
 ) -> None:
-    """Say what a published table can tell: means and the number of users alone.
+    """Tell what can be concluded from a published table of means and the number of users.
 
-    How two models go together user by user is not published, so that p is not known: only
-    between which two values it lies.
+    Such a table does not say how the values of two models are correlated over users. Therefore
+    only the two values between which p lies can be computed.
     """
     output(
         published_table(read_means(table), users, baseline=baseline, alpha=alpha, bounds=bounds),

@@ -36,7 +36,7 @@ filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 
 class Keep(str, enum.Enum):
-    """Which of the rows of a pair of user and item remains."""
+    """The row of a pair of user and item that is kept."""
 
     first = "first"
     last = "last"
@@ -44,7 +44,7 @@ class Keep(str, enum.Enum):
 
 
 class Seen(str, enum.Enum):
-    """What the training data must know for an interaction to be tested."""
+    """What the training data must contain for an interaction to be tested."""
 
     users = "users"
     items = "items"
@@ -52,14 +52,14 @@ class Seen(str, enum.Enum):
 
 
 class Untested(str, enum.Enum):
-    """Where the interactions of users go who are not tested."""
+    """Where the interactions of users who are not tested go."""
 
     train = "train"
     apart = "apart"
 
 
 def files_of_part(text: str) -> list[str]:
-    """Return what may be files in ``users=FILE`` or ``cold_items=FILE``."""
+    """Return the possible files in ``users=FILE`` or ``cold_items=FILE``."""
     return text.partition("=")[2].split(",")
 
 
@@ -75,8 +75,8 @@ Out = Annotated[
     options.output_option(
         parser=options.output_folder,
         metavar="FOLDER",
-        help="Write train.parquet, test.parquet, ... into this folder; of several folds, each "
-        "into a folder in it.",
+        help="Write train.parquet, test.parquet, ... into this folder, or into a folder in it "
+        "for each of several folds.",
     ),
 ]
 What = Annotated[
@@ -99,51 +99,56 @@ Who = Annotated[
 UntestedOption = Annotated[
     Untested,
     choice_option(
-        help="Where the interactions of the other users go: into train, or apart into "
+        help="Where the interactions of users who are not tested go: into train, or into "
         "remainder.parquet."
     ),
 ]
 MinTrain = Annotated[
     int,
-    choice_option(min=0, help="Test only users who keep at least this many in train."),
+    choice_option(
+        min=0, help="Test only users who keep at least this number of interactions in train."
+    ),
 ]
 MinTest = Annotated[
     int,
-    choice_option(min=0, help="Test only users who have at least this many in test."),
+    choice_option(
+        min=0, help="Test only users who have at least this number of interactions in test."
+    ),
 ]
-Seed = Annotated[int, choice_option(min=0, help="Of what is random.")]
+Seed = Annotated[int, choice_option(min=0, help="Seed of everything that is random.")]
 FromValue = Annotated[
-    float | None, filter_option(metavar="VALUE", help="Leave interactions of a smaller value out.")
+    float | None,
+    filter_option(metavar="VALUE", help="Leave out interactions with a smaller value."),
 ]
 Duplicates = Annotated[
     Keep | None,
     filter_option(
-        help="Of several rows of a user and an item, keep the first or the last, or the last "
-        "with the sum of their values.",
+        help="Of several rows of a user and an item, keep the first, the last, or the last with "
+        "the sum of their values.",
         show_default="keep all",
     ),
 ]
 MinUser = Annotated[
-    int | None, filter_option(metavar="N", min=1, help="Leave users with fewer interactions out.")
+    int | None, filter_option(metavar="N", min=1, help="Leave out users with fewer interactions.")
 ]
 MinItem = Annotated[
     int | None,
     filter_option(
-        metavar="N", min=1, help="Leave items with fewer interactions out (both are counted once)."
+        metavar="N", min=1, help="Leave out items with fewer interactions (both are counted once)."
     ),
 ]
 Core = Annotated[
     str | None,
     filter_option(
         metavar="K",
-        help="Leave users and items with fewer interactions out until none is left: 5, or "
-        "user=5,item=3.",
+        help="Leave out users and items with fewer interactions, repeatedly, until none is left: "
+        "5, or user=5,item=3.",
     ),
 ]
 SeenOption = Annotated[
     Seen | None,
     filter_option(
-        help="Leave interactions out of test whose user, item, or either is not in the "
+        help="Leave out interactions of test whose user, item, or either of them is not in the "
         "training data.",
         show_default="keep all",
     ),
@@ -152,7 +157,7 @@ SeenOption = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Who is tested, and what of theirs is held out."""
+    """Who is tested, and which of their interactions are held out."""
 
     what: What = None
     who: Who = "all"
@@ -164,7 +169,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """What is left out, in the order in which it applies."""
+    """The filters, in the order in which they apply."""
 
     from_value: FromValue = None
     duplicates: Duplicates = None
@@ -174,7 +179,7 @@ class Filters:
     seen: SeenOption = None
 
     def made(self) -> dict[str, Any]:
-        """Return the filters that were asked for, by the options that ask for them."""
+        """Return the requested filters, by their options."""
         found: dict[str, Any] = {}
         if self.from_value is not None:
             found[f"--from-value {self.from_value:g}"] = splits.ValuesFrom(self.from_value)
@@ -210,14 +215,15 @@ def split(
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Split interactions into train and test: who is tested, and what of theirs is held out.
+    """Split interactions into train and test.
 
-    All columns are kept. Filters apply in the order of this help, --seen after the split.
-    Columns are found by their common names (user_id, movieId, timestamp, ...) unless they are
-    given. TIME is a number as in the data, or a date such as 2024-05-31.
+    --who says which users are tested, and --what which of their interactions are held out. All
+    columns are kept. Filters apply in the order of this help, and --seen after the split. Columns
+    are found by their common names (user_id, movieId, timestamp, ...) unless you name them. TIME
+    is a number as in the data, or a date such as 2024-05-31.
     """
     if choice.what is None:
-        raise typer.BadParameter(f"it must be said: {usages(WHAT.values())}.", param_hint="--what")
+        raise typer.BadParameter(f"it is required: {usages(WHAT.values())}.", param_hint="--what")
     check_stdin(files, format_in)
     left_out = filters.made()
     settings: dict[str, Any] = {

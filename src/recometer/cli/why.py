@@ -1,4 +1,4 @@
-"""``recometer why``: why one library's number is not another's, on the data at hand."""
+"""``recometer why``: explains why the numbers of two libraries differ, on the data at hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Metric = Annotated[
         "--metric",
         "-m",
         metavar="METRIC",
-        help="One metric: recometer's name, for instance ndcg@10, or that of --from.",
+        help="One metric, by its name in recometer, for instance ndcg@10, or in --from.",
         autocompletion=options.complete_metrics,
     ),
 ]
@@ -32,8 +32,8 @@ To = Annotated[
     str,
     typer.Option(
         metavar="NAME|FILE",
-        help="Whose other number it is: a convention (see: recometer conventions), or a saved "
-        "evaluation (.parquet).",
+        help="Where the other number comes from: a convention (recometer conventions lists "
+        "them), or a saved evaluation (.parquet).",
         autocompletion=options.one_of(protocol_names),
     ),
     Reads(),
@@ -43,7 +43,7 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="NAME|FILE",
-        help="The protocol, convention or result that the number comes from.",
+        help="Where the number comes from: a protocol, a convention or a result.",
         autocompletion=options.one_of(protocol_names),
     ),
     Reads(),
@@ -61,10 +61,10 @@ def why(
     files: Files,
     from_: From = "recometer",
 ) -> None:
-    """Say why the number of one library is not that of another.
+    """Explain why the number of one library differs from that of another.
 
-    Shows both formulas and, for these data, how the mean goes from one to the other when one
-    rule after the other changes, and the users whose values differ most. Rules that options give
+    This shows both formulas and, for these data, how the mean changes from one to the other as one
+    rule after the other changes, and the users whose values differ most. Rules given as options
     hold on both sides.
     """
     given = given_rules(rules)
