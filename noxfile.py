@@ -4,7 +4,8 @@ import pathlib
 
 import nox
 
-nox.options.sessions = ["tests"]
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
 
 # The library's packages, in the order in which they are installed. The first of torch decides
 # which build the others get.
@@ -32,35 +33,55 @@ GUIDES = ["implicit", "lenskit", "pyg", "pyspark", "pytrec_eval", "r", "ranx", "
 GUIDES += ["recometrics", "rectools", "surprise", "torchmetrics"]
 
 
-@nox.session
+@nox.session(default=True)
 def tests(session: nox.Session) -> None:
     """Run the tests."""
     session.install(".[test]")
     session.run("pytest", "-n", "auto", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """Build the documentation site in site/; a warning is an error."""
     session.install(".[docs]")
     session.run("sphinx-build", "-W", "--keep-going", "docs", "site", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
+def quality(session: nox.Session) -> None:
+    """Run all checks of the code, and measure how much of it the tests reach."""
+    session.install(".[quality]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("clang-format", "--dry-run", "--Werror", *sources("cpp"))
+    session.run("codespell")
+    session.run("sp-repo-review", ".")
+    session.run("zizmor", "--offline", ".github")
+    session.run("mypy")
+    session.run("python", ".ci/check_public_types")
+    session.run("pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered", *session.posargs)
+
+
+def sources(folder: str) -> list[str]:
+    """Return the files of C++ in a folder."""
+    return [str(path) for path in sorted(pathlib.Path(folder).rglob("*.[ch]pp"))]
+
+
+@nox.session(default=False)
 def nightly(session: nox.Session) -> None:
     """Run the tests with five times as many generated cases, others each time."""
     session.install(".[test]")
     session.run("pytest", "-n", "auto", "--hypothesis-profile", "nightly", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def mutation(session: nox.Session) -> None:
     """Make mistakes in the library, and see whether its tests notice: takes hours."""
     session.install("-e", ".[test]")
     session.run("python", "tests/mutation/run.py", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 @nox.parametrize("library", sorted(set(RIVALS) - {"pyspark", "r"}))
 def rivals(session: nox.Session, library: str) -> None:
     """Compare the convention and the drop-in of a library with the library, on random cases."""
@@ -72,7 +93,7 @@ def rivals(session: nox.Session, library: str) -> None:
     session.run("pytest", "-m", "rivals", *here, *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 @nox.parametrize("library", GUIDES)
 def guides(session: nox.Session, library: str) -> None:
     """Run the guide from a library, and compute each line of its table by both."""
@@ -81,3 +102,7 @@ def guides(session: nox.Session, library: str) -> None:
     session.install(".", "pytest")
     here = ["--confcutdir", "tests/rivals", "tests/rivals/test_guides.py", "-k", f"[{library}]"]
     session.run("pytest", "-m", "rivals", *here, *session.posargs)
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -196,10 +196,12 @@ def many(n_users: int, rounds: int) -> dict[str, Any]:
     lists = pa.table({"user": users, "items": pa.ListArray.from_arrays(offsets, flat)})
     rows = {"user": np.repeat(users, TEST), "item": rng.integers(0, 5_000, n_users * TEST)}
     with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder) / name) for name in ("lists.parquet", "test.parquet")]
-        for path, table in zip(paths, (lists, pa.table(rows)), strict=True):
+        frames = []
+        for name, table in (("lists", lists), ("test", pa.table(rows))):
+            path = str(Path(folder) / f"{name}.parquet")
             pyarrow.parquet.write_table(table, path, row_group_size=20_000)
-        found = beside(spark, *map(spark.read.parquet, paths), rounds)
+            frames.append(spark.read.parquet(path))
+        found = beside(spark, frames[0], frames[1], rounds)
     spark.stop()
     return found
 

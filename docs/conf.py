@@ -16,14 +16,15 @@ author = "The recometer developers"
 release = version = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "__pycache__"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+# .rst comes first: autosummary writes its pages with the first suffix.
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 html_theme = "pydata_sphinx_theme"
 html_title = "recometer"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True}
@@ -31,6 +32,11 @@ html_show_sourcelink = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+# The notebooks in examples/ are executed for each build, and stop it where a cell fails.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
 # Links to files of the repository that are not pages; the tests check that they lead somewhere.
 suppress_warnings = ["myst.xref_missing"]
 

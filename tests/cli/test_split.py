@@ -365,7 +365,7 @@ def test_the_folder_is_evaluated() -> None:
         (("--what", "lst=1"), "there is no 'lst'. Hint: Did you mean 'last'"),
         (("--what", "lst=1"), "cold_items=0.1 or cold_items=FILE"),
         (("--what", "last=1", "--who", "some"), "there is no 'some'"),
-        (("--what", "last=1", "--who", "some"), "number=1000 (this number of users, drawn at random)"),
+        (("--what", "last=1", "--who", "some"), "number=1000 (this number of users, drawn at"),
         (("--what", "last=one"), "'last=one': 'one' is not understood. Usage: last=1."),
         (("--what", "last="), "there is nothing after '='"),
         (("--what", "last=1,2"), "it takes fewer values"),

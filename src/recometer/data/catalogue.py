@@ -114,7 +114,7 @@ class Catalogue:
         self.item_ids: Array | None = None
         order: Int64 | None = None
         if table is None:
-            self.n_items = _size(items)
+            self.n_items: int = _size(items)
             if self.n_items < 0:
                 order = self._take_ids(items)
             table = _Table([], dict[str, Any]().__getitem__)
@@ -130,7 +130,9 @@ class Catalogue:
         self._order = order
 
         named = table.column(title, "title")
-        self.titles = None if named is None else self._aligned(_objects(named), "titles")
+        self.titles: Array | None = None
+        if named is not None:
+            self.titles = self._aligned(_objects(named), "titles")
         self.categories: scipy.sparse.csr_array | None = None
         self.category_names: tuple[str, ...] = ()
         self._take_categories(table, categories)

@@ -11,7 +11,7 @@ from recometer.data.interactions import read_interactions
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputTypeError
 from recometer.evaluating.arguments import source_of, truth_beside, with_order
-from recometer.evaluating.asked import DEFAULT_METRICS, read_asked
+from recometer.evaluating.asked import DEFAULT_METRICS, Asked, read_asked
 from recometer.evaluating.effects import warn_without_effect
 from recometer.evaluating.folds import is_made, parts_of
 from recometer.evaluating.held import held_bytes
@@ -107,8 +107,8 @@ class Evaluator:
             )
         if is_made(test):
             test, options["train"] = parts_of(test, train)
-        self.asked = read_asked(**options, rules=rules, parameters=[*options])
-        self.truth = None
+        self.asked: Asked = read_asked(**options, rules=rules, parameters=[*options])
+        self.truth: Truth | None = None
         if test is not None:
             self.truth = Truth.of(self.asked, read_interactions(test, "test"))
 

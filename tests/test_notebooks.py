@@ -1,0 +1,21 @@
+"""The notebooks of docs/examples run from the top to the end; the site shows what they print."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # a notebook may show what warns
+@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.md")), ids=lambda path: path.stem)
+def test_cells(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = CELL.findall(notebook.read_text(encoding="utf-8"))
+    names = {"__name__": "__main__"}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"{notebook.name}, cell {number}", "exec"), names)
+    assert any("assert " in cell for cell in cells), "Nothing that the notebook says is checked."
+    assert not list(tmp_path.iterdir())
