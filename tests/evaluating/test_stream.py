@@ -294,6 +294,13 @@ def trained(rows):
     return stream.compute()
 
 
+def test_a_truth_below_1_is_no_smaller_than_what_came():
+    rows = [("a", "y", 2.0, 0.5), ("a", "z", 3.0, 0.25), ("b", "y", 1.0, 0.5)]
+    stream = rm.Evaluator(metrics="rr", relevant_from=0.5).stream()
+    stream.update(pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row"))
+    np.testing.assert_array_equal(stream.compute()["rr"], [1 / 2, np.nan])
+
+
 def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
     """Three queries with ids that are huge, and items without number: a few numbers per item."""
     users = np.array([10**15, 5, 2**62])

@@ -30,6 +30,7 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
+WIDER = "wider"  # of nearest.toml: no path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Drawn:
 
     area: str
     path: str  # within the package
-    tests: tuple[str, ...]
+    tests: tuple[str, ...]  # the nearest
+    wider: tuple[str, ...]  # those that are run where these pass
     mutant: mutants.Mutant
     number: int  # among those of the module that read the same
 
@@ -132,7 +134,7 @@ def _place(one: Drawn, seed: int) -> bytes:
 
 
 def _modules(tests: Iterable[str]) -> list[str]:
-    package = processes.PACKAGE
+    package, tests = processes.PACKAGE, set(tests) - {WIDER}
     every = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]
     return [path for path in every if any(path.startswith(start) for start in tests)]
 
@@ -140,12 +142,13 @@ def _modules(tests: Iterable[str]) -> list[str]:
 def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[Drawn]:
     entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
     nearest = tuple(tests[max((start for start in tests if path.startswith(start)), key=len)])
+    wider = tuple(one for one in tests.get(WIDER, ()) if one not in nearest)
     if not nearest:
         return []
     alike: collections.Counter[str] = collections.Counter()
     every = []
     for mutant in mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8")):
-        every.append(Drawn(area, path, nearest, mutant, alike[str(mutant)]))
+        every.append(Drawn(area, path, nearest, wider, mutant, alike[str(mutant)]))
         alike[str(mutant)] += 1
     known = [one for entry in entries.get(path, []) for one in explained(path, every, entry)]
     return [one for one in every if not any(one is other for other in known)]
@@ -166,7 +169,10 @@ def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
     """Return what became of a mutant, and the test that noticed."""
     if time.monotonic() > deadline:
         return "late", ""
-    return processes.run(one.path, one.mutant.source, one.tests, cpu)
+    found = processes.run(one.path, one.mutant.source, one.tests, cpu)
+    if one.wider and found[0] in ("survived", "unloaded"):
+        found = processes.run(one.path, one.mutant.source, one.wider, cpu)
+    return found
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def test_explained_survivors_are_mutants_and_are_not_drawn() -> None:
     assert all(one["reason"] for each in entries.values() for one in each)
     for entry in entries["ties.py"]:
         assert {"mutant": entry["mutant"], "line": entry["line"]} not in drawn
-    other = Drawn("ties", "ties.py", ("test_ties.py",), mutants.mutants_of("x = 1")[0], 0)
+    other = Drawn("ties", "ties.py", ("test_ties.py",), (), mutants.mutants_of("x = 1")[0], 0)
     found = explained("ties.py", [other], {"mutant": "1 -> 2", "line": "x = 1", "reason": "none"})
     assert found == [other]
     with pytest.raises(SystemExit, match="has no mutant 1 -> 3 in a line x = 1"):

@@ -790,3 +790,21 @@ def test_other_columns_of_candidates_are_nothing_to_warn_of():
     candidates = pl.DataFrame({"user": ["ann"] * 2, "item": ["a", "b"], "score": [1.0, 2.0]})
     result = rm.evaluate(source, {"ann": ["b"]}, candidates=candidates, metrics="rr")
     assert result.mean() == {"rr": 0.5}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
+    """Though some users have as many relevant items as candidates, which are others."""
+    scores = np.random.default_rng(3).random((30, 9))
+    test = np.random.default_rng(4).random((30, 9)) < 0.6
+    candidates = np.random.default_rng(5).random((30, 9)) < 0.4
+    asked = "recall@1 ndcg@2"
+    for chosen in (candidates, [0, 2, 3, 5, 8]):
+        whole = rm.evaluate(
+            source(kind, scores), test, candidates=chosen, metrics=f"{asked} rr roc_auc"
+        )
+        alone = rm.evaluate(source(kind, scores), test, candidates=chosen, metrics=asked)
+        assert alone.counts == whole.counts
+        for name in alone.values:
+            np.testing.assert_array_equal(alone[name], whole[name])
+            np.testing.assert_array_equal(alone.reasons[name], whole.reasons[name])

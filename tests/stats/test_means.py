@@ -302,3 +302,17 @@ def test_rounding_lies_within_a_range_of_any_width() -> None:
         assert interval(values, "gaffke", bounds=(0, width)).high <= width * (1 + 1e-9)
         with pytest.raises(InputError, match="lies outside"):
             interval(values * (1 + 1e-8), "gaffke", bounds=(0, width))
+
+
+def test_the_standard_error_of_a_ratio_is_cochrans() -> None:
+    x, y = np.array([1.0, 2.0, 2.5, 0.5]), np.array([2.0, 3.0, 5.0, 1.0])
+    residuals = x - x.sum() / y.sum() * y
+    expected = np.sqrt(4 / 3 * residuals @ residuals) / y.sum()
+    assert group(x, y).standard_error == pytest.approx(expected)
+    assert group(x).standard_error == pytest.approx(x.std(ddof=1) / 2)
+    assert np.isnan(group(x[:1]).standard_error)
+
+
+def test_columns_without_known_ranges() -> None:
+    columns = [sparse(30), sparse(40)]
+    assert intervals_of(columns) == [interval(column) for column in columns]
