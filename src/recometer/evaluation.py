@@ -41,6 +41,7 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
+    until: None = None,
     **rules: Unpack[Rules],
 ) -> FoldedEvaluation: ...
 

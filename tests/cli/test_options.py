@@ -27,6 +27,7 @@ NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
     "chance": "a random order has no steps from one rule to the next",
+    "until": "what differs between rules is told of the same users",
     "out": "it evaluates nothing that could be saved",
     "flat": "likewise",
     "by": "it explains one mean",
@@ -79,7 +80,9 @@ def test_why_has_every_option_of_evaluate() -> None:
 
 
 def test_compare_takes_what_python_does() -> None:
-    taken = inspect.signature(rm.compare).parameters.keys() - {"models", "progress"}
+    # It reads evaluations, and no sources.
+    others = {"models", "progress", "evaluator", "until"}
+    taken = inspect.signature(rm.compare).parameters.keys() - others
     assert taken - COMMANDS["compare"].keys() == set()
 
 
