@@ -88,7 +88,7 @@ class ConfidenceSequence:
         ends = [low + (high - low) * side.end for side in self._sides]
         n, note = len(self._x), ""
         if n == 0:
-            note = "Nobody has been seen yet."
+            note = "No user has been seen yet."
         return Interval(ends[0], ends[1], "betting", self.confidence, n, note)
 
     def update(self, values: npt.ArrayLike) -> Interval:
