@@ -278,7 +278,7 @@ def power(
         raise InputError("model= and other= choose a pair of a comparison; this is an evaluation.")
     if difference is None:
         raise InputError(
-            "An evaluation alone has no difference. Hint: difference= says which one is looked for."
+            "A single evaluation has no difference. Hint: difference= says which one to look for."
         )
     values = of.counted_values(metric) if metric in of and str(metric) not in of.together else None
     if values is None:
@@ -304,7 +304,8 @@ def _models(given: object, baseline: str | None, chance: bool, *, whole: bool) -
     names = [model.name for model in found]
     if baseline is not None and baseline not in names:
         raise UnknownNameError(
-            f"The baseline {baseline!r} is none of the models. {did_you_mean(str(baseline), names)}"
+            f"The baseline {baseline!r} is not one of the models. "
+            f"{did_you_mean(str(baseline), names)}"
         )
     return found
 

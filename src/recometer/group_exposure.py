@@ -171,9 +171,9 @@ def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopL
     if lists is None or lists.depth < min(k, lists.n_items):
         found = "no lists" if lists is None else f"lists of {lists.depth} places"
         raise InputError(
-            f"The evaluation keeps {found}, but {k} places are read. Hint: it keeps them where a "
-            f"metric of lists was asked for, such as coverage@{k}, and a file does not; or pass "
-            "the source itself."
+            f"The evaluation keeps {found}, but {k} places are read. Hint: it keeps them if you "
+            f"ask for a metric of lists, such as coverage@{k}, but a file does not contain them; "
+            "or pass the source itself."
         )
     if test is not None and test.n_users != evaluation.n_users:
         raise InputError(

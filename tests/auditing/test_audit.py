@@ -395,7 +395,7 @@ def test_a_split_is_audited_as_its_parts_are(tmp_path):
         assert rm.audit(rm.Split.load(tmp_path)).to_dict() == rm.audit(split).to_dict()
     with pytest.raises(rm.InputError, match="user= does not apply"):
         rm.audit(split, user="user_id")
-    with pytest.raises(rm.InputTypeError, match="needs train and test, or a Split, found Data"):
+    with pytest.raises(rm.InputTypeError, match="needs train and test, or a Split, found only"):
         rm.audit(whole)
 
 

@@ -271,7 +271,7 @@ def test_items_of_train() -> None:
     assert "the lists are shorter" in found["train_items_recommended"].sentence
     assert found["train_items_recommended"].count == 5 * N_USERS
     kept = rm.check(rm.Lists(lists), TEST, train=TRAIN, seen="kept")["train_items_recommended"]
-    assert (kept.level, kept.sentence) == ("fact", "They stay where they are (the rule seen).")
+    assert (kept.level, kept.sentence) == ("fact", "They keep their places (the rule seen).")
     longer = {user: [ITEMS[item] for item in BEST[row, :20]] for row, user in enumerate(USERS)}
     found = rm.check(rm.Lists(longer), TEST, train=TRAIN)
     assert found["train_items_recommended"].level == "fact"

@@ -80,7 +80,7 @@ def test_strict_fails_where_there_is_a_problem() -> None:
 def test_rules_and_protocols() -> None:
     kept = check(*FILES, "--rule", "seen=kept", "--format", "json")
     found = {one["name"]: one for one in json.loads(kept.stdout)["findings"]}
-    assert "They stay where they are" in found["train_items_recommended"]["sentence"]
+    assert "They keep their places" in found["train_items_recommended"]["sentence"]
     assert check(*FILES, "--protocol", "lenskit").exit_code == 0
     assert check(*FILES, "--protocol", "lens").exit_code == 2
 

@@ -676,7 +676,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
             (*BASIC, "--factors", "mf=users.npy,items.npy,positions,users.txt"),
             "mf: Factors has 30 items",
         ),
-        ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "expected factors beside the ids"),
+        ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "factors in addition to the ids"),
         ((*BASIC, "--factors", "mf=users.npy,ragged.parquet"), "row 1 (counted from 0) of column"),
         ((*BASIC, "--factors", "mf=users.npy,empty.parquet,positions,"), "but items have 0"),
         ((*BASIC, "--factors", "mf=users.npy,two.parquet"), "several columns hold lists: a, b"),

@@ -98,7 +98,7 @@ def test_test_and_train_without_models_are_audited() -> None:
     for unused in (("--catalogue", "items.csv"), ("--test", "test.parquet"), ("--user", "user_id")):
         refused = run("report", "results", *unused)
         assert refused.exit_code == 2, unused
-        assert "without models it says nothing" in one_line(refused.stderr)
+        assert "it has no effect without models" in one_line(refused.stderr)
 
 
 def test_models_are_evaluated_where_there_are_no_results() -> None:

@@ -365,7 +365,7 @@ def test_the_folder_is_evaluated() -> None:
         (("--what", "lst=1"), "there is no 'lst'. Hint: Did you mean 'last'"),
         (("--what", "lst=1"), "cold_items=0.1 or cold_items=FILE"),
         (("--what", "last=1", "--who", "some"), "there is no 'some'"),
-        (("--what", "last=1", "--who", "some"), "number=1000 (this number of users, drawn at"),
+        (("--what", "last=1", "--who", "some"), "1000 (this number of users, drawn at random)"),
         (("--what", "last=one"), "'last=one': 'one' is not understood. Usage: last=1."),
         (("--what", "last="), "there is nothing after '='"),
         (("--what", "last=1,2"), "it takes fewer values"),
@@ -394,7 +394,7 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
     ("arguments", "message"),
     [
         (("--what", "last=1", "--who", "users=none.txt"), "There is no file none.txt"),
-        (("--what", "last=1", "--min-train", "1000"), "nobody is tested"),
+        (("--what", "last=1", "--min-train", "1000"), "no user can be tested"),
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
         # What was asked for is shown as it was typed.

@@ -153,7 +153,7 @@ def test_beside_other_models_topics_without_a_list_count_in_trec_runs(files) -> 
         counted = {model["metrics"]["rr"]["counted"] for model in found.values()}
         assert counted == {2 if users == "test" else 1}
         assert (
-            "Warning: trec: beside models that are not TREC runs, topics" in result.stderr
+            "Warning: trec: because other models are not TREC runs, topics" in result.stderr
         ) == said
     twice = evaluate("--test", "qrels.test", "--run", "a=run.txt", "--run", "b=run.txt", "-m", "rr")
     assert "beside" not in twice.stderr

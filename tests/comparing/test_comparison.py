@@ -267,7 +267,7 @@ def test_seeds_add_their_variance(results: dict[str, rm.Evaluation]) -> None:
     assert (row.p_value, row.interval) == (expected.p_value, expected.interval)
     text = str(found).replace("\n  ", " ")
     assert "Seeds: als 3." in text
-    assert "One seed alone: pop." in text
+    assert "Only one seed: pop." in text
     assert found.standings[0].model == "als"
     alone = str(rm.compare({"als": als[0], "pop": results["pop"]}, metrics="ndcg@5"))
     assert "One evaluation per model" in alone
@@ -289,7 +289,7 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
         assert (0 in row.interval) == (row.p_value > 0.05)
         assert row.relative_low < row.relative < row.relative_high
     text = str(compared).replace("\n  ", " ")
-    assert "One seed alone is one seed" in text
+    assert "There is only one seed" in text
     assert "seeds make up" in text
     assert {row.n for row in compared.standings} == {120}
     # Three times the same run is not further evidence, and no variance between seeds.

@@ -141,14 +141,14 @@ def test_what_belongs_to_something_else_is_no_value():
 
 def test_a_score_alone_is_taken_for_the_truth_aloud():
     frame = ranker().drop("label")
-    with pytest.warns(DataWarning, match=r"'score' was read as how relevant items are.*not truth"):
+    with pytest.warns(DataWarning, match=r"'score' was read as the relevance of items.*not truth"):
         assert rm.Interactions.of(frame).values.tolist() == [0.9, 0.1, 0.2, 0.8]
     assert rm.Interactions.of(frame, value="score").values.tolist() == [0.9, 0.1, 0.2, 0.8]
 
 
 def test_a_column_that_is_found_but_holds_no_numbers_can_be_left_out():
     frame = pl.DataFrame({"user": [1], "item": [2], "label": ["electronics"]})
-    with pytest.raises(rm.InputTypeError, match="or pass value=False where it holds something"):
+    with pytest.raises(rm.InputTypeError, match="or pass value=False if it contains something"):
         rm.Interactions.of(frame)
     assert rm.Interactions.of(frame, value=False).values is None
 

@@ -234,7 +234,7 @@ def test_lists_of_results_from_files_come_from_sources(
     shown = loaded.report(lists=lists, test=kept["test"], train=kept["train"]).model.inspector
     assert shown is not None
     assert shown.models == ("bpr", "random")
-    with pytest.raises(rm.InputError, match=r"beside test, which is not known.*Hint: test="):
+    with pytest.raises(rm.InputError, match=r"with test, which is not known.*Hint: test="):
         loaded.report(lists=lists)
     with pytest.raises(rm.UnknownNameError, match="names no model 'bpt'"):
         loaded.report(lists={"bpt": lists["bpr"]})

@@ -464,7 +464,7 @@ def test_unknown_names() -> None:
         evaluate(source, test, tie="random")
     with pytest.raises(UnknownNameError, match=r"parameter or rule 'trian'.*Did you mean 'train'"):
         evaluate(source, test, trian=test)
-    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs stand in the names of metrics"):
+    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs are part of the names"):
         evaluate(source, test, k=test)
     for name, column in (("user_id", "user"), ("timestamp", "time"), ("label", "value")):
         with pytest.raises(

@@ -411,7 +411,7 @@ def test_which_columns(names, options, error, says):
         (
             lambda: rm.Pairs(pl.DataFrame({"user": [1], "item": [1], "score": [1]}), threshold=2),
             rm.InputError,
-            "there is none beside the scores",
+            "the scores have no truth",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_every_row_goes_where_one_machine_puts_it(table, rows, what, options):
 def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
     schema = "user string, item bigint, rating double, time bigint, note string"
     frame = table(rows, schema)
-    with pytest.raises(NoTestUsersError, match="nobody is tested: of 400"):
+    with pytest.raises(NoTestUsersError, match="no user can be tested: of 400"):
         rs.split(frame, Last(1), min_train=1000)
     with pytest.raises(rm.InputError, match="have no user 'nobody'"):
         rs.split(frame, Last(1), who=GivenUsers(["nobody"]))

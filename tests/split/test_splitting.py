@@ -745,7 +745,7 @@ def test_an_empty_train_is_warned_of():
 def test_users_that_no_fold_defines_have_a_reason():
     data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
     made = folds(data, Windows([5, 10]))
-    with pytest.raises(NoTestUsersError, match="Fold 1: nobody is tested"):
+    with pytest.raises(NoTestUsersError, match="Fold 1: no user can be tested"):
         list(made)
     pooled = rm.evaluate(popularity, folds(data, Windows([5])), metrics="rr")
     made = split(data, After(5))
@@ -781,7 +781,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
         (lambda d: split(dated(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
         (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),
-        (lambda d: split(d, After(99)), NoTestUsersError, "nobody is tested: of 240 .* Hint"),
+        (lambda d: split(d, After(99)), NoTestUsersError, "no user can be tested: of 240 .* Hint"),
         (lambda d: split(d, Last(1), who=GivenUsers([13, 99])), InputError, "1 of .* first: 99"),
         (lambda d: split(d, Last(1), who=GivenUsers(["a"])), InputTypeError, "of type str"),
         (lambda d: split(d, ColdItems(items=[1])), InputError, "given items are not in the data"),
@@ -851,7 +851,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (
             lambda d: list(folds(d.head(1), Last(1), who=UserFolds(5))),
             NoTestUsersError,
-            r"Fold \d: nobody is tested: .* who=UserFolds\(k=5\)",
+            r"Fold \d: no user can be tested: .* who=UserFolds\(k=5\)",
         ),
         (lambda d: rm.evaluate([1], folds(d, KFold(3))), InputError, "1 sources for 3 folds"),
         (lambda d: rm.evaluate(1, folds(d, KFold(3))), InputTypeError, "found one of type int"),
@@ -1003,7 +1003,7 @@ def test_ids_that_parquet_cannot_hold_are_refused_before_they_are_lost(tmp_path)
         frames.append(plain.to_arrow().append_column("user", column))
     for number, frame in enumerate(frames):
         result = split(frame, Last(1))
-        with pytest.raises(InputTypeError, match=r"'user' holds objects .* Hint: convert"):
+        with pytest.raises(InputTypeError, match=r"'user' contains objects .* Hint: convert"):
             result.save(tmp_path / str(number))
         assert not list((tmp_path / str(number)).glob("*"))
     saved = split(rm.Interactions.of(frames[0]), Last(1))
@@ -1065,7 +1065,7 @@ def test_after_a_share_of_the_interactions():
         assert made.train["time"].max() < expected
         assert made.test.height == sum(time >= expected for time in times)
     assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
-    with pytest.raises(InputError, match="of the first time, 1, that none lies before"):
+    with pytest.raises(InputError, match="have the first time, 1, that none is before it"):
         split(data, After(share=0.2))
 
 

@@ -98,7 +98,7 @@ def test_all_of_a_population_leaves_no_doubt() -> None:
 def test_sequences_refuse_what_they_cannot_take() -> None:
     sequence = ConfidenceSequence(UNIT, population=3)
     assert (sequence.interval.low, sequence.interval.high) == UNIT
-    assert "Nobody" in sequence.interval.note
+    assert "No user" in sequence.interval.note
     assert sequence.update([np.nan]).n == 0
     with pytest.raises(InputError, match=r"The value 1\.5 lies outside"):
         sequence.update([0.5, 1.5])
@@ -123,7 +123,7 @@ def test_one_run_is_students_interval_and_says_so() -> None:
     values = crossed(50, 1, 0)
     found = over_runs(values)
     np.testing.assert_allclose(tuple(found.interval), tuple(interval(values[:, 0], "t")))
-    assert "One seed alone is one seed" in found.note
+    assert "There is only one seed" in found.note
     assert np.isnan(found.deviation_runs[0])
     assert found.share_of_runs == 0
 
@@ -285,7 +285,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     # One run each: the error between users is all that is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
-    assert "One seed alone" in alone.note
+    assert "only one seed" in alone.note
     assert "not known" in over_values([0.5, 0.6], [0.4], np.nan, 10).note
 
 

@@ -55,15 +55,15 @@ def unseen_items(sides: Sides) -> Finding:
 def on_unseen_users(alike: str) -> str:
     """Say what users without training do; `alike` asks about their ids where nobody has any."""
     found = (
-        "Nothing is known of them (cold start): they get what anyone gets, or no list, and lower "
-        "the mean, or leave it where the rule cold_start is off."
+        "Nothing is known of them (cold start): they get the same list as any unknown user, or "
+        "none, and lower the mean, unless the rule cold_start leaves them out."
     )
     return f"{found} That is everyone: {alike}" if alike else found
 
 
 def of_unseen_items(count: int, total: int, examples: tuple[Any, ...], alike: str) -> Finding:
     """Return the finding of unseen items; `alike` asks about ids where train has none of them."""
-    found = "No model that learns from interactions alone can tell whom they suit."
+    found = "No model that learns only from interactions can tell whom they suit."
     return counted(
         count,
         total,
@@ -173,7 +173,7 @@ def _duplicates(side: str, data: Interactions) -> Finding:
         data.repeated,
         f"rows of {side} that repeat a pair of user and item",
         "warning",
-        f"Here they were {settled}. Where they are kept, they weigh "
+        f"Here they were {settled}. If they are kept, they weigh "
         f"{'in training' if side == 'train' else 'in the metrics'} as often as they occur.",
         f"No pair of user and item is in {side} twice.",
     )

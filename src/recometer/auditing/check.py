@@ -121,8 +121,8 @@ def _of_split(split: object) -> tuple[Interactions, Interactions]:
 
     if not isinstance(split, Split):
         raise InputTypeError(
-            f"An audit needs train and test, or a Split, found {type(split).__name__} alone. "
-            "Hint: rm.audit(train, test); rm.Split.load(folder) reads a split that was saved."
+            f"An audit needs train and test, or a Split, found only {type(split).__name__}. Hint: "
+            "rm.audit(train, test); rm.Split.load(folder) reads a split that was saved."
         )
     plain = split.interactions()
     if plain.remainder is None or not len(plain.remainder):

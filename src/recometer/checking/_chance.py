@@ -39,8 +39,8 @@ def no_better_than_chance(looked: Looked) -> Finding:
     verdict = {
         "problem": "That is worse than chance. Hint: do users and items of the source and of test "
         "mean the same, and are higher scores better?",
-        "warning": "That cannot be told from chance. Hint: more users of test (n_users=None looks "
-        "at all of them), or a better model.",
+        "warning": "This cannot be told apart from chance. Hint: more users of test (n_users=None "
+        "looks at all of them), or a better model.",
     }.get(level, "")
     return Finding(
         name="",

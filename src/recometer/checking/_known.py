@@ -42,13 +42,13 @@ def source_items_untested(looked: Looked) -> Finding:
 
 
 EFFECTS = {
-    ("test", "user"): "They have no ranking: they count as misses, or not at all where the rule "
+    ("test", "user"): "They have no ranking: they count as misses, or not at all if the rule "
     "cold_start is off.",
-    ("test", "item"): "The source cannot recommend them: they are misses. Of lists: they are in "
-    "none.",
+    ("test", "item"): "The source cannot recommend them, so they are misses. If the source is "
+    "lists, they are in none of them.",
     ("train", "user"): "The model was not fitted to this train, or leaves users out.",
-    ("train", "item"): "The model was not fitted to this train, or leaves items out. Of lists: "
-    "they are in none.",
+    ("train", "item"): "The model was not fitted to this train, or leaves items out. If the source "
+    "is lists, they are in none of them.",
 }
 
 

@@ -81,7 +81,7 @@ def constant_scores(looked: Looked) -> Finding:
         "users whose candidates all have the same score",
         "They get no ranking at all, and are left out of the mean unless the rule constant_scores "
         "says otherwise.",
-        "Nobody's candidates all have the same score.",
+        "No user's candidates all have the same score.",
     )
 
 
@@ -119,7 +119,7 @@ def same_list(looked: Looked) -> Finding:
         looked.examples(alike),
         f"users with the same first {looked.k:,} places in the same order",
         "warning" if count == len(filled) else "fact",
-        "Everybody gets the same: nothing is personal."
+        "All users get the same list: nothing is personalised."
         if count == len(filled)
         else "The commonest list of all.",
         "No two users have the same list.",

@@ -62,15 +62,15 @@ def train_items_recommended(looked: Looked) -> Finding:
 
 def _effect(*, left_out: bool, shortened: bool) -> str:
     if not left_out:
-        return "They stay where they are (the rule seen)."
+        return "They keep their places (the rule seen)."
     if shortened:
         return (
             "evaluate leaves them out, and the lists are shorter by as much: the missing places "
             "are misses. Hint: ask the model for longer lists, or for lists without these items."
         )
     return (
-        "evaluate leaves them out, and others move up. In use, whoever calls the model has to do "
-        "the same."
+        "evaluate leaves them out, and others move up. When the model is used, its caller has to "
+        "do the same."
     )
 
 

@@ -141,8 +141,8 @@ def _lacking(path: str, what: str, known: Array | None) -> NoReturn:
     raise InputError(
         f"{path} has no {what} ids, but test has{example}: its rows are positions, and nothing "
         "says which is which. Hint: add files of ids, --factors "
-        "NAME=USERS,ITEMS,USER_IDS,ITEM_IDS; or, where the ids count the rows from 0, "
-        f"--factors NAME=USERS,ITEMS,{POSITIONS},{POSITIONS}."
+        "NAME=USERS,ITEMS,USER_IDS,ITEM_IDS; or, if the ids count the rows from 0, --factors "
+        f"NAME=USERS,ITEMS,{POSITIONS},{POSITIONS}."
     )
 
 
@@ -222,7 +222,7 @@ def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, obj
     if wrong or not rest.width:
         found = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
         raise ColumnError(
-            f"{path}: expected factors beside the ids (column {own!r}), found {found}. "
+            f"{path}: expected factors in addition to the ids (column {own!r}), found {found}. "
             "Hint: one column of lists, or a column of numbers for each factor."
         )
     return rest.to_numpy(), frame[own]

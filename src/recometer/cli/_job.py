@@ -118,8 +118,8 @@ def _check_together(
             )
     elif any(FOLD in path for each in named for path in each.paths):
         raise typer.BadParameter(
-            f"{FOLD} stands for the number of a fold, and there are none. Hint: --split FOLDER, "
-            "where recometer split wrote folds."
+            f"{FOLD} stands for the number of a fold, but there are no folds. Hint: --split "
+            "FOLDER, to which recometer split wrote folds."
         )
 
 

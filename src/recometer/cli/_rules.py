@@ -60,7 +60,8 @@ def with_users(
         return protocol.replace(users="known")
     if runs:
         warn(
-            f"{', '.join(runs)}: beside models that are not TREC runs, topics without a list count "
-            "as misses. Hint: --complete confirms that, --no-complete leaves them out for all."
+            f"{', '.join(runs)}: because other models are not TREC runs, topics without a list "
+            "count as misses. Hint: --complete confirms this, and --no-complete leaves them out "
+            "for all models."
         )
     return protocol.replace(users="test")

@@ -318,8 +318,8 @@ def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
         return {}
     if not {"test", "train"} <= given or given & {"split", "catalogue"}:
         raise typer.BadParameter(
-            "without models it says nothing. Hint: --run NAME=FILE with the names of the results; "
-            "or --split, or --test and --train alone, which are audited.",
+            "it has no effect without models. Hint: --run NAME=FILE with the names of the results; "
+            "or only --split, or --test and --train, which are audited.",
             param_hint=", ".join(f"--{name}" for name in DATA if name in given),
         )
     columns = {name: getattr(data, name) for name in ("user", "item", "value")}

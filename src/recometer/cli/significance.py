@@ -76,8 +76,8 @@ def read_means(path: str) -> dict[str, dict[str, float]]:
     names, *metrics = frame.columns
     if not metrics:
         raise InputError(
-            f"{path} has the column {names!r} alone. Hint: the models' names, and a column for "
-            "each metric."
+            f"{path} has the column {names!r} alone. Hint: it needs the names of the models, and a "
+            "column for each metric."
         )
     found: dict[str, dict[str, float]] = {}
     for row in frame.iter_rows(named=True):

@@ -111,9 +111,8 @@ def adjusted(
 def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
     """Say how far means have to be apart."""
     return [
-        f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users that all models have a "
-        f"value for, means {one.critical_difference:.4f} apart differ at the level "
-        f"{options.alpha:g}."
+        f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users for whom all models have "
+        f"a value, means {one.critical_difference:.4f} apart differ at the level {options.alpha:g}."
         for metric, one in tests.items()
     ]
 

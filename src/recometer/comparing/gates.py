@@ -21,7 +21,7 @@ from recometer.rendering import Column, Printed, Table
 Mode = Literal["point", "interval", "test", "strict", "sequential"]
 Verdict = Literal["passed", "failed", "undecided"]
 MODES: dict[Mode, str] = {
-    "point": "passed if the difference keeps the bound, whatever chance may do to it",
+    "point": "passed if the difference itself respects the bound, without regard to chance",
     "interval": "passed if the whole interval keeps the bound",
     "test": "failed if the bound is broken significantly (p adjusted over all gates, Holm)",
     "strict": "passed or failed if the whole interval is on one side of the bound, else undecided",
@@ -261,8 +261,8 @@ def check_gates(
         raise UnknownNameError(f"There is no mode {mode!r}. {did_you_mean(str(mode), MODES)}")
     if comparison.baseline is None:
         raise InputError(
-            "A gate bounds the difference to a baseline, and there is none. Hint: baseline= names "
-            "one of the models."
+            "A gate bounds the difference to a baseline, but there is no baseline. Hint: baseline= "
+            "names one of the models."
         )
     if comparison.options.sequences is not None and mode in ("test", "sequential"):
         raise InputError(

@@ -131,7 +131,7 @@ def published_table(
         raise InputError(f"A table of {len(names)} models has nothing to compare.")
     if baseline is not None and baseline not in names:
         raise UnknownNameError(
-            f"The baseline {baseline!r} is none of the models. {did_you_mean(baseline, names)}"
+            f"The baseline {baseline!r} is not one of the models. {did_you_mean(baseline, names)}"
         )
     pairs = (
         list(itertools.combinations(names, 2))

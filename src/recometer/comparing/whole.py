@@ -25,7 +25,7 @@ BATCHES = (
 OTHER_FOLDS = "One value per fold, but the models have not as many folds: nothing is tested."
 FOLDS = (
     "From the differences of {} folds, by Student's t. Models of folds are trained on data that "
-    "overlap; what all folds have in common no interval over them shows."
+    "overlap; no interval over the folds shows what they have in common."
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
 

@@ -112,7 +112,7 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
     found = [f"Seeds: {', '.join(several)}."]
     if single:
         found.append(
-            f"One seed alone: {', '.join(single)}. The variance between its seeds is not known."
+            f"Only one seed: {', '.join(single)}. The variance between its seeds is not known."
         )
     return found
 

@@ -145,8 +145,8 @@ def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, F
         matrix = np.asarray(given)
         if matrix.ndim != 2 or not matrix.size:
             raise InputError(
-                f"{name} has the shape {matrix.shape}, and must be [n_samples, n_labels]. "
-                f"Hint: [{name}] where there is one sample."
+                f"{name} has the shape {matrix.shape}, but must be [n_samples, n_labels]. Hint: "
+                f"[{name}] if there is one sample."
             )
         if matrix.dtype != np.float32:
             matrix = matrix.astype(np.float64)

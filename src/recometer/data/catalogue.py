@@ -266,7 +266,7 @@ class Catalogue:
             raise InputError(
                 f"The features of {np.count_nonzero(wrong):,} items are NaN or infinite, the first "
                 f"is item {self._name(int(row[wrong][0]))}. Hint: fill them in, or make all "
-                "features of an item NaN where nothing is known of it."
+                "features of an item NaN if they are unknown."
             )
 
     def _take_propensity(self, given: Any) -> None:

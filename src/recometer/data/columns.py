@@ -349,9 +349,9 @@ def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
 def warn_of_score(name: str, whose: str = "") -> None:
     """Warn that a score was taken for the truth, for lack of anything better."""
     warn(
-        f"The column {name!r} was read as how relevant items are; a model's scores are not truth. "
-        f"Hint: {_call(whose, repr(name))} says that it is meant, {_call(whose, 'False')} that "
-        "all rows count alike."
+        f"The column {name!r} was read as the relevance of items; a model's scores are not truth. "
+        f"Hint: {_call(whose, repr(name))} says that it is meant, {_call(whose, 'False')} that all "
+        "rows count alike."
     )
 
 

@@ -366,8 +366,8 @@ def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
             "same columns; or name one file."
         )
     return FileError(
-        f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or of "
-        "another format than its name says? Text must be UTF-8."
+        f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or does it "
+        "have another format than its name says? Text must be UTF-8."
     )
 
 

@@ -21,10 +21,11 @@ def check_threads() -> None:
     """
     if _lost:
         raise InputError(
-            "This process was forked from one in which Polars had worked. Polars' threads are "
-            "gone, and it would wait for them forever. Hint: start processes anew, with "
-            "multiprocessing.get_context('spawn') or DataLoader(..., multiprocessing_context="
-            "'spawn'); or pass NumPy arrays and sparse matrices alone, which need no Polars."
+            "This process was forked from one in which Polars had been used. Its threads are gone, "
+            "and Polars would wait for them forever. Hint: start processes anew, with "
+            "multiprocessing.get_context('spawn') or DataLoader(..., "
+            "multiprocessing_context='spawn'); or pass only NumPy arrays and sparse matrices, "
+            "which do not need Polars."
         )
 
 

@@ -27,7 +27,7 @@ DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
 )
-NO_VALUES = "or pass value=False where it holds something else"
+NO_VALUES = "or pass value=False if it contains something else"
 
 
 class Table(NamedTuple):
@@ -285,8 +285,8 @@ def only_column(data: Any, what: str) -> Any:
     names, fetch = open_frame(data)
     if len(names) != 1:
         raise ColumnError(
-            f"{what} is a data frame of {len(names)} columns: {', '.join(names)}. Hint: pass the "
-            "column of items alone."
+            f"{what} is a data frame of {len(names)} columns: {', '.join(names)}. Hint: pass only "
+            "the column of items."
         )
     return fetch(names)[0]
 

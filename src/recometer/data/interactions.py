@@ -303,7 +303,7 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
         if has[0] != has[1]:
             raise InputError(
-                f"Of test and candidates, one has {name} ids, and the other has none. Hint: name "
+                f"Of test and candidates, one has {name} ids, and the other does not. Hint: name "
                 f"the {name}s alike in both."
             )
     rows = _all_rows(first, second)

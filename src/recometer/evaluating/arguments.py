@@ -68,8 +68,8 @@ def check_source(source: object, test: object) -> Source:
         )
     elif isinstance(source, dict | str) or hasattr(source, "columns"):
         hint = (
-            "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) scored "
-            "pairs with the truth beside them."
+            "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) takes "
+            "scored pairs with their truth."
         )
     elif isinstance(source, Callable):  # type: ignore[arg-type]
         hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
@@ -151,7 +151,7 @@ def _not_here(name: str) -> str:
     if name == "until":
         return "Hint: an evaluator is asked in its call: evaluator(source, until=...)."
     if name.lower() in CUTOFFS:
-        return "Hint: cut-offs stand in the names of metrics, as in metrics='ndcg@5,10'."
+        return "Hint: cut-offs are part of the names of metrics, as in metrics='ndcg@5,10'."
     # A column's own name, too: user_id="uid" is meant as user="uid".
     column = next((kind for kind in COLUMNS if kind == name or common_names(kind, [name])), None)
     if column is not None:
@@ -160,7 +160,7 @@ def _not_here(name: str) -> str:
             f"rm.Lists(frame, {column}=...)": column not in ("value", "time"),
         }
         where = [call for call, reads in calls.items() if reads]
-        return f"Hint: columns are named where a table is read: {' or '.join(where)}."
+        return f"Hint: name columns where the table is read: {' or '.join(where)}."
     if name in IDS:
         return (
             f"Hint: ids and positions belong to the data: rm.Interactions.of(test, {name}=...), "
@@ -195,7 +195,8 @@ def baseline_of(baseline: object) -> Source | Evaluation | None:
         )
     if baseline.lists is None:
         raise InputError(
-            "The evaluation in baseline= has no lists. Hint: it keeps them where a metric of lists "
-            "was asked for, such as coverage@10, and a file does not; or pass the source itself."
+            "The evaluation in baseline= has no lists. Hint: it keeps them if you ask for a metric "
+            "of lists, such as coverage@10, but a file does not contain them; or pass the source "
+            "itself."
         )
     return baseline

@@ -84,9 +84,9 @@ def scores_of(given: object) -> Scores:
         return given
     if isinstance(given, Source):
         raise InputTypeError(
-            f"A batch is no {type(given).__name__} where the evaluator has a test. Hint: "
-            "stream.update(scores, users=...), with the scores of all items; Pairs with the truth "
-            "beside them are batches of rm.Evaluator(metrics=...), without a test."
+            f"A batch cannot be {type(given).__name__} if the evaluator has a test. Hint: "
+            "stream.update(scores, users=...), with the scores of all items; Pairs, which contain "
+            "the truth, are batches of rm.Evaluator(metrics=...), without a test."
         )
     if callable(given):
         raise InputTypeError(
@@ -126,7 +126,7 @@ def _unnamed(what: str) -> InputError:
     return InputError(
         "users= is missing: whose rows are these? Hint: "
         f"stream.update({'items=' if what == 'items' else ''}{what}, users=...) takes the user of "
-        "each row, by id where test has user ids, otherwise by position."
+        "each row, by id if test has user ids, and otherwise by position."
     )
 
 
@@ -161,7 +161,7 @@ def pairs_of(
     if score.shape != truth.shape or score.ndim not in (1, 2):
         raise InputError(
             f"The batch has scores of shape {score.shape} and relevance of shape {truth.shape}. "
-            "Hint: both are [batch, n], a row per user, or [n] with users= beside them."
+            "Hint: both are [batch, n], a row per user, or [n] together with users=."
         )
     keep = ~_padding(padding, truth)
     rows = _rows(users, score)
@@ -187,9 +187,9 @@ def _rows(users: object, score: Array) -> Array | None:
 def came_twice(user: str, where: str) -> InputError:
     """Return the error for a user who came in two places."""
     return InputError(
-        f"The user {user} came in {where}. Hint: every user comes once; where a sampler repeats "
+        f"The user {user} came in {where}. Hint: every user may come once; if a sampler repeats "
         "some, as DistributedSampler does, evaluator.stream(repeated='first') keeps what came "
-        "first; stream.reset() begins anew."
+        "first; stream.reset() starts again."
     )
 
 
@@ -214,7 +214,7 @@ def _padding(padding: object, relevance: Array) -> Bool:
     if mask.dtype != bool or mask.shape != relevance.shape:
         raise InputError(
             f"padding= is of dtype {mask.dtype} and shape {mask.shape}, expected bool "
-            f"{relevance.shape}, True where there is no candidate; or the number that stands for "
-            "padding in the relevance, for instance -1."
+            f"{relevance.shape}, True for entries that are not candidates; or the number that "
+            "marks padding in the relevance, for instance -1."
         )
     return mask

@@ -19,7 +19,7 @@ from recometer.sources.base import Source
 OF_RANKINGS = "it is about rankings, and these metrics read none"
 OF_MEANS = "there is one value for all users, and no mean"
 TRUE_RATINGS = "metrics of ratings need one row, however it is ranked"
-AS_LISTED = "metrics of lists read what is listed, whatever test has"
+AS_LISTED = "metrics of lists read what is listed, independently of test"
 
 OF_ALL_USERS = "it is about metrics with one value for all users"
 LISTS = {

@@ -75,8 +75,8 @@ class Stream:
         truth = evaluator.truth
         if truth is None and item_ids is not None:
             raise InputError(
-                "item_ids= does not apply to candidates with the truth beside them. Hint: leave "
-                "it out, or give the evaluator a test."
+                "item_ids= does not apply to candidates with their truth. Hint: leave it out, or "
+                "give the evaluator a test."
             )
         self._places = None if truth is None else batches.UserPlaces(truth.test)
         self._counted: Counted | None = None
@@ -150,8 +150,8 @@ class Stream:
             raise InputError(
                 "A batch is either scores or items=: "
                 f"{'both were' if items is not None else 'neither was'} given. Hint: items= are "
-                "best first; where scores tie, a data frame with columns of users, items and "
-                "scores says so."
+                "best first; if scores tie, pass a data frame with columns of users, items and "
+                "scores."
             )
         if items is not None or batches.are_lists(scores):
             given = scores if items is None else items

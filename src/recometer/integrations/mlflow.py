@@ -129,7 +129,7 @@ class RecometerEvaluator:
         ):
             if given:
                 raise InputError(
-                    f"The evaluator recometer computes its own metrics alone, not {name}. Hint: "
+                    f"The evaluator recometer computes only its own metrics, not {name}. Hint: "
                     'evaluators=["default", "recometer"] runs both.'
                 )
         if dataset.labels_data is None:

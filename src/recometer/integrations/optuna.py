@@ -115,8 +115,8 @@ class IntervalPruner:
         hopeful = trial.user_attrs.get(HOPEFUL, {}).get(str(step))
         if hopeful is None:
             raise InputError(
-                "IntervalPruner knows intervals from recometer.integrations.optuna.report alone. "
-                "Hint: report(trial, result, metric, step) in place of trial.report(value, step)."
+                "IntervalPruner knows intervals only from recometer.integrations.optuna.report. "
+                "Hint: report(trial, result, metric, step) instead of trial.report(value, step)."
             )
         if math.isnan(hopeful):
             return True

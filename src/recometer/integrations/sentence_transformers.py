@@ -86,7 +86,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
                 raise InputTypeError(f"{what} must be a dict of ids and texts that is not empty.")
         unknown = [query for query in relevant_docs if query not in queries]
         if unknown:
-            raise InputError(f"relevant_docs names {unknown[0]!r}, which is no query.")
+            raise InputError(f"relevant_docs names {unknown[0]!r}, which is not a query.")
         judged = {
             query: dict(found) if isinstance(found, Mapping) else list(found)
             for query, found in relevant_docs.items()

@@ -142,7 +142,7 @@ def ranking_scorer(
     config = need("sklearn", "ranking_scorer", "sklearn", "scikit-learn").get_config()
     if not config["enable_metadata_routing"]:
         raise InputError(
-            "scikit-learn passes no groups on to scorers as it is configured. Hint: "
+            "scikit-learn is not configured to pass groups on to scorers. Hint: "
             "sklearn.set_config(enable_metadata_routing=True); or ranking_scorer(..., "
             'groups="query") reads them from a column of X.'
         )

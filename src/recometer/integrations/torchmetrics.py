@@ -86,8 +86,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             )
         elif options:
             raise InputError(
-                f"{next(iter(options))}= does not apply where an evaluator is given. Hint: give it "
-                "to rm.Evaluator."
+                f"{next(iter(options))}= does not apply if you pass an evaluator. Hint: pass it to "
+                "rm.Evaluator."
             )
         self._evaluator = evaluator
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}

@@ -137,8 +137,8 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
     found = f"correction={protocol.correction!r}"
     if uniform is None:
         raise InputError(
-            f"{found} needs a sample to correct: candidates=rm.SampledCandidates(...), or a set "
-            "of candidates per user. Hint: leave it out where the whole catalogue is ranked."
+            f"{found} needs a sample to correct: candidates=rm.SampledCandidates(...), or a set of "
+            "candidates per user. Hint: leave it out if the whole catalogue is ranked."
         )
     if not uniform:
         raise InputError(

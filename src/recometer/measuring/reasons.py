@@ -39,7 +39,7 @@ class Reason(enum.IntEnum):
     NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
     NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
     WITHOUT_LIST = 15, "the source has no list for the user"
-    ONE_KIND = 16, "what is compared is all relevant, or not at all"
+    ONE_KIND = 16, "all of the compared items are relevant, or none is"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
     # Reasons of ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"

@@ -226,8 +226,8 @@ class Convention:
             if text in self.names:
                 raise cutoff_without_number(text)
             raise UnknownNameError(
-                f"{self.library} has no metric {text!r}, and recometer has none of that name. "
-                f"{did_you_mean(text, self.names)} Recometer's own names are known, too, such as "
+                f"{self.library} has no metric {text!r}, and neither has recometer. "
+                f"{did_you_mean(text, self.names)} You can also use recometer's own names, such as "
                 "'ndcg@10'."
             )
         name = ours
@@ -297,7 +297,7 @@ class Convention:
         if self.defect_rules:
             faulty = self.protocol.replace(**self.defect_rules)
             said = map(faulty.sentence, self.defect_rules)
-            lines += ["", f"With defects=True, whatever is asked for: {' '.join(said)}"]
+            lines += ["", f"With defects=True, for all metrics: {' '.join(said)}"]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
 
     def _describe_entry(self, entry: Entry) -> Iterator[str]:

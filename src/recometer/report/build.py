@@ -222,8 +222,8 @@ def _missing(
         found.append("No audit of the split. Hint: audit=rm.audit(train, test).")
     if given.comparison is not None and len(ranked) < len(given.metrics):
         found.append(
-            f"Ranks, and for which models no difference from the best is shown, are given for "
-            f"{', '.join(ranked)} alone: there are many users. Hint: primary= names others; "
+            "Ranks, and for which models no difference from the best is shown, are given only for "
+            f"{', '.join(ranked)}, because there are many users. Hint: primary= names others; "
             "print(comparison) computes all."
         )
     return found

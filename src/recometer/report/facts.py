@@ -90,7 +90,7 @@ def _undefined(given: Given) -> Facts:
         "Users without a value",
         ("model", "metric", "users", "why"),
         tuple(rows),
-        "Means of a comparison are over the users that all models have a value for.",
+        "Means of a comparison are over the users for whom all models have a value.",
     )
 
 

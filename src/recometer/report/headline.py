@@ -103,8 +103,8 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     said = [*leaks, *_on_direction(standings)]
     said += _on_chance(standings, place.model)
     said.append(
-        "One model alone: whether this is much can only be said beside another one, such as a list "
-        "of the most popular items."
+        "There is only one model. Compare it with another one, such as a list of the most popular "
+        "items, to see whether this is much."
     )
     return Headline(verdict, place.model, certain=None, sentences=tuple(said))
 
@@ -178,8 +178,7 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
         return []
     mean = standings.place(best).mean
     return [
-        f"A random order of the same candidates would have {standings.chance:.4f}, {best} has "
-        f"{mean:.4f}."
+        f"A random order of the same candidates has {standings.chance:.4f}, {best} has {mean:.4f}."
     ]
 
 

@@ -170,9 +170,8 @@ def _known(
     test = kept.get("test")
     if test is None and not brings:
         raise InputError(
-            f"The lists of {model.name!r} are shown beside test, which is not known: the result "
-            "was loaded from a file, or is large. Hint: test=..., and train=... where there was "
-            "one."
+            f"The lists of {model.name!r} are shown with test, which is not known: the result was "
+            "loaded from a file, or is large. Hint: test=..., and train=... if there was one."
         )
     train, catalogue = kept.get("train"), kept.get("catalogue")
     truth = (

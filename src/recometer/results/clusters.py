@@ -43,7 +43,7 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
         shown = str(first) if user_ids is None else ids.show(user_ids, first)
         raise InputError(
             f"{len(without):,} of {n_users:,} users have no cluster, for instance {shown}. Hint: a "
-            "user alone is a cluster of its own."
+            "single user can be a cluster."
         )
     return codes
 

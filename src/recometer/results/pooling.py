@@ -41,7 +41,7 @@ def mean_of_parts(
     for users who do not count. R is `n_relevant`, and `depth` the places that are known.
     """
     if metric.name != "f":
-        raise InputError(f"average='parts' is known for f alone, found {str(metric)!r}.")
+        raise InputError(f"average='parts' is known only for f, found {str(metric)!r}.")
     parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}
     parameters |= dict(metric.parameters)
     places = depth if metric.cutoff is None else np.full(len(depth), metric.cutoff)

@@ -39,8 +39,8 @@ class FactorArrays:
             names = ("user_factors", "item_factors")
             given, missing = names[::-1] if users is None else names
             raise InputError(
-                f"Factors has {given}, but {missing} is None. Hint: give both, or neither and "
-                "item_bias=... for one ranking for everybody."
+                f"Factors has {given}, but {missing} is None. Hint: give both, or neither, with "
+                "item_bias=... for the same ranking for all users."
             )
         if users is None:
             if by_rows:
@@ -58,8 +58,8 @@ class FactorArrays:
     def _for_everybody(cls, item_bias: Any) -> FactorArrays:
         if item_bias is None:
             raise InputError(
-                "Factors(None, None) has nothing to rank by. Hint: item_bias=... is the score "
-                "of each item in a ranking for everybody."
+                "Factors(None, None) has nothing to rank by. Hint: item_bias=... is the score of "
+                "each item in a ranking that is the same for all users."
             )
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)

@@ -57,8 +57,8 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
     ):
         raise InputError(
-            f"{request.candidates} needs to know the items to draw from, and lists do not name "
-            "those that nobody was recommended. Hint: catalogue= takes the ids of all items."
+            f"{request.candidates} needs to know the items to draw from, and lists do not contain "
+            "those that were recommended to no user. Hint: catalogue= takes the ids of all items."
         )
     if table.item_ids is not None:
         given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
@@ -105,9 +105,9 @@ def _check_positions(table: ListTable, n_items: int) -> None:
     user = int(np.searchsorted(table.indptr, entry, side="right")) - 1
     raise InputError(
         f"The list in row {user} holds the item position {table.items[entry]:,}, but the items of "
-        f"test, train and the catalogue are the positions 0 to {n_items - 1:,}. Hint: where items "
-        "are the nodes of a graph after its users, rm.Lists(array, item_offset=n_users); where "
-        "there are more items, catalogue= takes their number."
+        f"test, train and the catalogue are the positions 0 to {n_items - 1:,}. Hint: if items are "
+        "the nodes of a graph after its users, rm.Lists(array, item_offset=n_users); if there are "
+        "more items, catalogue= takes their number."
     )
 
 

@@ -79,9 +79,8 @@ def read_lists(
         )
     if isinstance(data, list | tuple):
         raise InputTypeError(
-            f"Lists cannot be read from {type(data).__name__}. Hint: pass rows of item indices "
-            "as np.array(...), with -1 where a list is shorter, and lists of ids as a dict "
-            "{user: [items]}."
+            f"Lists cannot be read from {type(data).__name__}. Hint: pass rows of item indices as "
+            f"np.array(...), padded with -1, and lists of ids as a dict {{user: [items]}}."
         )
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
@@ -265,9 +264,9 @@ def _from_array(
 ) -> ListTable:
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise InputTypeError(
-            f"An array of lists must hold item indices, as integers [n_users, k], found "
-            f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
-            "where a list is shorter; ids of items go into item_ids=."
+            "An array of lists must hold item indices, as integers [n_users, k], found "
+            f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, padded "
+            "with -1; ids of items go into item_ids=."
         )
     array = _without_offset(array, item_offset)
     narrowed = _list_columns.narrow(array.reshape(-1))
@@ -281,7 +280,7 @@ def _from_array(
         bound = "or more" if names is None else f"to {len(names) - 1}, as there are item_ids"
         raise InputError(
             f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
-            f"from 0 {bound}; -1 stands for no item."
+            f"from 0 {bound}; -1 marks a missing item."
         )
     if high > MAX_POSITION:
         row, column = np.argwhere(array == high)[0]
@@ -320,8 +319,8 @@ def _without_offset(array: Array, offset: int) -> Array:
         row, column = np.argwhere(below)[0]
         raise InputError(
             f"Row {row} of the lists holds the item index {array[row, column]}, which is below "
-            f"item_offset={offset}. Hint: items are numbered from the offset on; -1 stands for no "
-            "item."
+            f"item_offset={offset}. Hint: items are numbered from the offset on; -1 marks a "
+            "missing item."
         )
     return np.where(array == -1, -1, array.astype(np.int64) - offset)
 

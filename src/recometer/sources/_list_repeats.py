@@ -131,7 +131,7 @@ def _with_later(item_ids: Array, more: int) -> Array:
         return np.concatenate([item_ids, later])
     if not isinstance(last, str):
         raise InputError(
-            f"duplicates= needs item ids that are numbers or texts where lists repeat items, found "
+            "duplicates= needs item ids that are numbers or texts if lists repeat items, found "
             f"{type(last).__name__}."
         )
     width = len(str(more))

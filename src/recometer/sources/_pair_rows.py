@@ -152,7 +152,7 @@ def check_rows(rows: PairRows) -> None:
         raise InputError("Pairs has no rows.")
     raise InputError(
         f"None of the {rows.n_without_truth:,} rows of Pairs has a true rating or relevance. Hint: "
-        "is it the right column? The predictions of a test set have them, those for new items do "
+        "is this the right column? The predictions of a test set have them, those for new items do "
         "not."
     )
 

@@ -24,8 +24,8 @@ def per_user(rows: PairRows, threshold: Threshold) -> Float64:
     """Return the threshold of each user."""
     if rows.truth is None:
         raise InputError(
-            "threshold= says from which truth on a row is relevant, but there is none beside the "
-            "scores. Hint: pass relevance= or rating=, or give evaluate relevant_from=."
+            "threshold= says from which truth on a row is relevant, but the scores have no truth. "
+            "Hint: pass relevance= or rating=, or give evaluate relevant_from=."
         )
     if isinstance(threshold, Mapping):
         return _from_dict(rows, threshold)

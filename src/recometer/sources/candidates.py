@@ -168,8 +168,8 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
         raise InputTypeError("candidates= is a class. Hint: rm.SampledCandidates(100).")
     if isinstance(given, numbers.Number):
         raise InputTypeError(
-            f"candidates={given!r} is a number. Hint: rm.SampledCandidates({given!r}) draws so "
-            "many items for each user."
+            f"candidates={given!r} is a number. Hint: rm.SampledCandidates({given!r}) draws this "
+            "number of items for each user."
         )
     if is_frame(given):
         given = twice_readable(given)

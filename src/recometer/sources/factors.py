@@ -116,7 +116,7 @@ class Factors(Source):
         n_items, n_factors = self._factors.items.shape
         if self._index.n_users is None:
             items = counted(n_items, "item")
-            return f"Factors: item biases for everybody, {items}, {self._factors.items.dtype.name}"
+            return f"Factors: only item biases,  {items}, {self._factors.items.dtype.name}"
         users = counted(self._index.n_users, "user")
         return (
             f"Factors: {users} x {counted(n_items, 'item')}, {counted(n_factors, 'factor')}, "
@@ -182,7 +182,7 @@ class Factors(Source):
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that have no effect on the rankings, or on the lists, and why."""
-        overflow = "where factors give infinite scores, their products are too large"
+        overflow = "infinite scores of factors are products that are too large"
         return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
 
     def _work(self, aligned: Aligned, request: Request) -> FactorsWork:

@@ -402,7 +402,7 @@ def _recommender(model: Any, options: Options) -> Lists:
     if options.user_ids is None and n_users is None and not own:
         raise InputError(
             f"Whose lists should {name} make? Hint: user_ids=..., the ids of users as the model "
-            "knows them, or n_users=... where it knows them by position."
+            "knows them, or n_users=... if it knows them by position."
         )
     by_ids = options.user_ids is not None
     users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(n_users or 0)

@@ -403,5 +403,5 @@ class Pairs(Source):
             raise InputError(
                 f"{len(self._rows.user) - len(self._first):,} of the {len(self._rows.user):,} rows "
                 "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
-                "keep one of each, or put the truth beside them (relevance= or rating=)."
+                "keep one of each, or add a column of the truth (relevance= or rating=)."
             )

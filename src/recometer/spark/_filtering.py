@@ -50,7 +50,7 @@ class SparkFilters:
                 self._leave_out(one)
             elif not isinstance(one, SeenInTrain):
                 raise InputTypeError(
-                    f"filters={one!r} cannot stand there. Hint: for instance rm.split.KCore(5)."
+                    f"filters={one!r} cannot be used here. Hint: for instance rm.split.KCore(5)."
                 )
 
     def unseen(self, rows: Frame, part: str) -> Frame:

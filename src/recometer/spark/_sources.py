@@ -114,8 +114,8 @@ def read_source(given: object) -> Given:
         return _pairs(given)
     hint = "rs.Lists(frame), rs.Factors(user_factors, item_factors) or rs.Pairs(frame)"
     raise InputTypeError(
-        f"What is evaluated on Spark must be a source, found {type(given).__name__}. Hint: with "
-        f"import recometer.spark as rs, {hint}; or an ALSModel as it is."
+        f"The first argument on Spark must be a source, found {type(given).__name__}. Hint: with "
+        f"import recometer.spark as rs, {hint}; or an ALSModel."
     )
 
 

@@ -244,7 +244,7 @@ def _parts(metric: Metric, values: Float64, counted: Bool, users: Mapping[str, I
 def beta_of(metric: Metric) -> float:
     """Return the weight of recall in ``f``; InputError: another metric."""
     if metric.name != "f":
-        raise InputError(f"average='parts' is known for f alone, found {str(metric)!r}.")
+        raise InputError(f"average='parts' is known only for f, found {str(metric)!r}.")
     beta = dict(metric.parameters).get("beta", METRICS["f"].parameters["beta"].default)
     assert isinstance(beta, float)
     return beta

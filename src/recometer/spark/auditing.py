@@ -88,7 +88,7 @@ def audit(
 def _of_split(split: object, given: dict[str, Any]) -> tuple[Frame, Frame, dict[str, Any]]:
     if not isinstance(split, SparkSplit):
         raise InputTypeError(
-            f"An audit needs train and test, or a SparkSplit, found {type(split).__name__} alone. "
+            f"An audit needs train and test, or a SparkSplit, found only {type(split).__name__}. "
             "Hint: rs.audit(train, test)."
         )
     train, columns = split.train, split.columns

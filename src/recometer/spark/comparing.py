@@ -270,7 +270,8 @@ def _checked(
             )
     if baseline is not None and baseline not in names:
         raise UnknownNameError(
-            f"The baseline {baseline!r} is none of the models. {did_you_mean(str(baseline), names)}"
+            f"The baseline {baseline!r} is not one of the models. "
+            f"{did_you_mean(str(baseline), names)}"
         )
     first = models[names[0]]
     for name in names[1:]:

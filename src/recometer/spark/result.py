@@ -282,7 +282,7 @@ class SparkEvaluation(rendering.Printed):
         total, weight = sums.weighted[WEIGHTS.index(wanted)]
         if np.isnan(weight):
             raise InputError(
-                f"There is no pooled mean of {str(metric)!r}: it is no ratio whose denominators "
+                f"There is no pooled mean of {str(metric)!r}: it is not a ratio whose denominators "
                 "are kept. Hint: weights='relevant'."
             )
         return float(total / weight) if weight > 0 else np.nan

@@ -269,11 +269,11 @@ def _check_kinds(what: object, who: object, untested: str) -> None:
         )
     if not isinstance(what, What):
         raise InputTypeError(
-            f"what={what!r} cannot stand there. Hint: for instance rm.split.Last(1)."
+            f"what={what!r} cannot be used here. Hint: for instance rm.split.Last(1)."
         )
     if not isinstance(who, Who):
         raise InputTypeError(
-            f"who={who!r} cannot stand there. Hint: for instance rm.split.UsersFraction(0.1)."
+            f"who={who!r} cannot be used here. Hint: for instance rm.split.UsersFraction(0.1)."
         )
     if untested not in ("train", "apart"):
         raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
@@ -291,8 +291,8 @@ def _settled_what(what: What, frame: Frame, columns: Columns) -> What:
         found, first = times.offset(place).limit(1).collect()[0][0], times.first()[0]
         if found == first:
             raise InputError(
-                f"{what!r}: so many interactions are of the first time, {first}, that none lies "
-                "before. Hint: a larger share, or a time."
+                f"{what!r}: so many interactions have the first time, {first}, that none is before "
+                "it. Hint: a larger share, or a time."
             )
         return After(found, until=what.until, since=what.since)
     if isinstance(what, ColdItems) and what.items is not None:
@@ -342,8 +342,8 @@ def _check(protocol: SplitProtocol, n_left: int) -> None:
     counts = protocol.counts
     if not counts["test"]:
         raise NoTestUsersError(
-            f"nobody is tested: of {n_left:,} interactions that the filters leave, none is held "
-            f"out for test by {protocol}. Hint: loosen one of them."
+            f"no user can be tested: of {n_left:,} interactions that the filters leave, none of "
+            f"them is held out for test by {protocol}. Hint: loosen one of them."
         )
     if not counts["train"] + counts["remainder"]:
         warn(

@@ -154,8 +154,7 @@ def _frame(part: Any) -> pl.DataFrame:
             wrong = [field.name for field in part.schema if hasattr(field.type, "extension_name")]
     if wrong:
         raise InputTypeError(
-            f"The column {wrong[0]!r} holds objects that Parquet files cannot hold as they are. "
-            f"{hint}"
+            f"The column {wrong[0]!r} contains objects that Parquet files cannot store. {hint}"
         )
     return frame
 

@@ -399,14 +399,14 @@ class _Work:
         if not self.table.n:
             gone = "".join(f", {name} left out {n:,}" for name, n in self.removed.items() if n)
             raise NoTestUsersError(
-                f"{where}nobody is tested: the data have {self.container.table.n:,} "
+                f"{where}no user can be tested: the data have {self.container.table.n:,} "
                 f"interactions{gone}. Hint: "
                 + ("loosen the filters." if gone else "is it the right data?")
             )
         unseen = "".join(f"; {one!r} left out {removed[repr(one)]:,}" for one in self.after)
         raise NoTestUsersError(
-            f"{where}nobody is tested: of {self.table.n:,} interactions that the filters leave, "
-            f"none is held out for test by who={who!r}, what={what!r}, "
+            f"{where}no user can be tested: of {self.table.n:,} interactions that the filters "
+            f"leave, none of them is held out for test by who={who!r}, what={what!r}, "
             f"min_train={self.min_train}, min_test={self.min_test}{unseen}. Hint: loosen one of "
             "them."
         )
@@ -427,6 +427,6 @@ def _check_kind(part: object, kinds: Any, name: str) -> None:
     if isinstance(part, type) and issubclass(part, kinds):
         hint = f"call it: {part.__name__}(...)"
     raise InputTypeError(
-        f"{name}={part!r} cannot stand there: {name}= takes a part of recometer.split that says "
+        f"{name}={part!r} cannot be used here: {name}= takes a part of recometer.split that says "
         f"{MEANING[name]}. Hint: {hint}."
     )

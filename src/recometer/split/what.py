@@ -197,8 +197,8 @@ class After(What):
     def __post_init__(self) -> None:
         if (self.time is None) == (self.share is None):
             raise InputError(
-                "After takes a time or a share. Hint: After('2024-05-31'), or After(share=0.8) "
-                "for the time that 80 % of the interactions lie before."
+                "After takes a time or a share. Hint: After('2024-05-31'), or After(share=0.8) for "
+                "the time before which 80 % of the interactions are."
             )
         if self.share is not None:
             check_share("share", self.share)
@@ -221,8 +221,8 @@ class After(What):
         time: float = np.partition(table.times, place)[place].item()
         if time == table.times.min():
             raise InputError(
-                f"{self!r}: so many interactions are of the first time, {time}, that none lies "
-                "before. Hint: a larger share, or a time."
+                f"{self!r}: so many interactions have the first time, {time}, that none is before "
+                "it. Hint: a larger share, or a time."
             )
         return time
 

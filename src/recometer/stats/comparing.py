@@ -360,7 +360,7 @@ class _Pairs:
         x, y = column(first, "first"), column(second, "second")
         if len(x) != len(y):
             raise InputError(
-                f"Both models need a value for each user, NaN where they have none, but have "
+                "Both models need a value for each user, or NaN if there is none, but have "
                 f"{len(x):,} and {len(y):,}."
             )
         labels = None if clusters is None else np.asarray(clusters)

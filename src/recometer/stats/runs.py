@@ -275,7 +275,7 @@ def _note_on_runs(n_runs: tuple[int, ...]) -> str:
     if 1 not in n_runs:
         return ""
     return (
-        "One seed alone is one seed: the variance between runs is not known and not in the "
+        "There is only one seed: the variance between runs is not known, and not part of the "
         "interval. Hint: train with several seeds."
     )
 

@@ -120,9 +120,9 @@ class ConfidenceSequence:
         ends = [low + (high - low) * end for end in found]
         n, note = len(self._x) - self._n_blank, ""
         if n == 0:
-            note = "Nobody has been seen yet."
+            note = "No user has been seen yet."
             if self._all_seen:
-                return Interval.unknown(self.confidence, 0, "Nobody has a value.")
+                return Interval.unknown(self.confidence, 0, "No user has a value.")
         return Interval(ends[0], ends[1], "betting", self.confidence, n, note)
 
     def update(self, values: npt.ArrayLike) -> Interval:
