@@ -55,7 +55,7 @@ def _tile(
     return scores
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_users", "n_items"])
 def _write(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
     wanted, n_users, n_items, scores,
@@ -75,7 +75,7 @@ def _write(
     tl.store(scores + cells, tile, mask=(row < n_users)[:, None] & (item < n_items)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_pairs"])
 def _write_pairs(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
     pair_users, pair_items, n_pairs, scores,
@@ -97,7 +97,7 @@ def _write_pairs(
     tl.store(scores + first + row, tl.sum(diagonal, 1), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["begin", "end", "n_rows"])
 def _count(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
     item_rows, begin, end, row_users, row_starts, row_lengths, n_rows, own, places, above, tied,
