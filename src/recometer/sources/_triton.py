@@ -175,7 +175,7 @@ class Tiles:
         self.device, self.n_items = items.device, len(items)
         has_bias = item_bias is not None
         # Without a bias nothing is read from there.
-        bias = torch.as_tensor(item_bias, device=self.device) if has_bias else items
+        bias = torch.tensor(item_bias, device=self.device) if has_bias else items
         strides = (*users.stride(), *items.stride())
         self._factors = (users, items, bias, items.shape[1], *strides)
         precision = "tf32" if allow_tf32 else "ieee"
