@@ -1,6 +1,11 @@
 """What ranking on a device takes of its memory, and in which precision it multiplies."""
 
+import functools
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -132,3 +137,19 @@ def test_tf32_where_it_changes_nothing(torch, there):
     for users, kind in ((ones.numpy(), "float32"), (ones.to(there).double(), "float64 on .*")):
         with pytest.raises(InputError, match=f"allow_tf32=True is .* but these are {kind}. Hint:"):
             rm.Factors(users, users, allow_tf32=True)
+
+
+def test_the_benchmark(torch):
+    script = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "gpu.py")]
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "TRITON_INTERPRET": "0"}
+    run = functools.partial(subprocess.run, env=environment, capture_output=True, text=True)
+    done = run([*script, "--quick"], check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found["seconds"]) == {"plain", "ranks", "evaluate", "topk"}
+    assert found["share"] > 0
+    assert found["topk / ranks"] > 0
+    if not torch.cuda.is_available():
+        done = run(script, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith("benchmarks/gpu.py needs a CUDA device")

@@ -78,6 +78,18 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
     assert source._factors.users.data_ptr() == left.data_ptr() or device.type != "cpu"
 
 
+def test_read_only_arrays_beside_tensors_on_a_device(torch, device, case):
+    """As a memory-mapped file gives them."""
+    users, items, test, train = case
+    bias = np.arange(N_ITEMS, dtype=np.float32)
+    arrays = [array.copy() for array in (users, bias)]
+    for array in arrays:
+        array.flags.writeable = False
+    there = rm.Factors(arrays[0], torch.tensor(items, device=device), item_bias=arrays[1])
+    expected = rm.evaluate(rm.Factors(users, items, item_bias=bias), test, train=train, metrics=ALL)
+    same(rm.evaluate(there, test, train=train, metrics=ALL), expected)
+
+
 def test_candidates_on_a_device(torch, device, case):
     users, items, test, train = case
     chosen = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from recometer.sources.base import Request
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
+COMPILED = Path(__file__).with_name("compiled.py")
 COLUMNS = ("indptr", "item", "above", "tied", "before", "n_candidates", "depth", "flags")
 
 
@@ -208,56 +210,12 @@ def test_a_judged_item_that_does_not_meet_its_own_score(torch, kernels, fused, m
         source.rank(Request(*drawn(rng, 20, 90)))
 
 
-COMPILED = """
-import json, re, sys
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-from recometer.sources import _triton
-
-capability, precision = int(sys.argv[1]), sys.argv[2]
-types = {
-    **dict.fromkeys(("users", "items", "bias", "own", "scores"), "*fp32"),
-    **dict.fromkeys(("item_rows", "row_lengths", "places", "above", "tied"), "*i32"),
-    **dict.fromkeys(("row_users", "row_starts", "wanted", "pair_users", "pair_items"), "*i64"),
-    **dict.fromkeys(("n_factors", "user_row", "item_row", "begin", "end", "n_rows"), "i32"),
-    **dict.fromkeys(("n_users", "n_items", "n_pairs"), "i32"),
-}
-shared = {
-    "user_step": 1, "item_step": 1, "HAS_BIAS": True, "PRECISION": precision,
-    "JUDGED": _triton.JUDGED, "TILES": _triton.TILES, **_triton.SIZES,
-}
-for kernel, more in (
-    (_triton._count, {"HAS_ROWS": False, "BEFORE": False}),
-    (_triton._count, {"HAS_ROWS": True, "BEFORE": True}),
-    (_triton._write, {}),
-    (_triton._write_pairs, {}),
-):
-    names = kernel.arg_names
-    constants = {name: value for name, value in (shared | more).items() if name in names}
-    source = ASTSource(
-        fn=kernel,
-        signature={name: types.get(name, "constexpr") for name in names},
-        constexprs={(names.index(name),): value for name, value in constants.items()},
-    )
-    target = GPUTarget("cuda", capability, 32)
-    compiled = triton.compile(source, target=target, options=_triton.OPTIONS)
-    ptx = compiled.asm["ptx"]
-    found = {
-        "fused": len(re.findall(r"fma\\.rn\\.f32", ptx)),
-        "tf32": len(re.findall(r"tf32", ptx)),
-        "products": len(re.findall(r"mul\\.(rn\\.)?f32", ptx)),
-        "float atomics": len(re.findall(r"\\b(atom|red)\\.\\S*\\.f32", ptx)),
-        "bytes": len(compiled.asm["cubin"]),
-    }
-    print(json.dumps(found))
-"""
-
-
 @pytest.mark.parametrize(("capability", "precision"), [(80, "ieee"), (90, "tf32")])
 def test_what_the_compiler_makes_of_the_kernel(triton, tmp_path, capability, precision):
     """For cards that are not there: fused multiply-adds alone, unless TF32 is asked for."""
-    command = [sys.executable, "-W", "error", "-c", COMPILED, str(capability), precision]
+    from recometer.sources import _triton
+
+    command = [sys.executable, "-W", "error", COMPILED, str(capability), precision]
     environment = {"PYTHONPATH": ":".join(sys.path), "TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -268,6 +226,8 @@ def test_what_the_compiler_makes_of_the_kernel(triton, tmp_path, capability, pre
         assert found["float atomics"] == found["products"] == 0
         if precision == "ieee":
             assert found["fused"] >= 256
+            # A score is one sum, in the order of the factors, wherever it stands in a tile.
+            assert found["chains"] == [_triton.SIZES["FACTORS"]]
             assert found["tf32"] == 0
         else:
             assert found["fused"] == 0

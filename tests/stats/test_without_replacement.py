@@ -118,7 +118,7 @@ def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
     assert found.n == np.count_nonzero(~np.isnan(x))
     assert sequence.p_value(0.4) == 0
     nobody = ConfidenceSequence(UNIT, population=2, some_undefined=True)
-    assert nobody.update([np.nan]).note == "Nobody has been seen yet."
+    assert nobody.update([np.nan]).note == "No user has been seen yet."
     assert math.isnan(nobody.update([np.nan]).low)
     assert ConfidenceSequence(UNIT, population=3).update([0.5, 0.5, 0.5]).width == 0
     equal = ConfidenceSequence((-1, 1), population=2)

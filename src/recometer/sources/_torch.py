@@ -85,11 +85,18 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
             "Hint: move one of them, for instance items.to(users.device)."
         )
     left, right = (
-        as_numbers(torch.as_tensor(given, device=devices[0]), f"{name} of Factors")
+        as_numbers(_on(devices[0], given), f"{name} of Factors")
         for name, given in (("users", users), ("items", items))
     )
     dtype = torch.promote_types(left.dtype, right.dtype)
     return left.to(dtype), right.to(dtype)
+
+
+def _on(device: Any, given: Any) -> Tensor:
+    """Return what is given as a tensor on a device."""
+    torch = sys.modules["torch"]
+    # An array may be read-only, of which no tensor can be made without a copy.
+    return given.to(device) if is_tensor(given) else torch.tensor(given, device=device)
 
 
 def one_at_a_time(request: Request) -> Request:
@@ -133,7 +140,7 @@ def scorer(
 ) -> Callable[[Int64], Tensor]:
     """Return the function of user rows that gives their scores, [len(rows), n_items]."""
     torch = sys.modules["torch"]
-    bias = None if item_bias is None else torch.as_tensor(item_bias, device=items.device)
+    bias = None if item_bias is None else torch.tensor(item_bias, device=items.device)
 
     def score(rows: Int64) -> Tensor:
         chosen = users[torch.as_tensor(rows, device=users.device)]

@@ -55,7 +55,7 @@ def _tile(
     return scores
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_users", "n_items"])
 def _write(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
     wanted, n_users, n_items, scores,
@@ -75,7 +75,7 @@ def _write(
     tl.store(scores + cells, tile, mask=(row < n_users)[:, None] & (item < n_items)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_pairs"])
 def _write_pairs(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
     pair_users, pair_items, n_pairs, scores,
@@ -97,7 +97,7 @@ def _write_pairs(
     tl.store(scores + first + row, tl.sum(diagonal, 1), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["begin", "end", "n_rows"])
 def _count(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
     item_rows, begin, end, row_users, row_starts, row_lengths, n_rows, own, places, above, tied,
@@ -175,7 +175,7 @@ class Tiles:
         self.device, self.n_items = items.device, len(items)
         has_bias = item_bias is not None
         # Without a bias nothing is read from there.
-        bias = torch.as_tensor(item_bias, device=self.device) if has_bias else items
+        bias = torch.tensor(item_bias, device=self.device) if has_bias else items
         strides = (*users.stride(), *items.stride())
         self._factors = (users, items, bias, items.shape[1], *strides)
         precision = "tf32" if allow_tf32 else "ieee"

@@ -1,0 +1,73 @@
+"""What rounding factors to TF32 does to ranks and metrics, measured on the processor.
+
+Run: python benchmarks/tf32.py users.npy items.npy test.npz train.npz
+
+The factors are float32, test and train are SciPy matrices. The products of numbers that were
+rounded to TF32 (10 bits after the leading one) are exact in float32, so that rounding the factors
+is what a device does to them, apart from the order in which it adds up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import recometer as rm
+from recometer.ragged import users_of
+from recometer.sources.base import Request
+
+METRICS = "ndcg@10 ap"
+FIRST = 10
+LOST = 13  # bits of float32 that TF32 lacks
+
+
+def nearest(factors: Any) -> Any:
+    """Round to the nearest, as cuBLAS does."""
+    return cut_off((factors.view(np.uint32) + np.uint32(1 << (LOST - 1))).view(np.float32))
+
+
+def cut_off(factors: Any) -> Any:
+    """Leave out the last bits, as tensor cores do with what they are given."""
+    return (factors.view(np.uint32) >> LOST << LOST).view(np.float32)
+
+
+def double(factors: Any) -> Any:
+    """Return the same numbers, which are then multiplied in float64."""
+    return factors.astype(np.float64)
+
+
+def main(users: str, items: str, test: str, train: str) -> None:
+    """Print what changes."""
+    factors = [np.ascontiguousarray(np.load(path), np.float32) for path in (users, items)]
+    truth, seen = (rm.Interactions.of(sp.load_npz(path)) for path in (test, train))
+
+    def places(source: rm.Factors) -> Any:
+        ranks = source.rank(Request(truth, seen))
+        return ranks.above[np.lexsort((ranks.item, users_of(ranks.indptr)))]
+
+    base = rm.Factors(*factors)
+    expected, before = rm.evaluate(base, truth, train=seen, metrics=METRICS), places(base)
+    ways: tuple[Callable[[Any], Any], ...] = (double, nearest, cut_off)
+    for way in ways:
+        source = rm.Factors(*map(way, factors))
+        found, after = rm.evaluate(source, truth, train=seen, metrics=METRICS), places(source)
+        moved = np.abs(after - before)
+        first = np.minimum(after, before) < FIRST
+        print(
+            f"{way.__name__}: {np.mean(moved > 0):.2%} of ranks change, by at most {moved.max()};"
+        )
+        print(f"  {np.mean(moved[first] > 0):.2%} of those in the first {FIRST} places")
+        for name, mean in found.mean().items():
+            changed = np.abs(found[name] - expected[name]) > 1e-12
+            print(
+                f"  {name}: {expected.mean()[name]:.5f}, {mean - expected.mean()[name]:+.6f}; "
+                f"of {changed.mean():.2%} of users"
+            )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
