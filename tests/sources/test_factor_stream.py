@@ -183,8 +183,8 @@ def test_what_is_in_memory_is_not_copied(monkeypatch, model):
     shown = []
     native = _factor_stream.StreamedWork._load
 
-    def load(self, part):
-        native(self, part)
+    def load(self, part, once):
+        native(self, part, once)
         shown.append(self.items["items"])
 
     monkeypatch.setattr(_factor_stream.StreamedWork, "_load", load)

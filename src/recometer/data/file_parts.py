@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ class FileParts:
         self._table = scan(self.path)
         self.n_rows = count_rows(self._table, self.path, len(self._names))
         self._check_ids()
+        self._as_numbers = self._has_false()
         some = collect(self._table.head(PROBE), list(self._names.values()), self.path)
         row = some.estimated_size() / max(1, len(some))
         self.n_parts = max(1, -(-int(COPIES * row * self.n_rows) // memory))
@@ -68,12 +70,15 @@ class FileParts:
         """Return the rows of some users, in their order; columns are called what they are."""
         import polars as pl
 
+        give_back()  # of the part before
         user = self._names["user"]
         own = user.parts[0] if self._is_pair("user") else user  # type: ignore[attr-defined]
         names = list(self._names.values())
         some = self._table.filter(pl.col(own).hash(seed=0) % self.n_parts == number)
         frame = collect(some, names, self.path)
-        return pl.DataFrame([frame[name].alias(option) for option, name in self._names.items()])
+        columns = [frame[name].alias(option) for option, name in self._names.items()]
+        found = pl.DataFrame(columns)
+        return found.cast({"value": self._as_numbers}) if self._as_numbers else found
 
     def users(self) -> Array:
         """Return the distinct ids of users."""
@@ -90,6 +95,23 @@ class FileParts:
     def _is_pair(self, option: str) -> bool:
         name = self._names[option]
         return isinstance(name, ColumnPair) and name not in self._table.collect_schema()
+
+    def _has_false(self) -> Any:
+        """Return the type of numbers for values of True and False, of which some are False.
+
+        None otherwise: where all are True they say nothing, which a part cannot tell of all.
+        """
+        import polars as pl
+
+        name = self._names.get("value")
+        kind = None if name is None else self._table.collect_schema()[name]
+        if kind not in (pl.Boolean, pl.List(pl.Boolean)):
+            return None
+        values = pl.col(str(name))
+        true = values.all() if kind == pl.Boolean else values.list.all().all()
+        if collect(self._table.select(true=true), ["true"], self.path, reduced=True).item():
+            return None
+        return pl.Float64 if kind == pl.Boolean else pl.List(pl.Float64)
 
     def _check_ids(self) -> None:
         """Refuse rows without an id, which a part would name by a number of its own."""
@@ -118,6 +140,19 @@ class _Column:
         """Yield the entries in their order."""
         for piece in self._column.pieces():
             yield piece.to_numpy()
+
+
+def give_back() -> None:
+    """Let the system have memory that was freed, where the C library would keep it (glibc).
+
+    Between arrays that stay, it keeps more with each part.
+    """
+    import ctypes
+
+    if sys.platform.startswith("linux"):
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def parquet_path(path: object, what: str) -> Path:

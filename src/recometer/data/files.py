@@ -103,13 +103,29 @@ def read_file(
     """
     import polars as pl
 
+    columns, fetch = open_interactions(
+        path, user=user, item=item, value=value, time=time, whose=whose
+    )
+    fetched = (fetch(option) for option, name in columns._asdict().items() if name)
+    return columns, pl.DataFrame([in_memory(column) for column in fetched])
+
+
+def open_interactions(
+    path: str | os.PathLike[str],
+    *,
+    user: object = None,
+    item: object = None,
+    value: object = None,
+    time: object = None,
+    whose: str | None = "",
+) -> tuple[Columns, Callable[[str], pl.Series | FileColumn]]:
+    """Find the columns that `read_file` reads; see there, and `open_file` for what is returned."""
     wanted = {"user": user, "item": item, "value": value, "time": time}
     found, fetch = open_file(path, wanted)
     columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
     if whose is not None and value is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
-    fetched = (fetch(option) for option, name in found.items() if name)
-    return columns, pl.DataFrame([in_memory(column) for column in fetched])
+    return columns, fetch
 
 
 class FileColumn:

@@ -13,9 +13,11 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
+from recometer.data.file_parts import give_back
 from recometer.data.ids import as_ids, encode, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
-from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, read_rows
+from recometer.data.interaction_parts import Together
+from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_parts, read_rows
 from recometer.data.sessions import are_pairs, kinds
 from recometer.data.sorting import order_of_pairs
 from recometer.errors import ColumnError, InputError, RecometerError, warn
@@ -111,6 +113,7 @@ class Interactions:
         item_offset: int = 0,
         user_ids: object = None,
         item_ids: object = None,
+        memory: str | int | None = None,
     ) -> Interactions:
         """Read interactions from almost anything.
 
@@ -162,6 +165,12 @@ class Interactions:
             The number to subtract from item positions, for a graph whose items follow its users.
         user_ids, item_ids : [n_users], [n_items]
             Ids for data without ids, in any order; the rows are sorted by these ids.
+        memory : str or int
+            For Parquet files, the memory that reading may use at a time, such as ``"2GB"``, or a
+            number of bytes. It does not include the result, which is there twice for a moment. The
+            files are read as often as necessary, each time for some of the users. The result is the
+            same, and is held in memory: 4 bytes per row, and 8 more for each of values and times.
+            None reads everything at once, which takes 60 to 80 bytes per row.
 
         Raises
         ------
@@ -176,7 +185,7 @@ class Interactions:
             See `recometer.data.files.read_file`.
         """
         options = Options(
-            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids
+            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids, memory
         )
         return _read(data, options)
 
@@ -340,10 +349,32 @@ def _read(data: object, options: Options) -> Interactions:
     if isinstance(data, Interactions):
         options.refuse("Interactions", *OPTIONS)
         return data
+    if options.memory is not None:
+        return _in_parts(data, options)
     return _build(read_rows(data, options))
 
 
-def _build(rows: Rows) -> Interactions:
+def _in_parts(data: object, options: Options) -> Interactions:
+    """Read Parquet files for some users at a time."""
+    columns, parts, of_part = open_parts(data, options)
+    together = Together(MAX_REPEATED)
+    for number in range(parts.n_parts):
+        frame = parts.part(number)
+        if len(frame):
+            together.add(_build(read_rows(frame, of_part), warns=False))
+    if not together.n_rows:
+        return _build(read_rows(parts.part(0), of_part))
+    n = together.n_rows
+    found = Interactions(**together.fields(), columns=columns)
+    del together
+    give_back()
+    if found.duplicates:
+        pair = "{!r} and item {!r}".format(*found.repeated[0])
+        _warn_of_repeated(found.duplicates, n, f"user {pair}", summed=found.values is not None)
+    return found
+
+
+def _build(rows: Rows, *, warns: bool = True) -> Interactions:
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
@@ -368,15 +399,9 @@ def _build(rows: Rows) -> Interactions:
                 pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
                 copies = np.diff(starts, append=len(users))
-                warn(
-                    f"{duplicates:,} of {len(users):,} interactions repeat a pair "
-                    f"of user and item (the first: {pair}); "
-                    + (
-                        "they count once, unless the rule repeated_test says otherwise."
-                        if values is None
-                        else "their values were summed."
-                    )
-                )
+                if warns:
+                    summed = values is not None
+                    _warn_of_repeated(duplicates, len(users), pair, summed=summed)
                 if values is not None:
                     # Smallest first: the sum does not depend on the order of the rows.
                     values = values[np.lexsort((values, items, users))]
@@ -397,6 +422,18 @@ def _build(rows: Rows) -> Interactions:
         repeated=repeated,
         columns=rows.columns,
         copies=copies,
+    )
+
+
+def _warn_of_repeated(duplicates: int, n_rows: int, pair: str, *, summed: bool) -> None:
+    settled = (
+        "their values were summed."
+        if summed
+        else "they count once, unless the rule repeated_test says otherwise."
+    )
+    warn(
+        f"{duplicates:,} of {n_rows:,} interactions repeat a pair of user and item (the first: "
+        f"{pair}); {settled}"
     )
 
 

@@ -15,11 +15,13 @@ import numpy.typing as npt
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
-from recometer.data.files import read_file
+from recometer.data.file_parts import FileParts, parquet_path
+from recometer.data.files import open_interactions, read_file
 from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
 from recometer.data.graphs import edges_of, is_graph
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.numbers import as_array, numbers
+from recometer.data.sizes import bytes_of
 from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
@@ -48,6 +50,7 @@ class Options(NamedTuple):
     item_offset: int = 0
     user_ids: object = None
     item_ids: object = None
+    memory: str | int | None = None  # of Parquet files, to be read for some users at a time
     whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
     labelled: bool = True  # whether edges that are labelled, as for test, are read
 
@@ -116,6 +119,27 @@ class Rows:
                 changes[f"{what}s"] = codes[getattr(rows, f"{what}s")]
             rows = dataclasses.replace(rows, **changes)  # type: ignore[arg-type]
         return rows
+
+
+def open_parts(data: object, options: Options) -> tuple[Columns, FileParts, Options]:
+    """Open Parquet files that are read for some users at a time.
+
+    Returns
+    -------
+    columns
+        Those that are read.
+    parts
+        Their frames are read by `read_rows`, with the options that follow.
+    options
+    """
+    path = parquet_path(data, "interactions")
+    whole = f"{path} with memory=, whose users and items are ids"
+    options.refuse(whole, "n_users", "n_items", "item_offset", "user_ids", "item_ids")
+    columns, _ = open_interactions(path, **options.columns())
+    found = columns._asdict()
+    parts = FileParts(path, found, bytes_of(options.memory, "memory", 1))
+    value, time = ("value" if columns.value else False, "time" if columns.time else False)
+    return columns, parts, Options("user", "item", value, time, whose=None)
 
 
 def read_rows(data: object, options: Options) -> Rows:

@@ -45,11 +45,15 @@ class Rows:
         return self.shape[1] * self.itemsize
 
     @property
-    def resident(self) -> bool:
-        """Whether rows that lie together are in memory, and need no copy."""
+    def as_given(self) -> bool:
+        """Whether rows that lie together need no copy to be read."""
         some = self._given[:1]
-        same = some.dtype == self.dtype and readable(some) is some
-        return same and not lies_in_file(self._given)
+        return some.dtype == self.dtype and readable(some) is some
+
+    @property
+    def resident(self) -> bool:
+        """Whether, besides, they are in memory and not in a file."""
+        return self.as_given and not lies_in_file(self._given)
 
     def pieces(self) -> Iterator[Array]:
         """Yield all rows in their order, some at a time, contiguous."""

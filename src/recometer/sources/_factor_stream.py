@@ -77,7 +77,7 @@ class StreamedWork(FactorsWork):
             run_tasks(self._score_judged, tasks, threads=self._threads, progress=False)
             ticker.advance(float(self.places.stop - self.places.start))
 
-        self._each_part(look, float(self.aligned.n_items), "Reading", request)
+        self._each_part(look, float(self.aligned.n_items), "Reading", request, once=True)
         finite = self.factors.finite_up_to(largest(self.factors.users), float(np.max(sizes)))
         self.find_limit(not finite, request)
         if self.limit is not None and lengths is not None and one is not None:
@@ -92,8 +92,10 @@ class StreamedWork(FactorsWork):
         self.settle(everybody)
 
         def count(block: slice, ticker: Ticker) -> None:
-            users = self.user_factors(np.maximum(self.aligned.rows[block], 0))
-            self.count(block, users, ticker)
+            if not self.given_up[block].all():
+                users = self.user_factors(np.maximum(self.aligned.rows[block], 0))
+                self.count(block, users, ticker)
+                self._give_up(block)
 
         self.run_all(count, self.blocks(request.threads), "Ranking", request)
         self.finish(everybody)
@@ -115,6 +117,15 @@ class StreamedWork(FactorsWork):
 
         n_scores = float(self.aligned.n_items) * self.aligned.n_users
         self._each_part(one_part, n_scores, label, request)
+
+    def _give_up(self, block: slice) -> None:
+        """Note which users have no judged item left that may be within the depth."""
+        if self.limit is None:
+            return
+        mine, indptr = self.judged_of(block), self.aligned.ranked_indptr
+        within = np.append(0, np.cumsum(self.above[mine] < self.limit))
+        counts = np.diff(within[indptr[block.start : block.stop + 1] - indptr[block.start]])
+        self.given_up[block] = counts == 0
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items, whose factors are read for that."""
@@ -179,14 +190,24 @@ class StreamedWork(FactorsWork):
             yield slice(first, min(first + self._part, n_items))
 
     def _each_part(
-        self, use: Callable[[Ticker], None], weight: float, label: str, request: Request
+        self,
+        use: Callable[[Ticker], None],
+        weight: float,
+        label: str,
+        request: Request,
+        *,
+        once: bool = False,
     ) -> None:
-        """Bring one part after the other into memory, and call a function for each."""
+        """Bring one part after the other into memory, and call a function for each.
+
+        What is read `once` is read where it lies.
+        """
 
         def whole(_: None, ticker: Ticker) -> None:
             for part in self._parts():
-                self._load(part)
-                use(ticker)
+                if not self.given_up.all():
+                    self._load(part, once)
+                    use(ticker)
 
         run_tasks(
             whole,
@@ -197,11 +218,11 @@ class StreamedWork(FactorsWork):
             brief=self.brief,
         )
 
-    def _load(self, part: slice) -> None:
-        """Bring the items at some places into memory."""
+    def _load(self, part: slice, once: bool) -> None:
+        """Bring the items at some places into memory, or show them where they lie."""
         items, rows = self.factors.items, self._of_file.rows_at(part)
         n, self.places = part.stop - part.start, part
-        if items.resident and isinstance(rows, slice):
+        if isinstance(rows, slice) and (items.resident or (once and items.as_given)):
             self.items["items"] = items[rows]
         else:
             if self._buffer is None:

@@ -40,6 +40,8 @@ class FactorsWork:
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
+        # Users of whom nothing that follows can be within the depth.
+        self.given_up = np.zeros(aligned.n_users, np.uint8)
         self.instruction_set = _kernel.instruction_set()
         # What the kernel is shown of the items, and which of their places.
         self.items = {
@@ -151,7 +153,7 @@ class FactorsWork:
         indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
         judged_per_user = (indptr[-1] - indptr[0]) / n_users
         order, last = self.order(users), self.places.start
-        finished = np.zeros(n_users, np.uint8)
+        finished = self.given_up[block].copy()
         while last < self.places.stop and not finished.all():
             step = self.items_per_call(finished, judged_per_user)
             first, last = last, min(last + step, self.places.stop)

@@ -1,0 +1,240 @@
+"""Problems larger than usual: factors in a file read part by part, and a million users.
+
+`parts` times factors in a memory-mapped file, read within a memory that is set, beside the same in
+memory. `million` evaluates 1,000,000 users x 100,000 items x 64 factors in a process of its own,
+and watches its memory and what its progress bar says. Writes ``results/size.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import gc
+import json
+import os
+import pty
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import _machine
+from _cases import ALL_METRICS, CUTOFF_METRICS, Case, Data, make
+from _table import Measure, markdown, number, seconds
+from _timing import side_by_side
+
+import recometer as rm
+
+RESULTS = Path(__file__).parent / "results" / "size.json"
+MIB = 2**20
+PARTS = Case("parts", n_users=4_096, n_items=1_000_000)
+MILLION = Case("a million users", n_users=1_000_000, n_items=100_000)
+MEMORY = "64MB"  # of factors that take 256
+METRICS = {"all eleven metrics": ALL_METRICS, "cut-offs only": CUTOFF_METRICS}
+SHARE = 0.1  # of the work after which the bar's estimate counts
+SHOWN = re.compile(r"Ranking\D*(\d+)% +(\d+):(\d\d):(\d\d)")
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of colours, and where the terminal writes
+SAMPLE = 0.05  # seconds between two looks at a process's memory
+
+
+def parts(threads: int, repeats: int, case: Case) -> dict[str, Any]:
+    """Return the times of factors in a file and in memory, for all metrics and for cut-offs."""
+    mapped = make(dataclasses.replace(case, mapped=True))
+    whole = dataclasses.replace(mapped, items=mapped.items.copy())
+    found: dict[str, Any] = {"size": case.size, "memory": MEMORY, "seconds": {}, "processor": {}}
+    for name, metrics in METRICS.items():
+        calls = {
+            "in memory": _evaluation(whole, threads, metrics, None),
+            "part by part": _evaluation(mapped, threads, metrics, MEMORY),
+        }
+        times = side_by_side(calls, repeats)
+        found["seconds"][name] = {one: timed.seconds for one, timed in times.items()}
+        found["processor"][name] = _processor_times(calls, repeats)
+    return found
+
+
+def _evaluation(
+    data: Data, threads: int, metrics: str, memory: str | None
+) -> Callable[[], rm.Evaluation]:
+    def call() -> rm.Evaluation:
+        source = rm.Factors(data.users, data.items, memory=memory)
+        return rm.evaluate(source, data.test, train=data.train, metrics=metrics, threads=threads)
+
+    return call
+
+
+def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Return the processor time of each in turns: others may use the machine meanwhile."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            gc.collect()
+            begin = time.process_time()
+            call()
+            found[name].append(time.process_time() - begin)
+    return found
+
+
+def million(threads: int, case: Case) -> dict[str, Any]:
+    """Evaluate in a process of its own, whose bar is drawn on a terminal that is read here."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, __file__, "child", json.dumps(dataclasses.asdict(case))]
+    child = subprocess.Popen(
+        [*command, "--threads", str(threads)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(theirs)
+    watch = _Watch(child.pid, ours)
+    watch.start()
+    output = child.communicate()[0]
+    watch.join()
+    if child.returncode:
+        raise SystemExit(f"{case.name} failed:\n{watch.text[-2000:]}")
+    said = json.loads(output)
+    return {"size": case.size, **said, **watch.found()}
+
+
+class _Watch(threading.Thread):
+    """Reads what a process draws on a terminal, and how much memory it has."""
+
+    def __init__(self, process: int, terminal: int) -> None:
+        super().__init__()
+        self.text = ""
+        self._process, self._terminal = process, terminal
+        self._shown: list[tuple[float, int, int]] = []  # when, percent, seconds that remain
+        self._memory: list[tuple[float, int]] = []
+
+    def run(self) -> None:
+        """Watch until the terminal is closed."""
+        sampler = threading.Thread(target=self._sample, daemon=True)
+        sampler.start()
+        with contextlib.suppress(OSError):  # what a terminal that was closed raises
+            while piece := os.read(self._terminal, 4096):
+                self.text += CODES.sub("", piece.decode(errors="replace"))
+                *_, last = (None, *SHOWN.finditer(self.text[-500:]))
+                if last is not None:
+                    percent, hours, minutes, rest = map(int, last.groups())
+                    left = 3600 * hours + 60 * minutes + rest
+                    self._shown.append((time.monotonic(), percent, left))
+
+    def _sample(self) -> None:
+        with contextlib.suppress(OSError, StopIteration):  # it has ended
+            while True:
+                status = Path(f"/proc/{self._process}/status").read_text()
+                line = next(one for one in status.splitlines() if one.startswith("RssAnon"))
+                self._memory.append((time.monotonic(), int(line.split()[1]) * 1024))
+                time.sleep(SAMPLE)
+
+    def found(self) -> dict[str, Any]:
+        """Return what the bar said after a tenth, what came, and the memory while it ranked."""
+        begin, end = self._shown[0][0], next(at for at, done, _ in self._shown if done == 100)
+        at, _, left = next(one for one in self._shown if one[1] >= 100 * SHARE)
+        ranking = [size for when, size in self._memory if at <= when <= end]
+        return {
+            "ranking": end - begin,
+            "estimate": at - begin + left,
+            "least": min(ranking),
+            "most": max(ranking),
+        }
+
+
+def child(case: Case, threads: int) -> None:
+    """Be the process that evaluates."""
+    data = make(case)
+    begin, busy = time.perf_counter(), time.process_time()
+    result = rm.evaluate(
+        rm.Factors(data.users, data.items),
+        data.test,
+        train=data.train,
+        metrics=ALL_METRICS,
+        threads=threads,
+        progress=True,
+    )
+    found = {
+        "seconds": time.perf_counter() - begin,
+        "processor": time.process_time() - busy,
+        "rate": data.operations / (time.perf_counter() - begin),
+        "ndcg": result.mean()["ndcg@10"],
+    }
+    print(json.dumps(found))
+
+
+def lines(found: dict[str, Any]) -> list[Measure]:
+    """Return what was measured against what was to be reached."""
+    measures = []
+    for name, times in found.get("parts", {}).get("seconds", {}).items():
+        ours, other = (statistics.median(times[one]) for one in ("part by part", "in memory"))
+        measures.append(
+            Measure(f"speed part by part, {name}", seconds(ours), seconds(other), other / ours, 0.7)
+        )
+    if "million" in found:
+        one = found["million"]
+        off = abs(one["estimate"] / one["ranking"] - 1)
+        grown = one["most"] - one["least"]
+        measures += [
+            Measure("a million users, seconds", seconds(one["seconds"]), "", one["seconds"]),
+            Measure("GFLOP/s", number(one["rate"] / 1e9), "", one["rate"] / 1e9),
+            Measure(
+                "the bar's estimate after a tenth, off by",
+                seconds(one["estimate"]),
+                seconds(one["ranking"]),
+                off,
+                0.2,
+                at_most=True,
+            ),
+            Measure(
+                "memory grown while ranking, of the least",
+                f"{number(grown / MIB)} MiB",
+                f"{number(one['least'] / MIB)} MiB",
+                grown / one["least"],
+                0.05,
+                at_most=True,
+            ),
+        ]
+    return measures
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=["parts", "million", "all", "child"], nargs="?")
+    parser.add_argument("case", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the users, and of the items"
+    )
+    parser.add_argument("--output", type=Path, default=RESULTS, help="a file")
+    options = parser.parse_args()
+    if options.part == "child":
+        child(Case(**json.loads(options.case)), options.threads)
+        return
+    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    shrunk = 10 if options.quick else 1
+    if options.part != "million":
+        case = dataclasses.replace(PARTS, n_users=PARTS.n_users // shrunk)
+        found["parts"] = parts(options.threads, options.repeats, case)
+    if options.part != "parts":
+        case = dataclasses.replace(
+            MILLION, n_users=MILLION.n_users // shrunk, n_items=MILLION.n_items // shrunk
+        )
+        found["million"] = million(options.threads, case)
+    found |= {"machine": _machine.describe(), "threads": options.threads}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(found, indent=1) + "\n")
+    headers = ["measure", "ours", "other", "value", "to reach", "reached"]
+    print(markdown(headers, [measure.cells() for measure in lines(found)]))
+
+
+if __name__ == "__main__":
+    main()
