@@ -1,0 +1,57 @@
+"""Every section of docs/fitted_models.md runs as it stands there, with the library itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+
+PAGE = Path(__file__).parents[2] / "docs" / "fitted_models.md"
+SECTIONS = re.findall(
+    r"^## (.+?)\n(?:.*?)^```python\n(.*?)^```$",
+    PAGE.read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
+)
+FIRST = re.search(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.M)
+SPARK = "ALS on Spark"
+pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with ratings.csv: what 60 users like of 40 items."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
+    liking += generator.gumbel(size=liking.shape)
+    items = np.argsort(-liking, axis=1)[:, :15].ravel()
+    n = len(items)
+    columns = {
+        "user_id": np.repeat(np.arange(60), 15) + 501,
+        "item_id": items + 1001,
+        "rating": generator.integers(1, 6, n),
+        "timestamp": 1_700_000_000 + generator.integers(0, 10**7, n),
+    }
+    pl.DataFrame(columns).write_csv("ratings.csv")
+
+
+def test_all_sections_are_found() -> None:
+    assert len(SECTIONS) == 6
+
+
+@pytest.mark.parametrize(
+    ("title", "code"), [one for one in SECTIONS if one[0] != SPARK], ids=lambda text: text[:8]
+)
+def test_section(title: str, code: str) -> None:
+    assert FIRST is not None
+    names: dict[str, object] = {}
+    exec(compile(FIRST[1] + code, title, "exec"), names)
+    result, made = names["result"], names["made"]
+    assert isinstance(result, rm.Evaluation)
+    assert set(result.user_ids.tolist()) == set(made.test["user_id"].to_list())  # type: ignore[attr-defined]
+    assert 0 < result.mean()["ndcg@10"] < 1

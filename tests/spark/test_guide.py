@@ -1,0 +1,35 @@
+"""The section on Spark of docs/fitted_models.md runs as it stands there."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from spark_cases import MARKS
+
+import recometer as rm
+
+PAGE = Path(__file__).parents[2] / "docs" / "fitted_models.md"
+CODE = re.search(
+    r"^## ALS on Spark\n.*?^```python\n(.*?)^```$",
+    PAGE.read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
+)
+pytestmark = MARKS
+
+
+def test_als(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    columns = {
+        "user_id": np.repeat(np.arange(40), 10),
+        "item_id": np.argsort(rng.random((40, 25)), axis=1)[:, :10].ravel(),
+        "rating": rng.integers(1, 6, 400),
+        "timestamp": rng.integers(0, 10**7, 400),
+    }
+    # The session reads relative paths where Java was started.
+    path = tmp_path / "ratings.csv"
+    pl.DataFrame(columns).write_csv(path)
+    names = {"rm": rm}
+    exec(compile(CODE[1].replace("ratings.csv", str(path)), "ALS on Spark", "exec"), names)
+    assert 0 < names["result"].mean()["ndcg@10"] < 1
