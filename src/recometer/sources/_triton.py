@@ -39,7 +39,7 @@ def _tile(
     if HAS_BIAS:
         scores += tl.load(bias + item_rows)[None, :]
     for first in range(0, n_factors, FACTORS):
-        factor = first + tl.arange(0, FACTORS)
+        factor = (first + tl.arange(0, FACTORS)).to(tl.int64)
         inside = factor < n_factors
         left = tl.load(
             users + user_rows[:, None] * user_row + factor[None, :] * user_step,
