@@ -256,7 +256,7 @@ def test_a_published_table_tells_what_it_can() -> None:
         ("model,dcg@10\nals,1\npop,1\n", (), 1, "has no known range"),
         ("model,coverage@10\nals,1\npop,1\n", (), 1, "one value for all users"),
         ("model,rr\nals,2\npop,1\n", (), 1, "outside the range"),
-        ("model,rr\nals,1\npop,1\n", ("--baseline", "x"), 2, "none of the models"),
+        ("model,rr\nals,1\npop,1\n", ("--baseline", "x"), 2, "not one of the models"),
     ],
 )
 def test_tables_that_cannot_be_read(

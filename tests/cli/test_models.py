@@ -138,7 +138,7 @@ class TestFolds:
         assert result.exit_code == 2
         assert "als has the same files in every fold. Hint: {fold}" in one_line(result.stderr)
         result = run("evaluate", *DATA, "--run", "als=als_{fold}.csv")
-        assert (result.exit_code, "and there are none" in one_line(result.stderr)) == (2, True)
+        assert (result.exit_code, "but there are no folds" in one_line(result.stderr)) == (2, True)
         result = run(
             "why", "--split", "split", "--baselines", "popular", "-m", "rr", "--to", "ranx"
         )

@@ -55,6 +55,6 @@ def test_a_forked_process_says_that_polars_has_lost_its_threads(tmp_path):
     said = dict(line.split(" ", 1) for line in run.stdout.splitlines())
     assert said["matrices"] == "True"
     for work in ("ids", "frames", "files"):
-        assert "forked from one in which Polars had worked" in said[work]
+        assert "forked from one in which Polars had been used" in said[work]
         assert "Hint: start processes anew" in said[work]
     assert said["parent"] == "{'rr': 1.0}"

@@ -407,7 +407,7 @@ def untold() -> object:
         (update(SCORES, users=range(4), items=SCORES), "both were given"),
         (update(), "neither was given"),
         (update(lambda rows: SCORES), "batch is a function"),
-        (update(rm.Factors(SCORES, SCORES), users=range(4)), "A batch is no Factors"),
+        (update(rm.Factors(SCORES, SCORES), users=range(4)), "A batch cannot be Factors"),
         (update(SCORES[:, :4], users=np.arange(4)), "has 4 items, but test has 5"),
         (
             update(SCORES[:1, :4], users=[1], before=lambda s: s.update(SCORES[:1], users=[0])),

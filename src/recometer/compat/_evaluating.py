@@ -1,4 +1,4 @@
-"""What drop-ins share: an evaluation by another library's convention, without a word."""
+"""What drop-ins share: an evaluation by another library's convention, without warnings."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ def evaluated(
     threads: int | None = 1,
     **given: Any,
 ) -> Evaluation:
-    """Evaluate as a library does, with the defects that it has.
+    """Evaluate as a library does, including its defects.
 
-    What would be worth a warning under recometer's own rules is what the library does without
-    one, and is expected of a drop-in.
+    There are no warnings: a drop-in is expected to do what the library does without them.
     """
     given.setdefault("defects", True)
     with warnings.catch_warnings():
@@ -54,7 +53,7 @@ def ids_of(result: Evaluation) -> list[Any]:
 
 
 def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """Return the error for what a library has and its drop-in has not, or nobody has."""
+    """Return the error for a name that the drop-in, or also the library, does not have."""
     return UnknownNameError(
         f"The drop-in for {library} has no {what} {name!r}. {did_you_mean(str(name), list(known))}"
     )

@@ -1,4 +1,4 @@
-"""Lists every place of which counts, as libraries count that look at nothing else."""
+"""Lists of which every place counts, as in libraries that only look at the places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.sources.base import Request, Source
 
 
 class CountedPlaces(Source):
-    """Lists of which an item counts at each place where it stands, and -1 is none.
+    """Lists in which an item counts at each of its places, and -1 is not an item.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class CountedPlaces(Source):
         Item numbers, best first.
     n_items : int
     filler : float64 [n_users], optional
-        The gain that -1 has for each user, as if it were a relevant item; 0: it is a miss.
+        The gain of -1 for each user, as if it were a relevant item; 0 makes it a miss.
     """
 
     has_input_order = True
@@ -30,7 +30,7 @@ class CountedPlaces(Source):
         self.lists, self.n_items, self.filler = lists, n_items, filler
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item landed; one that a list repeats has a row for each place."""
+        """Return where each judged item is ranked; a repeated one has a row for each place."""
         test, (n_users, k) = request.test, self.lists.shape
         owner = np.repeat(np.arange(n_users), np.diff(test.indptr))
         judged = owner * self.n_items + test.items

@@ -1,4 +1,4 @@
-"""What the drop-in functions for recometrics make of their arguments."""
+"""How the drop-in functions for recometrics read their arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number that is at least `least`; fractions are cut off, as in recometrics."""
+    """Return a whole number of at least `least`; fractions are cut off, as in recometrics."""
     try:
         number = int(value)
     except (TypeError, ValueError):
@@ -56,7 +56,7 @@ def threads_of(nthreads: Any) -> int:
 
 
 def sparse_rows(matrix: Any, name: str) -> csr_array[Any]:
-    """Return a sparse matrix or array by rows, as it is or converted."""
+    """Return a sparse matrix or array by rows, unchanged or converted."""
     from scipy.sparse import csr_array, issparse
 
     understood: bool = issparse(matrix)
@@ -70,7 +70,7 @@ def sparse_rows(matrix: Any, name: str) -> csr_array[Any]:
 
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
-    """Return the first `length` rows: a warning where there are more, an error where fewer."""
+    """Return the first `length` rows; warn if there are more, raise an error if there are fewer."""
     found = rows.shape[0]
     if found < length:
         raise InputError(
@@ -89,7 +89,7 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
 def factors_of(
     A: Array | None, B: Array | None, item_biases: npt.ArrayLike | None, shape: tuple[int, int]
 ) -> tuple[Factors, np.dtype[Any]]:
-    """Return the model, and the type that everything is computed in."""
+    """Return the model, and the type in which everything is computed."""
     n_users, n_items = shape
     if (A is None) != (B is None):
         raise InputError("A and B must both be given, or both be None.")

@@ -33,21 +33,22 @@ def split_reco_train_test(
     """Split interactions into train and test, as ``recometrics.split_reco_train_test`` does.
 
     For each test user with n interactions, n * ``items_test_fraction`` go to test, rounded
-    half away from zero. Which users and items are drawn depends on ``seed``, and is not what
+    half away from zero. The users and items drawn depend on ``seed``, and differ from those that
     recometrics draws with it.
 
     Parameters
     ----------
-    X : sparse matrix or array (n_users, n_items), or what ``scipy.sparse.csr_array`` takes
-        Interactions. Stored zeros are interactions. float32 stays, all else becomes float64.
+    X : sparse matrix or array (n_users, n_items), or anything ``scipy.sparse.csr_array`` takes
+        Interactions. Stored zeros are interactions. float32 is kept, and other types become
+        float64.
     split_type : {"separated", "joined", "all"}
-        Whether test users are drawn and set apart, drawn and left in the training data, or
+        Whether test users are drawn and separated, drawn and left in the training data, or
         are all users, without any condition.
     users_test_fraction : float or None
-        Share of the users to draw, in (0, 1), rounded half to even, at least one user; None:
-        ``max_test_users``.
+        Share of the users to draw, in (0, 1), rounded half to even, at least one user. None
+        draws ``max_test_users``.
     max_test_users : float or None
-        Largest number of users to draw; None or 0: no limit.
+        Largest number of users to draw. None or 0 sets no limit.
     items_test_fraction : float
         Share of a test user's interactions that go to test, in (0, 1).
     min_items_pool : int
@@ -71,15 +72,15 @@ def split_reco_train_test(
     Raises
     ------
     InputError
-        A number out of range, or an X that is empty or has less than two users to draw from.
+        If a number is out of range, or X is empty or has fewer than two users to draw from.
     NoTestUsersError
-        No user can be a test user (a RuntimeError). A user with n_items - 1 interactions or
+        If no user can be a test user (a RuntimeError). A user with n_items - 1 interactions or
         more never can.
 
     Warns
     -----
     DataWarning
-        The share of users is less than one user, or more users are asked for than there are.
+        If the share of users is less than one user, or there are fewer users than requested.
     """
     matrix = _by_rows(X)
     n_users, n_items = matrix.shape

@@ -36,23 +36,23 @@ def ranking_metrics_at_k(
 ) -> dict[str, float]:
     """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
 
-    Models of factors whose ``recommend`` is implicit's own are ranked here, by all of their
-    scores; of any other, ``recommend`` is called as implicit calls it.
+    Factor models with implicit's own ``recommend`` are ranked here, by all of their scores. For
+    other models, ``recommend`` is called as implicit calls it.
 
     Parameters
     ----------
     model
-        Fitted: of implicit, or with a method ``recommend(userids, user_items, N)``.
+        A fitted model of implicit, or one with a method ``recommend(userids, user_items, N)``.
     train_user_items : sparse matrix or array (n_users, n_items)
-        What the model was fitted to; a user's items there are not recommended.
+        The training data of the model. A user's items in it are not recommended.
     test_user_items : sparse matrix or array (n_users, n_items)
-        A stored entry is a relevant item, whatever its value.
+        A stored entry is a relevant item, independently of its value.
     K : int
         Number of recommendations.
     show_progress : bool
-        Taken, and without effect: there is no progress bar.
+        Accepted, but without effect: there is no progress bar.
     num_threads : int
-        Threads to use; 0: as many as there are processors.
+        Number of threads. 0 uses all processors.
 
     Returns
     -------
@@ -63,9 +63,9 @@ def ranking_metrics_at_k(
     Raises
     ------
     InputError
-        Shapes that do not fit, a test without any entry, a K below 1.
+        If shapes do not fit, test has no entry, or K is below 1.
     InputTypeError
-        Data other than a sparse matrix.
+        If the data are not a sparse matrix.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def precision_at_k(
     show_progress: bool = True,
     num_threads: int = 1,
 ) -> float:
-    """Calculate precision at K alone: see `ranking_metrics_at_k`."""
+    """Calculate only precision at K; see `ranking_metrics_at_k`."""
     found = ranking_metrics_at_k(
         model, train_user_items, test_user_items, K, show_progress, num_threads
     )
@@ -126,7 +126,7 @@ def mean_average_precision_at_k(
     show_progress: bool = True,
     num_threads: int = 1,
 ) -> float:
-    """Calculate the mean average precision at K alone: see `ranking_metrics_at_k`."""
+    """Calculate only the mean average precision at K; see `ranking_metrics_at_k`."""
     found = ranking_metrics_at_k(
         model, train_user_items, test_user_items, K, show_progress, num_threads
     )
@@ -141,7 +141,7 @@ def ndcg_at_k(
     show_progress: bool = True,
     num_threads: int = 1,
 ) -> float:
-    """Calculate NDCG at K alone: see `ranking_metrics_at_k`."""
+    """Calculate only NDCG at K; see `ranking_metrics_at_k`."""
     found = ranking_metrics_at_k(
         model, train_user_items, test_user_items, K, show_progress, num_threads
     )
@@ -156,7 +156,7 @@ def AUC_at_k(
     show_progress: bool = True,
     num_threads: int = 1,
 ) -> float:
-    """Calculate the area under the ROC curve at K alone: see `ranking_metrics_at_k`."""
+    """Calculate only the area under the ROC curve at K; see `ranking_metrics_at_k`."""
     found = ranking_metrics_at_k(
         model, train_user_items, test_user_items, K, show_progress, num_threads
     )
@@ -180,21 +180,21 @@ def _is_simple(train: Any, test: Any, k: int) -> bool:
 
 
 class RankedHere(Source):
-    """A source that keeps where the judged items landed."""
+    """A source that keeps the positions of the judged items."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.ranks: Ranks | None = None
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item landed."""
+        """Return where each judged item is ranked."""
         self.ranks = self.source.rank(request)
         return self.ranks
 
     def ties_part(self, k: int) -> bool:
         """Return whether only some of the items that tie with a relevant one are in the first k.
 
-        Which ones implicit takes depends on the order in which it met the scores.
+        Which of them implicit takes depends on the order in which it reads the scores.
         """
         assert self.ranks is not None
         above, tied = self.ranks.above, self.ranks.tied

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class _Metric:
-    """What all metrics have: a length of lists."""
+    """The base class of all metrics, which have a length of lists."""
 
     higher_is_better = True
     weighted = False
@@ -78,7 +78,7 @@ class LinkPredMetric(_Metric):
     Parameters
     ----------
     k : int
-        How many predictions count.
+        The number of predictions that count.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class LinkPredMetric(_Metric):
         edge_label_index : integer tensor [2, n_edges], or two of [n_edges]
             Row of the source and index of the destination, of each true edge.
         edge_label_weight : tensor [n_edges], optional
-            Read by weighted metrics alone; edges without a positive one are none.
+            Read only by weighted metrics; edges without a positive weight do not count.
         """
         if self.weighted:
             _check_weight(self, edge_label_weight)
@@ -167,7 +167,7 @@ class LinkPredCoverage(_Metric):
     ----------
     k : int
     num_dst_nodes : int
-        How many destinations there are.
+        The number of destinations.
     """
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
@@ -213,7 +213,7 @@ class _MeanOverLists(_Metric):
 
 
 class LinkPredDiversity(_MeanOverLists):
-    """Share of the pairs of a list that are of different categories.
+    """Share of the pairs of items in a list that have different categories.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class LinkPredDiversity(_MeanOverLists):
 
 
 class LinkPredAveragePopularity(_MeanOverLists):
-    """Mean popularity of what is in lists.
+    """Mean popularity of the items in lists.
 
     Parameters
     ----------
@@ -263,9 +263,9 @@ class LinkPredPersonalization(_Metric):
     ----------
     k : int
     max_src_nodes : int or None
-        Only the first so many lists are compared; None: all.
+        The number of lists that are compared, from the first on. None compares all lists.
     batch_size : int
-        Taken, and without effect.
+        Accepted, but without effect.
     """
 
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
@@ -311,8 +311,8 @@ class LinkPredMetricCollection:
     Parameters
     ----------
     metrics : sequence or dict of metrics
-        Of a sequence, the names are ``"LinkPredMAP@10"``, and ``"WeightedLinkPredNDCG@10"`` of
-        weighted ones.
+        For a sequence, the names are ``"LinkPredMAP@10"``, and ``"WeightedLinkPredNDCG@10"`` for
+        weighted metrics.
     """
 
     def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:

@@ -1,4 +1,4 @@
-"""Drop-in for pytrec_eval: RelevanceEvaluator, and what reads and adds up beside it."""
+"""Drop-in for pytrec_eval: RelevanceEvaluator, and functions that read and aggregate."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RelevanceEvaluator:
     Raises
     ------
     UnknownNameError
-        A measure that is not there (a ValueError).
+        If a measure is not available (a ValueError).
 
     Examples
     --------
@@ -93,12 +93,12 @@ class RelevanceEvaluator:
         Parameters
         ----------
         scores : dict of str to (dict of str to float)
-            The scores of documents, for each query; equal scores: the greater id first.
+            The scores of documents, for each query. Of equal scores, the greater id comes first.
 
         Returns
         -------
         dict of str to (dict of str to float)
-            For the queries that have a judgement and are in the run, each measure.
+            Each measure for the queries that have a judgement and are in the run.
         """
         queries = [query for query in scores if query in self.query_relevance]
         run = {query: scores[query] for query in queries}
@@ -201,13 +201,13 @@ def _split(measure: str) -> tuple[str, list[int]]:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Add the values of queries up: sums of counts, geometric means of ``gm_``, else means.
+    """Aggregate the values of queries: sums of counts, geometric means of ``gm_``, else means.
 
     Parameters
     ----------
     measure : str
     values : sequence of float
-        Of each query; those of ``gm_`` are logarithms.
+        The value of each query; those of ``gm_`` are logarithms.
 
     Returns
     -------

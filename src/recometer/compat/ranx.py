@@ -25,7 +25,7 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """Documents of queries with a number each: a dict of dicts, or a data frame."""
+    """Documents of queries, with a number each: a dict of dicts, or a data frame."""
 
     def __init__(self, data: Any = None, name: str | None = None) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class _Queries:
         return found
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read everything as `Lists` and `Interactions.of` do, whose option names the numbers."""
+        """Read everything like `Lists` and `Interactions.of`, whose option names the numbers."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -81,19 +81,19 @@ class _Queries:
 
 
 class Qrels(_Queries):
-    """What is relevant: whole numbers, of which those from 1 on say that a document is.
+    """The relevance of documents, as whole numbers; a document is relevant from 1 on.
 
     Parameters
     ----------
     qrels : dict of str to (dict of str to int), or data frame
-        A data frame (of any library) with the columns ``q_id``, ``doc_id`` and ``score``;
-        other names: `from_df`.
+        A data frame (of any library) has the columns ``q_id``, ``doc_id`` and ``score``; use
+        `from_df` for other names.
     name : str, optional
     """
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """Take a dict of dicts."""
+        """Make it from a dict of dicts."""
         return cls(d)
 
     @classmethod
@@ -104,7 +104,7 @@ class Qrels(_Queries):
         doc_id_col: str = "doc_id",
         score_col: str = "score",
     ) -> Qrels:
-        """Take a data frame with these columns."""
+        """Make it from a data frame with these columns."""
         made = cls(df)
         made._with_columns(q_id_col, doc_id_col, score_col)
         return made
@@ -116,7 +116,7 @@ class Qrels(_Queries):
 
 
 class Run(_Queries):
-    """What was found: scores, of which the highest is best.
+    """The documents that were found, with scores, of which the highest is best.
 
     Parameters
     ----------
@@ -127,9 +127,9 @@ class Run(_Queries):
     Attributes
     ----------
     scores : dict of str to (dict of str to float)
-        After `evaluate`: the values of queries, by metric.
+        The values of queries by metric, after `evaluate`.
     mean_scores, std_scores : dict of str to float
-        Likewise, their means and standard deviations.
+        Their means and standard deviations, after `evaluate`.
     """
 
     def __init__(self, run: Any = None, name: str | None = None) -> None:
@@ -140,7 +140,7 @@ class Run(_Queries):
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
-        """Take a dict of dicts."""
+        """Make it from a dict of dicts."""
         return cls(d, name)
 
     @classmethod
@@ -152,7 +152,7 @@ class Run(_Queries):
         score_col: str = "score",
         name: str | None = None,
     ) -> Run:
-        """Take a data frame with these columns."""
+        """Make it from a data frame with these columns."""
         made = cls(df, name)
         made._with_columns(q_id_col, doc_id_col, score_col)
         return made
@@ -178,35 +178,35 @@ def evaluate(
     Parameters
     ----------
     qrels, run
-        `Qrels` and `Run`, or what makes them: a dict of dicts, or a data frame with the columns
-        ``q_id``, ``doc_id`` and ``score``; those of ranx are taken, too. Queries are matched by
-        their ids.
+        `Qrels` and `Run`, or anything they can be made from: a dict of dicts, or a data frame with
+        the columns ``q_id``, ``doc_id`` and ``score``. Objects of ranx are accepted as well.
+        Queries are matched by their ids.
     metrics
-        One name, or several: ``"ndcg@10"``, ``"map"``, ``"rbp.95"``; ``"recall@10-l2"`` takes
-        documents from a grade of 2 on for relevant.
+        One name, or several: ``"ndcg@10"``, ``"map"``, ``"rbp.95"``. For ``"recall@10-l2"``,
+        documents are relevant from a grade of 2 on.
     return_mean : bool
         Whether to return means rather than the values of the queries, by ascending id.
     return_std : bool
-        Whether to return ``{"mean": ..., "std": ...}`` of each metric.
+        Whether to return ``{"mean": ..., "std": ...}`` for each metric.
     threads : int
-        Threads to use; 0: as many as there are processors.
+        Number of threads. 0 uses all processors.
     save_results_in_run : bool
         Whether a `Run` gets `Run.scores`, `Run.mean_scores` and `Run.std_scores`.
     make_comparable : bool
-        Whether queries that the run lacks count as empty, and those that qrels lack are left
-        out; otherwise they are an error.
+        Whether queries that the run lacks count as empty, and queries that qrels lack are left
+        out; otherwise both are an error.
 
     Returns
     -------
     float or array or dict
-        Of one metric its value, of several a dict by their names.
+        The value of a single metric, or a dict by the names of several.
 
     Raises
     ------
     InputError
-        The ids of the queries are not the same.
+        If the ids of the queries differ.
     UnknownNameError
-        A metric that is not there.
+        If a metric is not available.
 
     Examples
     --------

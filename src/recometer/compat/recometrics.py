@@ -1,6 +1,6 @@
 """Drop-in functions for the package recometrics 0.1.6: same parameters, names and numbers.
 
-What differs on purpose is listed in ``docs/from_recometrics.md``.
+Intended differences are listed in ``docs/from_recometrics.md``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
 
 
 class MissingPandasError(RecometerError, ImportError):
-    """A DataFrame was asked for, and pandas is not installed."""
+    """A DataFrame was requested, but pandas is not installed."""
 
 
 def calc_reco_metrics(
@@ -121,8 +121,8 @@ def calc_reco_metrics(
     X_test : sparse matrix or array (n_users, n_items)
         Test data.
     A, B : array (n_users, n_factors), (n_items, n_factors), or None
-        User and item factors; None, together, where there are only item biases.
-        Both float32: the calculation and the output are float32, otherwise float64.
+        User and item factors; both are None if there are only item biases. If both are float32,
+        the calculation and the output are float32, and otherwise float64.
     k : int
         Number of recommendations, at most the number of items.
     item_biases : array (n_items,), optional
@@ -137,43 +137,43 @@ def calc_reco_metrics(
     rename_k : bool
         Put the value of ``k`` in the names of the columns: "P@5" rather than "P@K".
     break_ties_with_noise : bool
-        True: equal scores are ordered at random (the rule ``ties="random"``); False: the
-        lower item first (``ties="item"``).
+        Whether equal scores are ordered at random (the rule ``ties="random"``); otherwise the
+        lower item comes first (``ties="item"``).
     min_pos_test, min_items_pool : int
-        Least number of relevant items, of items to rank, for a user's metrics.
+        Minimum number of relevant items, and of items to rank, for a user to get metrics.
     consider_cold_start : bool
-        Whether users without training items get metrics. True where ``X_train`` is None.
+        Whether users without training items get metrics. True if ``X_train`` is None.
     cumulative : bool
         Calculate the metrics @K at 1, 2, ..., k.
     nthreads : int or None
         Number of threads. -1 uses all processors, -2 all but one, and so on; None uses one.
     seed : int, RandomState or Generator
-        For the order of equal scores.
+        Seed for the order of equal scores.
     names : {"python", "r"}
-        Whose names the columns have: those of the package for Python, or those of the one for R
+        The names of the columns: those of the package for Python, or those of the one for R
         (0.1.6), p_at_k, tp_at_k, ..., roc_auc, pr_auc.
 
     Returns
     -------
     DataFrame or dict
-        A row per user. ``as_df=False``: a dict of arrays [n_users] ("P@K", ..., "ROC_AUC",
-        "PR_AUC"; [n_users, k] where cumulative, the areas excepted) and ``k`` itself ("K"; by
-        R's names "k").
+        A row per user. With ``as_df=False``, a dict of arrays [n_users] ("P@K", ..., "ROC_AUC",
+        "PR_AUC"; [n_users, k] if cumulative, except the areas) and ``k`` itself ("K", or "k" with
+        the names of R).
 
     Raises
     ------
     InputError
-        Shapes that do not fit, nothing to calculate, a number out of range.
+        If shapes do not fit, there is nothing to calculate, or a number is out of range.
     InputTypeError
-        Data other than a sparse matrix, or seeds and numbers of another kind.
+        If the data are not a sparse matrix, or seeds and numbers have another type.
     MissingPandasError
-        ``as_df=True`` without pandas.
+        If ``as_df=True`` and pandas is not installed.
 
     Warns
     -----
     DataWarning
-        More users or items than ``X_test`` has (they are ignored), repeated entries of a
-        matrix (they are summed).
+        If there are more users or items than ``X_test`` has (they are ignored), or a matrix
+        repeats entries (they are added up).
     """
     asked_for = (
         precision, trunc_precision, recall, average_precision, trunc_average_precision, ndcg, hit,

@@ -48,14 +48,15 @@ def precision_at_k(
     Parameters
     ----------
     rating_true : data frame
-        What should have been recommended: a row is a relevant item, whatever its rating.
+        The items that should have been recommended. Every row is relevant, independently of its
+        rating.
     rating_pred : data frame
-        What was recommended, with scores.
+        The recommended items, with scores.
     col_user, col_item, col_prediction : str
         The columns.
     relevancy_method : {"top_k", "by_threshold"} or None
-        Whether the best `k` or the best `threshold` rows of a user count, by their scores; None:
-        all of them, in the order of the rows. Lists longer than `k` are an error.
+        Whether the best `k` or the best `threshold` rows of a user count, by their scores. With
+        None, all of them count, in the order of the rows. Lists longer than `k` are an error.
     k, threshold : int
 
     Returns
@@ -66,9 +67,9 @@ def precision_at_k(
     Raises
     ------
     InputError
-        Lists longer than `k`, numbers out of range.
+        If lists are longer than `k`, or numbers are out of range.
     ColumnError
-        A column that is not there.
+        If a column does not exist.
 
     Examples
     --------
@@ -207,9 +208,9 @@ def rmse(
     Raises
     ------
     InputError
-        No pair is in both frames.
+        If no pair is in both frames.
     ColumnError
-        A column that is not there.
+        If a column does not exist.
     """
     return _rated("rmse", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
 

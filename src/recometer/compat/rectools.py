@@ -44,29 +44,30 @@ def calc_metrics(
     Parameters
     ----------
     metrics : dict of str to metric
-        RecTools' own objects, such as ``NDCG(k=10)``: their class and attributes are read.
+        Metric objects of RecTools, such as ``NDCG(k=10)``, of which the class and the attributes
+        are read.
     reco : data frame
         Recommendations, with the columns ``user_id``, ``item_id`` and ``rank``.
     interactions : data frame, optional
-        What should have been recommended: ``user_id``, ``item_id``.
+        The items that should have been recommended: ``user_id``, ``item_id``.
     prev_interactions : data frame, optional
-        What was known before, for metrics of popularity.
+        Earlier interactions, for metrics of popularity.
     catalog : collection of items, optional
-        What could have been recommended, for Accuracy, MCC and CatalogCoverage.
+        The items that could have been recommended, for Accuracy, MCC and CatalogCoverage.
     ref_reco
-        Must be None: there is no Intersection.
+        Must be None, because Intersection is not available.
 
     Returns
     -------
     dict of str to float
-        By the keys of `metrics`.
+        The values by the keys of `metrics`.
 
     Raises
     ------
     InputError
-        Something that a metric reads is missing.
+        If data that a metric reads are missing.
     UnknownNameError
-        A metric, or an option of one, that is not there.
+        If a metric, or an option of one, is not available.
 
     Examples
     --------

@@ -33,21 +33,22 @@ def ndcg_score(
     y_score : array (n_samples, n_labels)
         Scores, of which the highest is best. The gains of equal scores are averaged.
     k : int, optional
-        Only the first so many places count; None: all.
+        The number of first places that count. None counts all places.
     sample_weight : array (n_samples,), optional
-        How much each row counts in the mean.
+        The weight of each row in the mean.
     ignore_ties : bool
-        Take equal scores in the order of an unstable sort rather than the average.
+        Whether to take equal scores in the order of an unstable sort instead of averaging.
 
     Returns
     -------
     float
-        The mean over rows; one without a gain has 0.
+        The mean over rows; a row without a gain has 0.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, a single column, gains below 0, values that are not finite.
+        If shapes do not fit, there is a single column, gains are below 0, or values are not
+        finite.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def dcg_score(
     Raises
     ------
     InputError
-        Shapes that do not fit, a base that is not above 0, or 1, values that are not finite.
+        If shapes do not fit, the base is not above 0, or is 1, or values are not finite.
     """
     gains, scores = _matrices(y_true, y_score)
     if not log_base > 0 or log_base == 1:
@@ -117,19 +118,19 @@ def label_ranking_average_precision_score(
     y_true : array or sparse matrix (n_samples, n_labels)
         1 for a true label, 0 for another.
     y_score : array (n_samples, n_labels)
-        Scores; of equal ones all count as found.
+        Scores; equal scores all count as found.
     sample_weight : array (n_samples,), optional
-        How much each row counts in the mean.
+        The weight of each row in the mean.
 
     Returns
     -------
     float
-        The mean over rows; 1 for one whose labels are all true, or none.
+        The mean over rows; a row whose labels are all true, or none of which is, has 1.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, y_true with other values, values that are not finite.
+        If shapes do not fit, y_true has other values, or values are not finite.
     """
     dense = y_true.toarray() if hasattr(y_true, "toarray") else y_true
     gains, scores = _matrices(dense, y_score)

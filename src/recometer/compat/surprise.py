@@ -24,8 +24,8 @@ def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
     Parameters
     ----------
     predictions : sequence of tuple
-        Of user, item, true rating, estimate and details: what ``test()`` of an algorithm of
-        Surprise returns.
+        Tuples of user, item, true rating, estimate and details, as ``test()`` of an algorithm of
+        Surprise returns them.
     verbose : bool
         Whether to print the value.
 
@@ -36,7 +36,7 @@ def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
     Raises
     ------
     InputError
-        There is no prediction (a ValueError).
+        If there is no prediction (a ValueError).
 
     Examples
     --------
@@ -61,9 +61,9 @@ def mae(predictions: Sequence[Any], verbose: bool = True) -> float:
 def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
     """Calculate the fraction of concordant pairs, as ``surprise.accuracy.fcp`` does.
 
-    Of the pairs of ratings of one user, whose order is right in the estimates: the mean number
-    over users with a right one, divided by itself and the mean number of wrong ones over users
-    with one.
+    A pair of ratings of one user is right if the estimates have the same order. The value is the
+    mean number of right pairs over users who have one, divided by the sum of itself and the mean
+    number of wrong pairs over users who have one.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
     Raises
     ------
     InputError
-        There is no prediction, or no user has two different ratings (a ValueError).
+        If there is no prediction, or no user has two different ratings (a ValueError).
     """
     return _printed("fcp", "FCP:  ", predictions, verbose)
 

@@ -1,6 +1,6 @@
 """Drop-in for the retrieval metrics of TorchMetrics: functions, and classes that collect.
 
-The functions stand in ``torchmetrics.functional.retrieval`` there, the classes in
+In TorchMetrics, the functions are in ``torchmetrics.functional.retrieval``, and the classes in
 ``torchmetrics.retrieval``. Nothing here derives from a class of TorchMetrics.
 """
 
@@ -39,21 +39,22 @@ def retrieval_average_precision(preds: Any, target: Any, top_k: int | None = Non
     Parameters
     ----------
     preds : float tensor [n]
-        Scores; of metrics other than NDCG, hit rate and areas only those above 0 find anything.
+        Scores. For metrics other than NDCG, hit rate and areas, only items with scores above 0
+        count as found.
     target : bool or integer tensor [n]
         Whether each item is relevant.
     top_k : int, optional
-        Only the first so many places count; None: all.
+        The number of first places that count. None counts all places.
 
     Returns
     -------
     float32 tensor without a dimension
-        0 where nothing is relevant.
+        It is 0 if nothing is relevant.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, a `top_k` below 1, a target that is not 0 or 1.
+        If shapes do not fit, `top_k` is below 1, or a target is not 0 or 1.
     """
     return _of_one("RetrievalMAP", preds, target, top_k)
 
@@ -63,14 +64,14 @@ def retrieval_auroc(
 ) -> Any:
     """Calculate the area under the ROC curve: see `retrieval_average_precision`.
 
-    The first `top_k` items are those that are ranked. `max_fpr` must be None.
+    Only the first `top_k` items are ranked. `max_fpr` must be None.
     """
     _check_max_fpr(max_fpr)
     return _of_one("RetrievalAUROC", preds, target, top_k)
 
 
 def retrieval_fall_out(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the share of the others that is listed: see `retrieval_average_precision`."""
+    """Calculate the share of irrelevant items listed: see `retrieval_average_precision`."""
     return _of_one("RetrievalFallOut", preds, target, top_k)
 
 
@@ -80,7 +81,7 @@ def retrieval_hit_rate(preds: Any, target: Any, top_k: int | None = None) -> Any
 
 
 def retrieval_normalized_dcg(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate NDCG, of gains at least 0: see `retrieval_average_precision`."""
+    """Calculate NDCG, for gains of at least 0: see `retrieval_average_precision`."""
     return _of_one("RetrievalNormalizedDCG", preds, target, top_k)
 
 
@@ -89,7 +90,7 @@ def retrieval_precision(
 ) -> Any:
     """Calculate precision: see `retrieval_average_precision`.
 
-    Without `top_k`, or with `adaptive_k` where there are fewer items, of all items.
+    It is that of all items without `top_k`, or with `adaptive_k` if there are fewer items.
     """
     n = int(np.prod(_array(preds).shape))
     if top_k is None or (adaptive_k and top_k > n):
@@ -113,24 +114,24 @@ def retrieval_reciprocal_rank(preds: Any, target: Any, top_k: int | None = None)
 
 
 class RetrievalMetric:
-    """Collects scored pairs of queries and items, and gives their metric.
+    """Collects scored pairs of queries and items, and computes their metric.
 
     Parameters
     ----------
     empty_target_action : {"neg", "pos", "skip", "error"}
-        Whether a query without a relevant item (`RetrievalFallOut`: without another) counts as
-        0, as 1, not at all, or is an error.
+        Whether a query without a relevant item (for `RetrievalFallOut`, without an irrelevant
+        item) counts as 0, as 1, not at all, or is an error.
     ignore_index : int, optional
         Pairs with this target are left out.
     top_k : int, optional
-        Only the first so many places count; None: all.
+        The number of first places that count. None counts all places.
     aggregation : {"mean", "median", "min", "max"} or callable
-        What becomes of the values of queries.
+        How the values of queries are aggregated.
 
     Raises
     ------
     InputError
-        Options that are not there, tensors that do not fit.
+        If options do not exist, or tensors do not fit.
 
     Examples
     --------
@@ -197,7 +198,7 @@ class RetrievalMetric:
         return self.aggregation(_tensor(values))
 
     def __call__(self, preds: Any, target: Any, indexes: Any) -> Any:
-        """Add pairs, and return the metric of these alone."""
+        """Add pairs, and return the metric of only these."""
         before = self._parts
         self.reset()
         self.update(preds, target, indexes)
@@ -245,7 +246,7 @@ class RetrievalHitRate(RetrievalMetric):
 
 
 class RetrievalNormalizedDCG(RetrievalMetric):
-    """NDCG, of gains at least 0: see `RetrievalMetric`."""
+    """NDCG, for gains of at least 0: see `RetrievalMetric`."""
 
 
 class RetrievalPrecision(RetrievalMetric):
@@ -254,7 +255,7 @@ class RetrievalPrecision(RetrievalMetric):
     Parameters
     ----------
     adaptive_k : bool
-        Whether queries with fewer items than `top_k` are divided by their number.
+        Whether the hits of queries with fewer items than `top_k` are divided by this number.
     """
 
     def __init__(
@@ -273,7 +274,7 @@ class RetrievalPrecision(RetrievalMetric):
 
 
 class RetrievalFallOut(RetrievalMetric):
-    """Share of the items that are not relevant which is listed: see `RetrievalMetric`."""
+    """Share of the irrelevant items that is listed: see `RetrievalMetric`."""
 
     empty_is = "other"
     higher_is_better = False

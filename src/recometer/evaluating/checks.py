@@ -85,7 +85,7 @@ def check_overlaps(
     overlap = counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         warn(
-            f"{overlap:,} of {n_rows:,} rows of test are also in train, and are left out of test. "
+            f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
             "Hint: test must be apart from train (rm.split(data, ...) divides data, "
             "rm.audit(train, test) says more); without train= nothing is left out."
         )

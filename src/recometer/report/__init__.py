@@ -1,6 +1,6 @@
-"""A report to look at: from a comparison or an evaluation to a model of what is shown, to a page.
+"""Reports: from a comparison or an evaluation to a model of the content, and to a page.
 
-`build` makes the `ReportModel`, frozen and without anything that belongs to a format; `page`,
+`build` makes the `ReportModel`, which is frozen and independent of any format; `page`,
 `markdown` and `charts` are functions of it.
 """
 

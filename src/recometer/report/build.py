@@ -49,7 +49,7 @@ def build(
     seed: int = 0,
     threads: int | None = None,
 ) -> ReportModel:
-    """Return everything that the report of a comparison or an evaluation says; see `report`."""
+    """Return the content of the report of a comparison or an evaluation; see `report`."""
     given = given_by(of, name, groups, threads)
     primary, ranked = given.metrics[0], ranked_metrics(given)
     columns = [] if given.is_whole(primary) else given.columns(primary)

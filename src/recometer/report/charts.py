@@ -57,7 +57,7 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
     Raises
     ------
     InputError
-        Options that the chart does not have.
+        If the chart does not have the options.
     """
     spec = copy.deepcopy(spec_of(chart))
     rows = [dict(row) for row in chart.rows[_key(chart, options)]]

@@ -16,32 +16,32 @@ FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "mar
 
 
 class Report:
-    """What `Comparison.report` and `Evaluation.report` return.
+    """The result of `Comparison.report` and `Evaluation.report`.
 
     Attributes
     ----------
     model : recometer.report.model.ReportModel
-        All that it says: numbers, directions, the best, texts; frozen.
+        The content as frozen records: numbers, directions, the best models, texts.
     """
 
     def __init__(self, model: ReportModel) -> None:
         self.model = model
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the page, which needs no other file and no network; a path: write it there, too.
+        """Return the page, which needs no other files; also write it to a path if one is given.
 
         Raises
         ------
         FileError
-            The path cannot be written, or holds a file that is not a report of recometer.
+            If the path cannot be written, or has a file that is not a report of recometer.
         MissingExtraError
-            The packages of the extra ``report`` are not installed.
+            If the packages of the extra ``report`` are not installed.
         """
         text = page.to_html(self.model)
         return text if path is None else writing.write(path, text)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report in Markdown, without charts; a path: write it there, too."""
+        """Return the report in Markdown, without charts; also write it to a path if given."""
         text = markdown.to_markdown(self.model)
         return text if path is None else writing.write(path, text)
 
@@ -58,18 +58,18 @@ class Report:
         name
             One of `charts`.
         options
-            What is shown, an option of each of the chart's choices: ``"ndcg@10"``. None given:
-            what the page shows first.
+            An option of each choice of the chart, such as ``"ndcg@10"``. By default, the options
+            that the page shows first.
         """
         return charts.altair_chart(self._chart(name), options)
 
     def save_chart(self, path: str | os.PathLike[str], name: str, *options: str) -> None:
-        """Write a chart into a file, as PNG or SVG by the name of the file.
+        """Write a chart to a file, as PNG or SVG depending on the name of the file.
 
         Raises
         ------
         InputError
-            Another name.
+            If the name has another ending.
         """
         suffix = Path(path).suffix.lower()
         if suffix not in charts.IMAGES:
@@ -108,7 +108,7 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
     Raises
     ------
     InputError
-        A path with another ending.
+        If the path has another ending.
     """
     form = None
     if path is not None:
@@ -127,7 +127,7 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
 
 
 def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
-    """Raise if no report can be written there: before the work.
+    """Raise an error before the work if no report can be written to a path.
 
     Parameters
     ----------
@@ -138,9 +138,9 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
     Raises
     ------
     FileError
-        Another file is there, or there is no such folder.
+        If another file is there, or there is no such folder.
     MissingExtraError
-        A package is missing that pages need.
+        If a package is missing that pages need.
     """
     writing.check(path, tuple(inputs))
     if format_of(path) == "html":
@@ -153,7 +153,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     InputError
-        It stands for none.
+        If there is no such format.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:

@@ -61,31 +61,31 @@ class Tracked:
         model_id: str | None = None,
         artifact: bool | None = None,
     ) -> None:
-        """Log what `flat` returns as metrics of an MLflow run, and the whole as an artifact.
+        """Log the values of `flat` as metrics of an MLflow run, and the whole as an artifact.
 
-        What is undefined is logged as NaN. Tags, ``recometer.protocol`` and others, say what the
+        Undefined values are logged as NaN. Tags such as ``recometer.protocol`` tell what the
         numbers depend on.
 
         Parameters
         ----------
         prefix
-            Before every name, for instance ``"valid/"``.
+            The prefix of every name, for instance ``"valid/"``.
         step
-            Of training, for instance the epoch.
+            The step of training, for instance the epoch.
         run_id
-            None: the active run, or a new one, as ``mlflow.log_metrics`` has it.
+            The run. None takes the active run, or a new one, like ``mlflow.log_metrics``.
         model_id
-            The logged model that is evaluated; None: the active one.
+            The logged model that is evaluated. None takes the active one.
         artifact
             Whether to save an evaluation as ``recometer/evaluation.parquet``, which
-            `recometer.load` reads, those of a leaderboard as ``recometer/als.parquet``, ..., a
-            comparison as ``recometer/comparison.json``. None: unless there is a step. A prefix
-            stands before the files' names, too.
+            `recometer.load` reads, those of a leaderboard as ``recometer/als.parquet``, ..., and a
+            comparison as ``recometer/comparison.json``. None saves it unless there is a step. The
+            prefix also precedes the names of the files.
 
         Raises
         ------
         MissingExtraError
-            MLflow is not installed.
+            If MLflow is not installed.
         """
         log = importlib.import_module("recometer.integrations.mlflow").log
         log(self, prefix=prefix, step=step, run_id=run_id, model_id=model_id, artifact=artifact)

@@ -1,10 +1,11 @@
-"""Statistics of means over users: intervals, paired tests, effects. Arrays in, numbers out.
+"""Statistics of means over users: intervals, paired tests, effects, from arrays to numbers.
 
-Means of users' values are sums of independent terms, so that what a bootstrap or a randomisation
-test samples can be computed: no seed, no resampling, far into the tails.
+Means of users' values are sums of independent terms. Therefore the distributions that a bootstrap
+or a randomisation test samples can be computed without a seed and without resampling, even far into
+the tails.
 
-`interval` and `intervals_of` give confidence intervals of means, `compare` and `compare_all`
-compare models user by user; the modules hold the parts.
+`interval` and `intervals_of` compute confidence intervals of means, and `compare` and `compare_all`
+compare models user by user; the modules contain the parts.
 """
 
 import importlib

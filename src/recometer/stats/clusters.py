@@ -1,4 +1,4 @@
-"""Rows that belong together: sums over whole clusters."""
+"""Clusters of rows that belong together, and sums over whole clusters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
     Parameters
     ----------
     values : [n_rows]
-        No NaN.
+        The values, without NaN.
     clusters : [n_rows]
-        Whatever NumPy can sort: rows with equal entries belong together.
+        Anything that NumPy can sort; rows with equal entries belong together.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
     Raises
     ------
     InputError
-        The lengths differ.
+        If the lengths differ.
     """
     x, labels = np.asarray(values, np.float64), np.asarray(clusters)
     if labels.shape != x.shape:

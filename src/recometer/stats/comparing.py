@@ -47,27 +47,27 @@ FEW_DIFFER = 30
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Two models on the users that both have a value for.
+    """Two models on the users for whom both have a value.
 
     Attributes
     ----------
     n
-        Users compared.
+        The number of users compared.
     n_only_first, n_only_second
-        Users that only one of the two has a value for; they are left out.
+        The numbers of users for whom only one of the two has a value; they are left out.
     mean_first, mean_second
-        Means over the users compared.
+        The means over the users compared.
     difference, interval
         First minus second, with its interval.
     relative, relative_interval
-        Ratio of the means minus 1, with its interval; NaN where the second's mean is not above 0.
+        Ratio of the means minus 1, with its interval; NaN if the second mean is not above 0.
     test
         p-value of the null hypothesis that the models do not differ.
     effects
         How users differ.
     unit
-        What the users' differences (or those of clusters) are multiples of (`unit_of`), where that
-        makes the randomisation test coarser; otherwise 0.
+        The number of which the differences of users (or of clusters) are multiples (`unit_of`), if
+        that makes the randomisation test coarser; otherwise 0.
     error
         Standard error of the difference, over users or clusters.
     """
@@ -102,27 +102,27 @@ def compare(
     Parameters
     ----------
     first, second : [n_users]
-        The users' values of one metric, in the same order of users; NaN: no value.
+        The users' values of one metric, in the same order of users; NaN means no value.
     bounds
-        The lowest and the highest value that a user of a single model can have. None if not known.
+        The lowest and the highest possible value of a user of a single model. None if unknown.
     test
         ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
     interval
-        ``"auto"``: that of the test, by inversion for randomisation; Gaffke's where fewer than 30
-        users differ, or all by the same, and the range is known. Or one of
-        `recometer.stats.ends`'s.
+        ``"auto"`` takes the interval of the test (by inversion for randomisation), or Gaffke's if
+        the range is known and fewer than 30 users differ, or all differ by the same amount. It may
+        also be one of `recometer.stats.ends`.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None
-        Rows with equal entries (several rows of a user, sessions, folds) keep together: whole
-        clusters change sign, and are what the interval is taken over.
+        Rows with equal entries (several rows of a user, sessions, folds) belong together: whole
+        clusters change sign, and the interval is over whole clusters.
 
     Raises
     ------
     InputError
-        Values that are not numbers or infinite, or of different lengths.
+        If values are not numbers, are infinite, or have different lengths.
     UnknownNameError
-        There is no such test or interval.
+        If there is no such test or interval.
 
     Examples
     --------
@@ -165,18 +165,18 @@ def compare_grouped(
     Parameters
     ----------
     differences
-        Of the users that both have a value for.
+        The differences of the users for whom both have a value.
     n_only
-        How many users only the first has a value for, and only the second.
+        The number of users for whom only the first has a value, and only the second.
     means
-        Of both, over the users that both have a value for.
+        The means of both, over the users for whom both have a value.
     relative
         As `effect_sizes.ratio_of_grouped` returns it.
 
     Raises
     ------
     InputError
-        Wilcoxon's test, which reads single users.
+        For Wilcoxon's test, which reads single users.
     """
     check_confidence(confidence)
     _check_names(test, interval)
@@ -263,7 +263,7 @@ def compare_all(
 def differences_of(
     first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None
 ) -> Grouped:
-    """Return the differences of users, or those of whole clusters; parameters as of `compare`."""
+    """Return the differences of users or of whole clusters, with the parameters of `compare`."""
     pairs = _Pairs.of(first, second, clusters)
     return pairs.differences if clusters is None else pairs.differences_of_clusters
 
@@ -274,7 +274,7 @@ def paired_test(
     second: npt.ArrayLike,
     clusters: npt.ArrayLike | None = None,
 ) -> TestResult:
-    """Return the test alone; parameters as of `compare`."""
+    """Return only the test, with the parameters of `compare`."""
     _check_names(test, "auto")
     pairs = _Pairs.of(first, second, clusters)
     units = pairs.differences_of_clusters if clusters is not None else pairs.differences
@@ -345,7 +345,7 @@ def _test(name: str, pairs: _Pairs, units: Grouped) -> TestResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The values of the users that both models have one for."""
+    """The values of the users for whom both models have one."""
 
     first: Float64
     second: Float64

@@ -22,13 +22,13 @@ class Friedman:
     Attributes
     ----------
     mean_ranks : float64 [n_models]
-        Rank 1 is the best; ties share the mean of their ranks.
+        The mean rank of each model. Rank 1 is the best; ties share the mean of their ranks.
     p_value
         p-value of Friedman's test that all models have the same mean rank.
     p_iman_davenport
         p-value of the less conservative F test of Iman and Davenport.
     p_values : float64 [n_models, n_models]
-        Nemenyi's, of each pair, adjusted for all pairs.
+        Nemenyi's p-values of each pair, adjusted for all pairs.
     critical_difference
         Mean ranks this far apart differ at the level alpha.
     n
@@ -51,10 +51,11 @@ def friedman(
 ) -> Friedman:
     """Compare models over data sets by their ranks.
 
-    The blocks are data sets, never users. Users of one data set share its items and its split,
-    which blocks must not; there are thousands of them, so that any difference becomes significant;
-    and ranks lose the sizes of differences, which users' values have and means over data sets of
-    different difficulty do not. Friedman, Journal of the American Statistical Association 32, 1937;
+    The blocks must be data sets, not users. Users of one data set share its items and its split,
+    but blocks must be independent. There are thousands of users, so that any difference becomes
+    significant. And ranks lose the sizes of differences, which are meaningful for users, but not
+    for data sets of different difficulty. Friedman, Journal of the American Statistical Association
+    32, 1937;
     Iman & Davenport, Communications in Statistics 9, 1980; Nemenyi, 1963; Demšar, "Statistical
     comparisons of classifiers over multiple data sets", Journal of Machine Learning Research 7,
     2006.
@@ -71,7 +72,7 @@ def friedman(
     Raises
     ------
     InputError
-        Fewer than three models or two data sets, or a NaN.
+        If there are fewer than three models or two data sets, or a NaN.
     """
     given = np.asarray(means, np.float64)
     if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 3:

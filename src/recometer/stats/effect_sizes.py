@@ -32,14 +32,14 @@ class Effects:
     Attributes
     ----------
     n_better, n_equal, n_worse
-        Users whose difference is above, at and below 0.
+        The numbers of users whose difference is above, at and below 0.
     standardised
         Mean of the differences divided by their standard deviation (Cohen's d of paired values);
-        0 where nobody differs, infinite where all differ alike.
+        0 if no user differs, and infinite if all differ by the same amount.
     probability_better
-        Chance that a random user's difference is above 0; a tie counts half.
+        The probability that a random user's difference is above 0; a tie counts half.
     probability_interval
-        Gaffke's interval of it.
+        Gaffke's interval of this probability.
     """
 
     n_better: int
@@ -100,7 +100,7 @@ def relative_difference(
     Returns
     -------
     float, Interval
-        NaN where the mean of the second is not above 0, with a note.
+        NaN, with a note, if the mean of the second is not above 0.
     """
     x, y = column(first, "first"), column(second, "second")
     if len(x) != len(y):

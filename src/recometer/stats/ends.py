@@ -1,4 +1,4 @@
-"""The interval of a number, and how it was found."""
+"""The interval of a number, and how it was computed."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Interval:
     Attributes
     ----------
     low, high
-        The ends; NaN where there is none, which `note` then explains.
+        The ends; NaN if there is no interval, which `note` then explains.
     method
-        How it was found: a key of `METHODS`, or ``"none"``.
+        How it was computed: a key of `METHODS`, or ``"none"``.
     confidence
-        What share of such intervals shall cover the true value.
+        The share of such intervals that are meant to cover the true value.
     n
-        Number of values (users, or clusters of rows) that it rests on.
+        The number of values (users, or clusters of rows) that it is based on.
     note
-        What a reader has to know; empty where there is nothing to say.
+        What a reader has to know; empty if there is nothing to say.
     """
 
     low: float
@@ -81,12 +81,12 @@ class Interval:
 
 
 def check_confidence(confidence: float) -> float:
-    """Return a confidence; refuse one that is not between 0 and 1.
+    """Return a confidence, which must be between 0 and 1.
 
     Raises
     ------
     InputError
-        It is not.
+        If it is not.
     """
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InputError(

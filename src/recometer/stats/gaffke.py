@@ -44,14 +44,14 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float = 0.9
     values
         From `group`, without sizes.
     bounds
-        The range: lowest and highest value that a user can have.
+        The range: the lowest and the highest possible value of a user.
     confidence
         Coverage, in (0, 1).
 
     Raises
     ------
     InputError
-        The bounds are not a range, or a value lies outside them.
+        If the bounds are not a range, or a value lies outside them.
     """
     low, high = bounds
     if not -np.inf < low < high < np.inf:
@@ -92,7 +92,7 @@ def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Inter
     Raises
     ------
     InputError
-        `n_successes` is not between 0 and n.
+        If `n_successes` is not between 0 and n.
     """
     if not 0 <= n_successes <= n:
         raise InputError(f"n_successes={n_successes} must be between 0 and n={n}.")

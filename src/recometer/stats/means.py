@@ -1,4 +1,4 @@
-"""Intervals of means: which one is taken, and of many columns at once."""
+"""Intervals of means: the choice of the kind, and many columns at once."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def interval(
         NaN leaves a user out.
     kind
         ``"gaffke"`` (`gaffke.gaffke`), ``"t"`` (`student.student`), ``"percentile"`` or ``"bca"``
-        (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"``: Gaffke's where the range is known
-        and holds, otherwise ``"bca"``, and the interval's note says why.
+        (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"`` takes Gaffke's if the range is known
+        and all values are within it, and otherwise ``"bca"``; the note of the interval says why.
     bounds
-        The lowest and the highest value that a user can have; infinite or None if not known. Only
+        The lowest and the highest possible value of a user; infinite or None if unknown. Only
         Student's interval may exceed them.
     confidence
         Coverage, in (0, 1).
@@ -52,21 +52,21 @@ def interval(
         Weights of a weighted mean, at least 0. It is a ratio of means, for which Gaffke's interval
         is not known.
     clusters : [n_users] or None
-        Rows with equal numbers are not independent: sessions of a user, folds. Whole clusters
-        are what an interval is taken over; the mean remains that of the rows.
+        Rows with equal numbers are not independent, such as sessions of a user, or folds. The
+        interval is over whole clusters; the mean is still that of the rows.
 
     Returns
     -------
     Interval
-        With the method taken; see its `note`.
+        Contains the method that was used; see its `note`.
 
     Raises
     ------
     InputError
-        Values that are not numbers or infinite; lengths that differ; ``"gaffke"`` without a range,
-        or with a value outside.
+        If values are not numbers or are infinite, lengths differ, or ``"gaffke"`` has no range, or
+        a value is outside of it.
     UnknownNameError
-        There is no such kind.
+        If there is no such kind.
 
     Examples
     --------

@@ -16,7 +16,7 @@ Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
 
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
-    """Return p-values that are adjusted for their number.
+    """Return p-values adjusted for their number.
 
     With p(1) ≤ ... ≤ p(m): Holm's are max over j ≤ i of (m - j + 1) p(j), Bonferroni's m p, both
     of which bound the chance of a single error among all comparisons; those of Benjamini and
@@ -25,13 +25,13 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     Journal of Statistics 6, 1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B
     57, 1995.
 
-    Adjusting the smallest p-values that tests can have (`TestResult.smallest_p`) gives what the
-    adjusted ones cannot fall below.
+    If you adjust the smallest possible p-values of tests (`TestResult.smallest_p`), you get the
+    lower bounds of the adjusted ones.
 
     Parameters
     ----------
     p_values : [...]
-        In any shape. NaN stays NaN and is not a comparison.
+        p-values in any shape. NaN stays NaN and does not count as a comparison.
     correction
         ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or ``"none"``.
 
@@ -43,9 +43,9 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     Raises
     ------
     InputError
-        A p-value below 0 or above 1.
+        If a p-value is below 0 or above 1.
     UnknownNameError
-        There is no such correction.
+        If there is no such correction.
 
     Examples
     --------

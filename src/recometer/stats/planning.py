@@ -22,25 +22,25 @@ MOST_USERS = 10**12
 
 @dataclasses.dataclass(frozen=True)
 class Power:
-    """What a test set can show.
+    """The differences that a test set can show.
 
     Attributes
     ----------
     n
-        Users compared.
+        The number of users compared.
     deviation
         Standard deviation of the users' differences.
     difference
-        The mean difference that is looked for.
+        The mean difference to detect.
     power
-        Chance that the comparison is significant if that is the true difference.
+        The probability that the comparison is significant if this is the true difference.
     users_needed
-        For the power wanted; None if no number of users is enough or known.
+        The number of users for the wanted power; None if no number is enough or known.
     smallest_difference
-        The true difference that is found significant with the power wanted, at the present number
+        The true difference that is found significant with the wanted power, at the present number
         of users.
     wanted, alpha
-        The power wanted, and the level of significance (two-sided).
+        The wanted power, and the level of significance (two-sided).
     note
         What a reader has to know.
     """
@@ -76,34 +76,33 @@ def power(
     alpha: float = 0.05,
     unit: float | None = None,
 ) -> Power:
-    """Return the power of a paired comparison, from the spread of the differences found.
+    """Return the power of a paired comparison, from the variation of the differences found.
 
-    The power is that of the paired t test, which that of the randomisation test follows closely:
-    within 5 points from 50 users on where at least 30 differ, also by skewed differences; within 7
-    where a dozen differ (`benchmarks/stats.py`).
-    Where differences are multiples of a unit, as those of hit, sums of them move in steps and the
-    exact test rejects less often, by up to 20 points where few users differ; this is taken into
-    account.
+    The power is that of the paired t test. The power of the randomisation test is close to it:
+    within 5 points from 50 users on if at least 30 differ, even for skewed differences, and within
+    7 points if a dozen differ (`benchmarks/stats.py`). If differences are multiples of a unit, such
+    as those of hit, their sums move in steps, and the exact test rejects less often, by up to 20
+    points if few users differ. This is taken into account.
 
     Parameters
     ----------
     differences : [n_users], or from `group`
-        NaN leaves a user out. Of clusters of users, the numbers of users are those of clusters.
+        NaN leaves a user out. For clusters of users, numbers of users are numbers of clusters.
     difference
         The mean difference to detect. None takes the difference that was found. (The power for a
-        difference found in the same data says nothing that its p-value does not.)
+        difference found in the same data says no more than its p-value.)
     wanted
-        The power that is wanted, in (alpha, 1).
+        The power to achieve, in (alpha, 1).
     alpha
         Level of significance, two-sided. For m comparisons and Bonferroni's correction: alpha / m.
     unit
-        The number that all differences are multiples of; 0 for a test other than randomisation.
-        None takes what `unit_of` finds.
+        The number of which all differences are multiples; 0 for a test other than randomisation.
+        None takes the result of `unit_of`.
 
     Raises
     ------
     InputError
-        Numbers outside of their range.
+        If numbers are out of range.
     """
     _check(wanted, alpha)
     if difference is not None and not math.isfinite(difference):
@@ -131,7 +130,7 @@ def power(
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return what differences are multiples of, or the one size that nearly all have; else 0.
+    """Return the unit of differences, or the one size that nearly all have, or else 0.
 
     Parameters
     ----------
@@ -176,7 +175,7 @@ def power_of(
     alpha
         Level of significance.
     unit
-        What the differences are multiples of (`unit_of`); 0: none.
+        The number of which the differences are multiples (`unit_of`); 0 if there is none.
     """
     _check(0.99999, alpha)
     if not deviation > 0:
@@ -207,7 +206,7 @@ def users_needed(
 ) -> int | None:
     """Return the smallest number of users that gives the power, or None above a trillion.
 
-    Parameters as of `power_of` and `power`.
+    The parameters are those of `power_of` and `power`.
     """
     _check(wanted, alpha)
     if difference == 0:
@@ -229,7 +228,7 @@ def smallest_difference(
 ) -> float:
     """Return the true difference that is significant with the power wanted; NaN below two users.
 
-    Parameters as of `power_of` and `power`.
+    The parameters are those of `power_of` and `power`.
     """
     _check(wanted, alpha)
     if n < 2:

@@ -1,4 +1,4 @@
-"""What a published table can tell: two means and the number of users."""
+"""What can be concluded from a published table: two means and the number of users."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["Published", "published"]
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """What is known of a difference of which only the two means and n were published.
+    """What is known about a difference if only the two means and n were published.
 
     Attributes
     ----------
     difference
         First minus second.
     smallest_p, largest_p
-        Between which p lies, whatever the users' values were.
+        p lies between these, whatever the users' values were.
     p_if_independent
-        What p would be at most if the two models' values had nothing to do with each other; values
-        of the same users hardly ever have so little in common.
+        The largest p if the values of the two models were independent of each other; values of the
+        same users hardly ever are.
     verdict
         ``"significant"`` whatever the values were, ``"not significant"`` whatever they were, or
         ``"cannot be told"``.
     certain_difference
-        The least difference that would be significant whatever the values were, around the same
-        mean; NaN where there is none.
+        The smallest difference that would be significant whatever the values were, around the same
+        mean; NaN if there is none.
     """
 
     difference: float
@@ -49,7 +49,7 @@ def published(
     binary: bool = False,
     alpha: float = 0.05,
 ) -> Published:
-    """Return what can be told of a difference between two published means.
+    """Return what can be concluded about a difference between two published means.
 
     The largest p has the largest variance that differences of values within the range can have:
     all values at its ends, high for one model where they are low for the other. With u and v the
@@ -64,16 +64,16 @@ def published(
     n
         Number of users.
     bounds
-        The lowest and the highest value that a user can have.
+        The lowest and the highest possible value of a user.
     binary
-        Whether a user's value is at one of the two, as that of hit.
+        Whether a user's value is always one of the two, as for hit.
     alpha
         Level of significance.
 
     Raises
     ------
     InputError
-        Means outside of the range, fewer than two users, or no range.
+        If means are out of range, there are fewer than two users, or there is no range.
     """
     given = {"first": first, "second": second, "n": n}
     for name, number in given.items():

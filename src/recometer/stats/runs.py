@@ -1,4 +1,4 @@
-"""Several runs of a model: the variance between seeds apart from that between users."""
+"""Several runs of a model: the variance between seeds, separated from that between users."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ class Runs:
     mean
         Mean over all users and runs; for a comparison, of first minus second.
     interval
-        For users and runs that are both drawn from larger populations.
+        The interval, where users and runs are both drawn from larger populations.
     p_value
         p-value of a mean of 0, from the same t distribution; of interest for comparisons.
     n_users, n_runs
-        Users with a value in every run, and the number of runs (of a comparison, of both models).
+        The number of users with a value in every run, and the number of runs (for a comparison, of
+        both models).
     deviation_users
         Standard deviation between users, of their means over runs.
     deviation_runs
-        Standard deviation between runs, with that of users taken out; of a comparison one for each
-        model. NaN where there is one run.
+        Standard deviation between runs, without that of users; for a comparison, one for each
+        model. NaN if there is one run.
     share_of_runs
-        Share of the runs in the variance of the mean: where it is large, more seeds help, not more
+        Share of the runs in the variance of the mean. If it is large, more seeds help, but not more
         users.
     note
         What a reader has to know.
@@ -78,7 +79,7 @@ def over_runs(
     Raises
     ------
     InputError
-        Not a table, or tables of different users.
+        If the argument is not a table, or the tables have different users.
     """
     check_confidence(confidence)
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
@@ -171,8 +172,8 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     beyond that by the variance τ² of DerSimonian & Laird. The mean has weights 1 / (v + τ²) and the
     standard error of Hartung & Knapp, at least that of the weights, with n_folds - 1 degrees of
     freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp, Statistics in
-    Medicine 20, 2001. Models of folds are trained on data that overlap; what all folds have in
-    common no interval over them shows.
+    Medicine 20, 2001. Models of folds are trained on data that overlap; no interval over the folds
+    shows what they have in common.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     Raises
     ------
     InputError
-        Fewer than two folds, or a fold with fewer than two values.
+        If there are fewer than two folds, or a fold has fewer than two values.
     """
     check_confidence(confidence)
     values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]

@@ -1,4 +1,4 @@
-"""Intervals that may be looked at after every batch of users."""
+"""Intervals that you may look at after every batch of users."""
 
 from __future__ import annotations
 
@@ -25,39 +25,40 @@ FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
 
 class ConfidenceSequence:
-    """An interval of a mean that holds at all times at once: stop whenever it says enough.
+    """An interval of a mean that holds at all times at once, so that you can stop at any time.
 
-    An ordinary interval that is looked at again and again errs more and more often; here the chance
-    that the mean ever lies outside is at most 1 - confidence. For each candidate m, one player
-    bets on values above m and another below, with stakes that depend on earlier values only; m is
-    excluded once one of them has multiplied his capital by 2 / (1 - confidence). Waudby-Smith &
+    If you look at an ordinary interval repeatedly, it errs more and more often. Here, the
+    probability that the mean ever lies outside is at most 1 - confidence. For each candidate m, one
+    player bets on values above m and another on values below, with stakes that depend only on
+    earlier values; m is excluded once one of them has multiplied the capital by
+    2 / (1 - confidence). Waudby-Smith &
     Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal
     Statistical Society B 86, 2024 (the hedged capital process with predictable stakes); without
     replacement as in "Confidence sequences for sampling without replacement", NeurIPS 2020.
 
-    The users have to come in random order. Which interval results depends on that order, but not on
-    when it is looked at.
+    The users must come in random order. The interval depends on this order, but not on when you
+    look at it.
 
     Parameters
     ----------
     bounds
-        The lowest and the highest value; of differences of two models, lo - hi and hi - lo.
+        The lowest and the highest value; for differences of two models, lo - hi and hi - lo.
     confidence
         Coverage, in (0, 1).
     population
-        Number of users in all, if the mean of these users is asked for, from which the users seen
-        are drawn without replacement. None means that they are a sample of infinitely many users.
-        Once all were seen, the interval is their mean.
+        The total number of users, if the interval is for the mean of these users, from which the
+        users seen are drawn without replacement. None means that they are a sample of infinitely
+        many users. Once all of them were seen, the interval is their mean.
     aim
-        What stakes are best at; the interval holds with any. A number: the distance of either end
-        from the mean that is wanted, in the unit of the values. ``"any"``: to exclude a candidate,
-        whatever its distance; the capital is shared by players who aim at 16, 64, 256, ... users.
-        None: stakes that fall as users come, for intervals that are followed for ever.
+        The distance that the stakes are best for; the interval holds with any. A number is the
+        distance of either end from the mean, in the unit of the values. ``"any"`` aims to exclude a
+        candidate at any distance: the capital is shared by players who aim at 16, 64, 256, ...
+        users. None uses stakes that decrease as users come, for intervals that you follow for ever.
     relative
         Whether `aim` is a share of the mean.
     some_undefined
-        Whether users without a value (NaN) are among the population: then the mean of all who have
-        one is asked for, however many these are.
+        Whether the population has users without a value (NaN). The interval is then for the mean
+        of all users who have one, whatever their number.
 
     Examples
     --------
@@ -141,7 +142,7 @@ class ConfidenceSequence:
         Raises
         ------
         InputError
-            A value outside of the bounds, or more users than the population has.
+            If a value is outside of the bounds, or there are more users than in the population.
         """
         given = column(values)
         if not self.some_undefined:

@@ -1,4 +1,4 @@
-"""Several models at once: Tukey's test by randomisation, and which ranks are possible."""
+"""Several models at once: Tukey's test by randomisation, and the possible ranks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tukey:
     method
         ``"resampled"`` or ``"studentised range"``.
     n
-        Users with a value for every model.
+        The number of users with a value for every model.
     """
 
     p_values: Float64
@@ -75,14 +75,14 @@ def tukey(
     alpha
         Level of significance of the critical difference.
     clusters : [n_users] or None
-        Rows with equal entries keep together: the values of whole clusters change places.
+        Rows with equal entries belong together: the values of whole clusters change places.
     seed, n_resamples
-        Seed and number of the random orders, where they are drawn.
+        Seed and number of the random orders, if they are drawn.
 
     Raises
     ------
     InputError
-        Fewer than two models, or two users with all values.
+        If there are fewer than two models, or fewer than two users with all values.
     """
     given = np.asarray(values, np.float64)
     if given.ndim != 2 or given.shape[1] < 2:
@@ -164,7 +164,7 @@ def normal_range_quantile(alpha: float, n: int) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ranking:
-    """Which ranks the models can have.
+    """The possible ranks of the models.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ def rank_intervals(
     ----------
     means : [n_models]
     p_values : [n_models, n_models]
-        Adjusted; symmetric. NaN: not significant.
+        Adjusted p-values, symmetric. NaN counts as not significant.
     alpha
         Level of significance of all pairs together.
     higher_is_better
@@ -208,7 +208,7 @@ def rank_intervals(
     Raises
     ------
     InputError
-        The shapes do not fit.
+        If the shapes do not fit.
     """
     values = column(means, "means")
     m, p = len(values), matrix(p_values, "p_values")

@@ -24,13 +24,13 @@ def randomisation(differences: npt.ArrayLike | Grouped) -> TestResult:
 
     Under the null hypothesis the two models are exchangeable for each user, so each difference
     may have had the other sign; p is the share of all assignments of signs whose sum is as far
-    from 0 as the one found. Users without a difference change nothing. Fisher, "The Design of
+    from 0 as the one found. Users without a difference have no effect. Fisher, "The Design of
     Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
 
-    Nothing is drawn. By what the values allow, p is computed exactly: where all differences have
-    one size from the binomial distribution, where they are multiples of a unit by convolution,
-    for up to 30 that are not 0 by enumeration; otherwise by saddlepoint approximation, which is
-    within 3 % of enumeration from 20 differences on.
+    Nothing is drawn. If the values allow it, p is computed exactly: from the binomial distribution
+    if all differences have one size, by convolution if they are multiples of a unit, and by
+    enumeration for up to 30 differences other than 0. Otherwise it is computed by saddlepoint
+    approximation, which is within 3 % of enumeration from 20 differences on.
 
     Parameters
     ----------

@@ -9,13 +9,13 @@ __all__ = ["TestResult"]
 
 @dataclasses.dataclass(frozen=True)
 class TestResult:
-    """What a paired test found.
+    """The result of a paired test.
 
     Attributes
     ----------
     p_value
-        Two-sided. NaN where there is none, which `note` then explains; 0 where it is below the
-        smallest floating-point number, about 1e-308.
+        The two-sided p-value. NaN if there is none, which `note` then explains; 0 if it is below
+        the smallest floating-point number, about 1e-308.
     test
         ``"randomisation"``, ``"t"``, ``"wilcoxon"`` or ``"sign"``.
     method
@@ -26,10 +26,10 @@ class TestResult:
     n_differ
         How many of them differ.
     smallest_p
-        What p cannot fall below with as many users who differ, whatever the values; 0 where there
+        The lower bound of p for this number of users who differ, whatever the values; 0 if there
         is no such limit.
     note
-        What a reader has to know; empty where there is nothing to say.
+        What a reader has to know; empty if there is nothing to say.
     """
 
     __test__ = False  # not a case for pytest, in spite of its name
@@ -44,5 +44,5 @@ class TestResult:
 
     @property
     def exact(self) -> bool:
-        """Return whether p is that of the test itself, but for rounding."""
+        """Return whether p is exact, except for rounding."""
         return self.method in ("binomial", "convolution", "enumeration")

@@ -29,18 +29,18 @@ class Equivalence:
     Attributes
     ----------
     p_value
-        p-value of the null hypothesis that they are not equivalent; NaN with a note where there is
+        p-value of the null hypothesis that they are not equivalent; NaN, with a note, if there is
         none.
     equivalent
-        Whether that is rejected.
+        Whether this hypothesis is rejected.
     margin
         The difference that would matter.
     interval
         Interval of the mean difference, with the confidence 1 - 2 · alpha. It lies within the
         margins if the models are equivalent.
     method
-        ``"randomisation"``, ``"t"``, ``"gaffke"`` where few users differ, or ``"random effects"``
-        of several runs.
+        ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ, or ``"random effects"``
+        for several runs.
     note
         What a reader has to know.
     """
@@ -64,30 +64,30 @@ def equivalence(
 ) -> Equivalence:
     """Test whether a mean difference lies between -margin and +margin.
 
-    Two one-sided tests, of a mean of at most -margin and of at least margin; the larger p counts.
-    Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. Where fewer than 30
-    users differ and the range is known, p is the least level at which Gaffke's interval lies within
-    the margins.
+    It consists of two one-sided tests, of a mean of at most -margin and of at least margin; the
+    larger p counts. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. If fewer
+    than 30 users differ and the range is known, p is the smallest level at which Gaffke's interval
+    lies within the margins.
 
     Parameters
     ----------
     differences : [n_users]
         NaN leaves a user out.
     margin
-        Above 0: differences smaller than this do not matter.
+        A number above 0; differences smaller than this do not matter.
     alpha
-        Chance of calling models equivalent that are not, in (0, 0.5).
+        The probability of calling models equivalent that are not, in (0, 0.5).
     test
         ``"randomisation"`` or ``"t"``.
     bounds
-        The lowest and the highest value that a user can have, of a single model.
+        The lowest and the highest possible value of a user of a single model.
     clusters : [n_users] or None
-        Users with equal entries keep together: whole clusters change sign.
+        Users with equal entries belong together: whole clusters change sign.
 
     Raises
     ------
     InputError
-        A margin that is not above 0, an alpha outside, or another number of clusters' entries.
+        If the margin is not above 0, alpha is out of range, or clusters have another length.
     """
     _check(margin, alpha)
     if test not in ("randomisation", "t"):

@@ -3,10 +3,10 @@
 Everything here is slow and obvious, and shares no code with what it checks: `rank` counts
 by comparing every pair, `by_definition` reads one explicit order of the items, and
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
-Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
-`check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`; and
-those of predicted ratings: `rating_cases`, `rating_by_definition`, `RATING_LAWS`. `check_source`
-checks a source of `Ranks`, by `SOURCE_LAWS`.
+Hypothesis strategies. `LAWS` hold for every metric, including your own, which `check_laws` checks.
+For metrics of lists there are `list_cases`, `list_by_definition` and `LIST_LAWS`, and for those of
+predicted ratings `rating_cases`, `rating_by_definition` and `RATING_LAWS`. `check_source` checks a
+source of `Ranks`, by `SOURCE_LAWS`.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
@@ -14,7 +14,7 @@ from recometer.errors import RecometerError
 
 
 class MissingHypothesisError(RecometerError, ImportError):
-    """The laws were asked for, and Hypothesis is not installed."""
+    """The laws need Hypothesis, which is not installed."""
 
 
 try:

@@ -80,7 +80,7 @@ def by_definition(
     Raises
     ------
     UnknownNameError
-        A metric that nobody has defined here a second time.
+        If the metric has no second definition here.
     """
     define = definition_of(metric, DEFINITIONS, "DEFINITIONS of recometer.testing.definitions")
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}

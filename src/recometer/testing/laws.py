@@ -51,18 +51,18 @@ SMALL_SETS = (
 def check_laws(metric: str) -> None:
     """Check all laws for a metric, with every single value of its parameters.
 
-    A law draws a tenth of as many cases as the Hypothesis profile in force says
-    (`hypothesis.settings.load_profile`), 10 by default, each of several users.
+    A law draws a tenth of the number of cases in the current Hypothesis profile
+    (`hypothesis.settings.load_profile`), 10 by default, each with several users.
 
     Parameters
     ----------
     metric
-        The name of a metric in the registry: one of your own, for instance.
+        The name of a metric in the registry, for instance one of your own.
 
     Raises
     ------
     AssertionError
-        A law is broken; the traceback shows which, and by what.
+        If a law is broken. The traceback shows which one, and the case that breaks it.
     """
     metrics = at_cutoffs(metric, 1, 3, 9)
     of_record = {"ranks": LAWS, "lists": LIST_LAWS, "ratings": RATING_LAWS}

@@ -33,7 +33,7 @@ def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) 
     Raises
     ------
     UnknownNameError
-        A metric that nobody has defined here a second time.
+        If the metric has no second definition here.
     """
     table, name = (OVER_USERS, "OVER_USERS") if user is None else (PER_USER, "PER_USER")
     define = definition_of(metric, table, f"{name} of recometer.testing.list_definitions")

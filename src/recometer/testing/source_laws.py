@@ -87,29 +87,29 @@ def check_source(
 ) -> None:
     """Check all laws for a source.
 
-    A function is called for a fifth of as many cases as the Hypothesis profile in force says
+    A function is called for a fifth of the number of cases in the current Hypothesis profile
     (`hypothesis.settings.load_profile`), 20 by default.
 
     Parameters
     ----------
     source
-        A function that makes one of a matrix of scores: ``make(scores, user_ids, item_ids)``,
-        float64 [n_users, n_items] without NaN, with ids of its rows and columns in any order.
-        It is called with generated scores, in which many are equal. Or a source that was made,
-        for which fewer laws can be checked.
+        A function that makes a source from a matrix of scores: ``make(scores, user_ids,
+        item_ids)``, float64 [n_users, n_items] without NaN, with ids of its rows and columns in any
+        order. It is called with generated scores, many of which are equal. It may also be an
+        existing source, for which fewer laws can be checked.
     test, train
-        For a source that was made: what `evaluate` would be given. Test is None where the source
-        brings the truth.
+        For an existing source, the arguments of `evaluate`. Test is None if the source contains
+        the truth.
     by_scores
-        Whether the source ranks all items by the scores; False for one that makes something else
-        of them, such as lists that end early.
+        Whether the source ranks all items by the scores; False for a source that does not, such
+        as lists that end early.
 
     Raises
     ------
     AssertionError
-        A law is broken; the traceback shows which, and by what.
+        If a law is broken. The traceback shows which one, and the case that breaks it.
     InputTypeError
-        Neither a source nor a function.
+        If the argument is neither a source nor a function.
 
     Examples
     --------
