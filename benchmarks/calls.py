@@ -230,6 +230,22 @@ def stream(run: Run) -> None:
     _compare(run, title, functools.partial(_streamed, candidates, scores, truth), in_one, 1.1)
 
 
+def lists(run: Run) -> None:
+    """100 batches of lists, and all of them in one call."""
+    scores, relevant = _data(10_000, 1000, 0.005)
+    best = np.argsort(scores, axis=1)[:, :-21:-1].copy()
+    evaluator = rm.Evaluator(relevant, metrics=FIVE, catalogue=1000, threads=run.threads)
+
+    def streamed() -> object:
+        stream = evaluator.stream()
+        for rows in np.array_split(np.arange(len(best)), 100):
+            stream.update(items=best[rows], users=rows)
+        return stream.compute()
+
+    title = "100 batches of 100 lists of 20 items / one call"
+    _compare(run, title, streamed, lambda: evaluator(rm.Lists(best)), None)
+
+
 def _compare(
     run: Run,
     title: str,
@@ -266,6 +282,7 @@ CASES: dict[str, Callable[[Run], None]] = {
     "hundred": hundred,
     "models": models,
     "stream": stream,
+    "lists": lists,
 }
 
 

@@ -480,6 +480,22 @@ def test_what_was_refused_was_not_counted() -> None:
     np.testing.assert_array_equal(stream.compute()["ndcg@2"], whole["ndcg@2"])
 
 
+def test_of_lists_that_wait_only_those_that_are_refused_are_lost() -> None:
+    lists = {"ann": ["x", "y"], "bob": ["y", "z"], "eve": ["z", "unknown"], "joe": ["z", "x"]}
+    test = {user: ["x"] for user in lists}
+    evaluator = rm.Evaluator(test, metrics="rr coverage@2", catalogue=["x", "y", "z"])
+    stream = evaluator.stream()
+    for user, items in lists.items():
+        stream.update({user: items})
+    with pytest.raises(InputError, match="In a batch that came before: 1 listed items are not"):
+        stream.compute()
+    check(
+        evaluator(rm.Lists({user: lists[user] for user in ("ann", "bob", "joe")})), stream.compute()
+    )
+    stream.update({"eve": ["x"]})
+    check(evaluator(rm.Lists(lists | {"eve": ["x"]})), stream.compute())
+
+
 def test_sessions_of_users() -> None:
     rows = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x")]
     frame = pl.DataFrame(rows, schema=["user", "session", "item"], orient="row")

@@ -299,7 +299,7 @@ def _from_array(
             items = np.append(places, -1).astype(np.int32)[items]
     users = None
     if user_ids is not None:
-        users = ids.as_ids(user_ids, "user ids of the lists")
+        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # a copy, as above
         if len(users) != len(array):
             raise InputError(
                 f"There are {len(array):,} lists, but {len(users):,} user_ids. Hint: user_ids "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_
 from recometer.sources._list_filled import filled_by_previous
 from recometer.sources._list_reading import read_lists
 from recometer.sources._list_repeats import Repeats
-from recometer.sources._list_table import ListTable, judged_scores
+from recometer.sources._list_table import ListTable, joined, judged_scores
 from recometer.sources._list_work import ListWork
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
@@ -52,6 +52,33 @@ class TableLists(Source):
         lists = cls.__new__(cls)
         lists._fill(read_lists(recommendations, **{**NOTHING, **options}), depth)
         return lists
+
+    @classmethod
+    def of_batches(cls, batches: Sequence[Self]) -> Self:
+        """Return the lists of several batches, all of one `kind` and of different users."""
+        lists = cls.__new__(cls)
+        lists._fill(joined([batch._table for batch in batches]), batches[0]._depth)
+        return lists
+
+    @property
+    def n_lists(self) -> int:
+        """Number of lists, empty ones included."""
+        return self._table.n_lists
+
+    @property
+    def n_positions(self) -> int:
+        """More than the largest position of a listed item; 0 where items have ids."""
+        return self._table.n_items if self._table.item_ids is None else 0
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of all lists, padding included."""
+        return len(self._table.items)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What batches have in common that `of_batches` takes together."""
+        return (*self._table.kind, self._depth)
 
     @property
     def index(self) -> SourceIndex:

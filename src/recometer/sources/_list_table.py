@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,15 @@ class ListTable:
         """Number of lists, empty ones included."""
         return len(self.indptr) - 1
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What tables have in common that `joined` takes together."""
+        named = [
+            None if one is None else (one.dtype, ids.kind(one))
+            for one in (self.user_ids, self.item_ids)
+        ]
+        return (*named, self.scores is None, self.given is None, self.by_rows)
+
     def with_items(self, others: Mapping[str, Array]) -> ListTable:
         """Return the same lists with more items in `item_ids`; `others` says whose they are."""
         assert self.item_ids is not None
@@ -55,6 +65,37 @@ class ListTable:
             return int(np.count_nonzero(self.indptr[lists + 1] > self.indptr[lists]))
         indptr, entries = ragged.take(self.indptr, lists)
         return len(np.unique(ragged.users_of(indptr)[self.items[entries] >= 0]))
+
+
+def joined(tables: Sequence[ListTable]) -> ListTable:
+    """Put the lists of several tables of one kind, whose users differ, one after the other."""
+    first, n_items = tables[0], max(table.n_items for table in tables)
+    items, item_ids = [table.items for table in tables], first.item_ids
+    if item_ids is not None:
+        every = [table.item_ids for table in tables if table.item_ids is not None]
+        codes, item_ids = ids.encode(np.concatenate(every), "item ids of Lists", np.int32)
+        n_items, begin = len(item_ids), 0
+        for number, own in enumerate(every):
+            # -1 stays -1: it reads what is appended.
+            items[number] = np.append(codes[begin : begin + len(own)], np.int32(-1))[items[number]]
+            begin += len(own)
+
+    def column(name: str) -> Any:
+        columns = [getattr(table, name) for table in tables]
+        return None if columns[0] is None else np.concatenate(columns)
+
+    lengths = np.concatenate([np.diff(table.indptr) for table in tables])
+    return ListTable(
+        ragged.indptr_of(lengths),
+        np.concatenate(items),
+        n_items,
+        column("scores"),
+        column("user_ids"),
+        item_ids,
+        any(table.padded for table in tables),
+        column("given"),
+        first.by_rows,
+    )
 
 
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recometer.arrays import Array, Bool, Int64
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError
+from recometer.errors import InputError, RecometerError
 from recometer.ranks import Ranks, TopLists
 from recometer.sources._list_source import TableLists
 from recometer.sources.base import Request
@@ -31,13 +31,39 @@ OF_LISTS = (
     "users_unknown",
 )
 ANY_ITEMS = 2**31 - 1
+PENDING_ENTRIES = 2**18  # of lists that wait until they are ranked together
+
+
+class _Batch(NamedTuple):
+    """Lists, the ids of those of their users who are taken, and where these stand in test."""
+
+    lists: TableLists
+    users: Array
+    places: Int64
+
+    @classmethod
+    def of(cls, batches: Sequence[_Batch]) -> _Batch:
+        """Put batches together whose lists are of one kind."""
+        lists, users, places = zip(*batches, strict=True)
+        return cls(TableLists.of_batches(lists), np.concatenate(users), np.concatenate(places))
+
+    @property
+    def n_entries(self) -> int:
+        """The places of all lists, and one for each of them."""
+        return self.lists.n_entries + len(self.users)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every list is taken, and is that of a user of test."""
+        return len(self.users) == self.lists.n_lists and bool((self.places >= 0).all())
 
 
 class StreamedLists(TableLists):
     """Where judged items landed in lists that came batch by batch; of the lists, what is asked for.
 
-    A batch is ranked for its users alone. What it takes from test, train and the catalogue is the
-    same for every batch, so that neither their order nor their sizes change anything.
+    Batches are ranked for their users alone, and wait for it until they are many: a call costs
+    more than a short list. What they take from test, train and the catalogue is the same for all,
+    so that neither their order nor their sizes change anything.
 
     Parameters
     ----------
@@ -75,6 +101,7 @@ class StreamedLists(TableLists):
         self._ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
         self._listed: Kept[TopLists] = Kept(TopLists)
         self._items = ItemCodes()
+        self._pending: list[_Batch] = []
 
     @property
     def came(self) -> Bool:
@@ -82,7 +109,7 @@ class StreamedLists(TableLists):
         return self._came
 
     def add(self, batch: TableLists, users: Array, places: Int64) -> None:
-        """Rank a batch of lists.
+        """Add a batch of lists.
 
         Parameters
         ----------
@@ -93,6 +120,41 @@ class StreamedLists(TableLists):
         places : int64 [n]
             Where these stand in test, -1 for those who are not in it.
         """
+        added = _Batch(batch, users, places)
+        # What is wrong with all of them shows in the first one, and an item that does not exist
+        # in the largest.
+        exist = added.lists.n_positions <= self._request.test.n_items
+        if not (self._n_lists and added.is_whole and exist):
+            self._rank(added)
+            return
+        waiting = sum(one.n_entries for one in self._pending)
+        others = self._pending and self._pending[0].lists.kind != batch.kind
+        if others or waiting + added.n_entries > PENDING_ENTRIES:
+            self._rank_pending()
+        self._pending.append(added)
+        self._came[places] = True
+
+    def _rank_pending(self) -> None:
+        """Rank the batches that wait; of one that is refused, say so, and keep the others."""
+        pending, self._pending = self._pending, []
+        if len(pending) > 1:
+            try:
+                self._rank(_Batch.of(pending))
+            except RecometerError:
+                pass  # of which batch, the next lines find out
+            else:
+                return
+        for number, one in enumerate(pending):
+            try:
+                self._rank(one)
+            except RecometerError as error:
+                self._came[one.places] = False
+                self._pending = pending[number + 1 :]
+                raise type(error)(f"In a batch that came before: {error}") from error
+
+    def _rank(self, added: _Batch) -> None:
+        """Rank a batch of lists, and keep what is asked for."""
+        batch, users, places = added
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
         request = self._narrowed(np.sort(places[known]), others)
@@ -157,6 +219,7 @@ class StreamedLists(TableLists):
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item landed; see `Ranks`."""
+        self._rank_pending()
         base = nobody(request.test).rank(_named(request))
         which, absent = self._order(_named(request).test)
         ranks = self._ranked.together(self._as_kept(base.users(absent))).users(which)
@@ -169,6 +232,7 @@ class StreamedLists(TableLists):
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list; see `TopLists`."""
+        self._rank_pending()
         base = nobody(request.test).top(_named(request), k)
         which, absent = self._order(_named(request).test)
         none = dataclasses.replace(
@@ -250,12 +314,14 @@ class StreamedLists(TableLists):
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list who are kept."""
+        self._rank_pending()
         own = self._request.test.user_ids
         assert own is not None
         return np.sort(_joined(self._ids, own))
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
+        self._rank_pending()
         return {
             "n_lists": self._n_lists,
             "ignored": self._ignored,
@@ -277,6 +343,7 @@ class StreamedLists(TableLists):
 
     def take(self, state: Mapping[str, Any]) -> None:
         """Add what `state` of another one returned; of users in both, ours stays."""
+        self._rank_pending()
         own = self._request.test.user_ids
         assert own is not None
         theirs, ours = _joined(state["ids"], own), _joined(self._ids, own)
@@ -303,18 +370,21 @@ class StreamedLists(TableLists):
     @property
     def nbytes(self) -> int:
         """The memory of what is kept."""
+        self._rank_pending()
         users = sum(part.nbytes for part in self._ids)
         return self._ranked.nbytes + self._listed.nbytes + users + self._came.nbytes
 
     def describe(self) -> str:
         """Say in a line what is evaluated."""
-        return f"Lists, streamed: {self._n_lists:,} lists"
+        waiting = sum(len(one.users) for one in self._pending)
+        return f"Lists, streamed: {self._n_lists + waiting:,} lists"
 
     def held_bytes(self) -> None:
         """Return None: what is kept grows with the next batch."""
 
     def arrays(self) -> Mapping[str, object]:
         """Return what was counted, by name, for its fingerprint."""
+        self._rank_pending()
         own = self._request.test.user_ids
         assert own is not None
         users = _joined(self._ids, own)
