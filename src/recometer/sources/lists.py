@@ -174,6 +174,11 @@ class Lists(TableLists):
         runs = take_apart(recommendations, by, columns)
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
+    @property
+    def in_files(self) -> bool:
+        """Whether they are read part by part when they are evaluated."""
+        return self._files is not None
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         return super().describe() if self._files is None else self._files.describe()
