@@ -136,6 +136,15 @@ def test_lists_in_cells(tmp_path, frame):
     source = rm.Lists(path, memory=2000)
     np.testing.assert_array_equal(rm.evaluate(source, test, metrics="rr")["rr"], whole["rr"])
     assert source.describe() == f"Lists: {len(rows)} rows of one.parquet, in the order of the rows"
+    long = pl.DataFrame({"user_id": ["u"], "item_id": [list(range(3000))]})
+    other = long.with_columns(item_id=pl.Series([[*range(1500), 9999, *range(1501, 3000)]]))
+    prints = [
+        rm.evaluate(
+            rm.Lists(one_file(tmp_path, one), memory="1MB"), {"u": [7]}, metrics="rr"
+        ).inputs["source"]["fingerprints"]["item"]
+        for one in (long, other)
+    ]
+    assert prints[0] != prints[1]
 
 
 def test_repeated_items_are_said_once(tmp_path, frame):
@@ -193,6 +202,19 @@ def test_what_cannot_be_read_in_parts_is_refused(tmp_path, frame, make, kind, me
     one_file(tmp_path, gap, "gap.parquet")
     with pytest.raises(kind, match=message):
         make(tmp_path)
+
+
+def test_they_are_no_batch_of_a_stream(tmp_path, frame):
+    source = rm.Lists(one_file(tmp_path, frame), rank="rank", memory=9999)
+    stream = rm.Evaluator({"u1": ["i1"]}, metrics="rr@1").stream()
+    with pytest.raises(InputError, match=r"read from files part by part .* Hint: evaluator"):
+        stream.update(source)
+
+
+def test_users_whom_no_list_names_are_said(tmp_path, frame):
+    source = rm.Lists(one_file(tmp_path, frame), rank="rank", memory=9999)
+    with pytest.raises(InputError, match=r"knows none of the 1 users .* The source has 'u"):
+        rm.evaluate(source, {"nobody": ["i1"]}, metrics="rr@1")
 
 
 def test_candidates_of_each_user_and_filled_lists_are_refused(tmp_path, frame):

@@ -4,8 +4,11 @@
 those of the clock depend on what else the machine does. Run by `test_interrupted.py`.
 """
 
+import atexit
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -56,6 +59,17 @@ def many_items():
 
 
 @phase
+def factors_in_a_file():
+    """Read and ranked part by part, on two threads."""
+    with tempfile.NamedTemporaryFile() as file:  # the mapping outlives the name
+        normal(500_000, 64).astype(np.float16).tofile(file)
+        file.flush()
+        items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
+    model, test = rm.Factors(normal(600, 64), items, memory="40MB"), some(600, 500_000, 4)
+    return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=2)
+
+
+@phase
 def lists_of_factors():
     model, test = rm.Factors(normal(6000, 64), normal(40_000, 64)), some(6000, 40_000, 4)
     return lambda: rm.evaluate(model, test, metrics="coverage@10", threads=1)
@@ -93,6 +107,23 @@ def lists_with_ids():
     listed = rows(1_000_000, text=True).rename({"time": "score"})
     test = rows(1_000_000, text=True).drop("time")
     return lambda: rm.evaluate(rm.Lists(listed), test, metrics="ndcg@10", threads=1)
+
+
+@phase
+def lists_in_files():
+    """Read for some users at a time, as is test."""
+    folder = tempfile.mkdtemp()
+    listed = rows(3_000_000).rename({"time": "score"})
+    atexit.register(shutil.rmtree, folder)
+    listed.write_parquet(f"{folder}/lists.parquet")
+    rows(1_000_000).drop("time").write_parquet(f"{folder}/test.parquet")
+    paths = [f"{folder}/{name}.parquet" for name in ("lists", "test")]
+
+    def run():
+        test = rm.Interactions.of(paths[1], memory="30MB")
+        return rm.evaluate(rm.Lists(paths[0], memory="100MB"), test, metrics="ndcg@10", threads=1)
+
+    return run
 
 
 @phase

@@ -14,11 +14,13 @@ LATEST = 0.5  # seconds
 PHASES = [
     "factors",
     "many_items",
+    "factors_in_a_file",
     "lists_of_factors",
     "scores",
     "metrics",
     "expected_ties",
     "lists_with_ids",
+    "lists_in_files",
     "reading",
     "split",
     "audit",

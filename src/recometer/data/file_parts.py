@@ -139,7 +139,14 @@ class _Column:
     def pieces(self) -> Iterator[Array]:
         """Yield the entries in their order."""
         for piece in self._column.pieces():
-            yield piece.to_numpy()
+            if not piece.dtype.is_nested():
+                yield piece.to_numpy()
+                continue
+            # Lists and pairs as Python writes them: NumPy would leave the middle out.
+            entries = np.empty(len(piece), object)
+            for row, entry in enumerate(piece.to_list()):
+                entries[row] = entry
+            yield entries
 
 
 def give_back() -> None:

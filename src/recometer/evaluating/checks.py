@@ -49,7 +49,8 @@ class KnownUsers:
 def check_known(users: KnownUsers, source: Source) -> None:
     """Refuse and warn as `check_users`."""
     if not users.n_known:
-        named = source.arrays().get("user_ids")
+        arrays = source.arrays()
+        named = arrays["user_ids"] if "user_ids" in arrays else source.listed_users()
         hint = "give the source the ids that test has: user_ids=..."
         if isinstance(named, np.ndarray) and len(named):
             hint = (

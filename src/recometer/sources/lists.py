@@ -179,6 +179,11 @@ class Lists(TableLists):
         """Return the same lists, whose users have ids that were positions; None: of files."""
         return super().with_user_ids(user_ids) if self._files is None else None
 
+    @property
+    def in_files(self) -> bool:
+        """Whether they are read part by part when they are evaluated."""
+        return self._files is not None
+
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
         return super().describe() if self._files is None else self._files.describe()
