@@ -2,7 +2,8 @@
 
 Run: python benchmarks/spark.py scale            # factors, one core and two
      python benchmarks/spark.py mllib FOLDER     # lists of an ALS model beside RankingMetrics
-     python benchmarks/spark.py table            # from the rates of `scale` to larger sizes
+     python benchmarks/spark.py mllib --users 100000   # the same with random lists
+    python benchmarks/spark.py table            # from the rates of `scale` to larger sizes
 
 FOLDER has train.parquet and test.parquet with columns of users, items and ratings. Needs the extra
 spark, and Java. Times are those of processors: the Java process and all its workers, so that other
@@ -167,7 +168,6 @@ def scale(cores: int, rounds: int) -> list[dict[str, Any]]:
 def mllib(folder: Path, rounds: int) -> dict[str, Any]:
     """Time all metrics of ours beside three of RankingMetrics, on the same lists."""
     from pyspark.ml.recommendation import ALS
-    from pyspark.mllib.evaluation import RankingMetrics
 
     spark = session(2)
     train, test = (spark.read.parquet(str(folder / f"{n}.parquet")) for n in ("train", "test"))
@@ -177,9 +177,40 @@ def mllib(folder: Path, rounds: int) -> dict[str, Any]:
         part.selectExpr(*names, f"CAST({rating} AS float) AS {rating}") for part in (train, test)
     )
     als = ALS(userCol=user, itemCol=item, ratingCol=rating, rank=8, maxIter=3, seed=1)
-    lists = als.fit(train).recommendForAllUsers(10).persist()
-    test = test.persist()
+    found = beside(spark, als.fit(train).recommendForAllUsers(10), test, rounds)
+    spark.stop()
+    return found
+
+
+def many(n_users: int, rounds: int) -> dict[str, Any]:
+    """Time the same on random lists of many users."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    spark, rng = session(2), np.random.default_rng(0)
+    first = rng.integers(0, 5_000, n_users)  # ten items of 5,000 that follow one another
+    listed = [pa.array((first + place) % 5_000) for place in range(10)]
+    flat = pa.array(np.stack(listed, axis=1).ravel())
+    offsets = pa.array(np.arange(0, n_users * 10 + 1, 10, dtype=np.int32))
+    users = np.arange(n_users)
+    lists = pa.table({"user": users, "items": pa.ListArray.from_arrays(offsets, flat)})
+    rows = {"user": np.repeat(users, TEST), "item": rng.integers(0, 5_000, n_users * TEST)}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / name) for name in ("lists.parquet", "test.parquet")]
+        for path, table in zip(paths, (lists, pa.table(rows)), strict=True):
+            pyarrow.parquet.write_table(table, path, row_group_size=20_000)
+        found = beside(spark, *map(spark.read.parquet, paths), rounds)
+    spark.stop()
+    return found
+
+
+def beside(spark: Any, lists: Any, test: Any, rounds: int) -> dict[str, Any]:
+    """Time metrics of lists, kept in memory by Spark, by ours and by RankingMetrics."""
+    from pyspark.mllib.evaluation import RankingMetrics
+
+    lists, test = lists.persist(), test.persist()
     counts = lists.count(), test.count()
+    user, item, *_ = test.columns
 
     def ours() -> None:
         found = rs.evaluate(
@@ -190,7 +221,9 @@ def mllib(folder: Path, rounds: int) -> dict[str, Any]:
     def theirs() -> None:
         truth = test.groupBy(user).agg({item: "collect_set"}).toDF(user, "truth")
         both = lists.join(truth, user).rdd
-        rows = both.map(lambda row: ([one[0] for one in row[1]], list(row[2])))
+        rows = both.map(
+            lambda row: ([one if isinstance(one, int) else one[0] for one in row[1]], list(row[2]))
+        )
         metrics = RankingMetrics(rows)
         assert metrics.precisionAt(10) <= 1
         assert metrics.meanAveragePrecisionAt(10) <= 1
@@ -200,7 +233,6 @@ def mllib(folder: Path, rounds: int) -> dict[str, Any]:
     for _ in range(rounds + 1):
         taken["ours"].append(timed(spark, ours))
         taken["theirs"].append(timed(spark, theirs))
-    spark.stop()
     found: dict[str, Any] = {"lists": counts[0], "rows of test": counts[1]}
     for name, each in taken.items():
         found[name] = {
@@ -319,11 +351,14 @@ def main() -> None:
     parser.add_argument("command", choices=["scale", "one", "mllib", "table"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--users", type=int, help="mllib: random lists of this number of users")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.command == "one":
         scale(options.cores, options.rounds)
+    elif options.command == "mllib" and options.users:
+        saved(f"mllib, {options.users} lists", many(options.users, options.rounds))
     elif options.command == "mllib":
         saved("mllib", mllib(options.folder, options.rounds))
     elif options.command == "scale":

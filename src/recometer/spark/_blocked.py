@@ -152,9 +152,10 @@ class Blocked:
 
 
 def _part(frame: Frame, number: int, of: Blocked, **columns: str) -> Frame:
-    """Return rows of one kind with all columns; those that are not given are NULL."""
+    """Return rows of one kind with all columns; those that are not given are NULL, or empty."""
     types = {"u": of.kinds.user, "i": of.kinds.item, "x": "double", "f": of._array, "b": "double"}
     nothing = {name: f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items()}
+    nothing["f"] = f"CAST(array() AS {of._array}) AS f"  # see `_frames.rows`
     chosen = {**nothing, **columns}
     return frame.selectExpr(f"CAST({number} AS tinyint) AS t", *chosen.values())
 

@@ -10,7 +10,10 @@ ROWS_PER_BLOCK = 2**18
 
 
 def blocks(
-    batches: Iterable[Any], rows_per_block: int = ROWS_PER_BLOCK, user: str = "u"
+    batches: Iterable[Any],
+    rows_per_block: int = ROWS_PER_BLOCK,
+    user: str = "u",
+    arrays: str | None = None,
 ) -> Iterator[Any]:
     """Put batches together, and cut them where users end.
 
@@ -23,6 +26,8 @@ def blocks(
         reaches them.
     user
         The column of users.
+    arrays
+        A column of arrays whose entries count as rows.
 
     Yields
     ------
@@ -33,13 +38,15 @@ def blocks(
     import pyarrow.compute as pc
 
     waiting: list[Any] = []
-    n_rows = 0
+    n_rows = n_entries = 0
     for batch in batches:
         if not batch.num_rows:
             continue
         waiting.append(batch)
         n_rows += batch.num_rows
-        if n_rows < rows_per_block:
+        if arrays is not None:
+            n_entries += pc.sum(pc.list_value_length(batch[arrays])).as_py() or 0
+        if n_rows + n_entries < rows_per_block:
             continue
         table = pa.Table.from_batches(waiting)
         of_last = pc.equal(table[user], table[user][n_rows - 1])
@@ -48,6 +55,6 @@ def blocks(
             continue
         yield table.slice(0, n_rows - n_last)
         waiting = table.slice(n_rows - n_last).combine_chunks().to_batches()
-        n_rows = n_last
+        n_rows, n_entries = n_last, 0
     if waiting:
         yield pa.Table.from_batches(waiting)

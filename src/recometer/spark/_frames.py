@@ -16,7 +16,8 @@ from recometer.errors import ColumnError, InputError, InputTypeError
 Frame = Any
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-# The columns of all rows: user, which table the row is from, item, two numbers, place, factors.
+# The columns of all rows: user, which table the row is from, item, two numbers, place, and an
+# array: factors, or the items of a list.
 COLUMNS = ("u", "t", "i", "x", "y", "p", "f")
 
 
@@ -106,7 +107,8 @@ def _words(kind: str) -> str:
 def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
     """Return a table in the form of all rows; `columns` are SQL texts, NULL where there is none.
 
-    `number` tells the tables apart.
+    `number` tells the tables apart. An array that is not given is empty: one that is NULL takes
+    Spark ten times as long as all the rest of a row, on its way to Arrow.
     """
     values = {"u": table["user"], **columns}
     types = {"u": kinds.user, "i": kinds.item, "f": columns.get("f_type", "array<float>")}
@@ -115,7 +117,7 @@ def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
         if name == "t":
             casts.append(f"CAST({number} AS tinyint) AS t")
         else:
-            value = values.get(name, "NULL")
+            value = values.get(name, "array()" if name == "f" else "NULL")
             casts.append(f"CAST({value} AS {types.get(name, 'double')}) AS {name}")
     return table.frame.selectExpr(*casts)
 

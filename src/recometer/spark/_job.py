@@ -81,7 +81,8 @@ class Job:
         """Return the rows of all users of a partition, and a row with their sums."""
         found: list[Sums] = []
         try:
-            for table in blocks(batches):
+            arrays = "f" if self.kind == "arrays" else None
+            for table in blocks(batches, arrays=arrays):
                 done = self._block(table)
                 if done is not None:
                     yield done[0]
@@ -271,22 +272,31 @@ class Job:
 
 
 def _listed(table: Any) -> Any:
-    """Return a row per user, with the items and scores of the rows in cells.
+    """Return a row per user, with lists of items, and of their scores where there are some.
 
-    A row without an item says that the user has an empty list.
+    Raises
+    ------
+    InputError
+        An item of an array is missing.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    encoded = pc.run_end_encode(table["u"].combine_chunks())
-    ends = np.asarray(encoded.run_ends)
-    kept = pc.is_valid(table["i"]).to_numpy(zero_copy_only=False)
-    offsets = np.append(0, np.append(0, np.cumsum(kept))[ends]).astype(np.int32)
-    left = table.filter(pa.array(kept)).combine_chunks()
-    cells = {
-        name: pa.ListArray.from_arrays(pa.array(offsets), _one(left[name])) for name in ("i", "x")
-    }
-    return pa.table({"u": encoded.values, **cells})
+    lists = _one(table["f"])
+    flat, cells = pc.list_flatten(lists), {}
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
+    if pa.types.is_struct(flat.type):
+        cells = {name: pc.struct_field(flat, name) for name in ("i", "x")}
+    else:
+        cells = {"i": flat}
+    if cells["i"].null_count:
+        raise InputError(
+            "Lists has arrays in which an item is missing. Hint: drop it: filter(items, item -> "
+            "item IS NOT NULL)."
+        )
+    columns = {name: pa.ListArray.from_arrays(offsets, cell) for name, cell in cells.items()}
+    return pa.table({"u": table["u"], **columns})
 
 
 def _known(*tables: Any) -> Array:

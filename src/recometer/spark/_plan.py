@@ -202,7 +202,7 @@ class Plan:
     def rows(self, kinds: IdKinds, blocked: Blocked | None) -> list[Frame]:
         """Return the rows of all tables in one form."""
         found = [self.source.rows(kinds) if blocked is None else blocked.counts()]
-        array = self.source.options.get("array", "array<float>")
+        array = self.source.array_type(kinds)
         for name, number in (("test", TEST), ("train", TRAIN), ("candidates", CANDIDATES)):
             table = self.tables.get(name)
             if table is not None:

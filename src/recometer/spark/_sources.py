@@ -67,7 +67,7 @@ class Given:
         """Return the rows of the source in the form of all rows."""
         table = self.table
         if self.kind == "factors":
-            columns = {"f": table["vector"], "f_type": self.options["array"]}
+            columns = {"f": table["vector"], "f_type": self.array_type(kinds)}
             if table.has("bias"):
                 columns["x"] = table["bias"]
             return _frames.rows(table, SOURCE, kinds, **columns)
@@ -83,16 +83,23 @@ class Given:
         place = table[by] if by == "rank" else f"-CAST({table[by]} AS double)"
         return _frames.rows(table, SOURCE, kinds, i=table["item"], x=table[by], p=place)
 
+    def array_type(self, kinds: IdKinds) -> str:
+        """Return the Spark type of the array that a row of the source holds."""
+        if self.kind != "arrays":
+            return str(self.options.get("array", "array<float>"))
+        if self.table.has("score"):
+            return f"array<struct<i:{kinds.item},x:double>>"
+        return f"array<{kinds.item}>"
+
     def _of_arrays(self, kinds: IdKinds) -> Frame:
-        table = self.table
-        flat = table.frame.selectExpr(
-            f"{table['user']} AS u", f"posexplode_outer({table['entry']}) AS (p, e)"
-        )
-        entry = f"e.{table['item']}" if table.has("item") else "e"
-        columns = {"i": entry, "p": "p"}
+        table, entry = self.table, self.table["entry"]
         if table.has("score"):
-            columns["x"] = f"e.{table['score']}"
-        return _frames.rows(Table(table.what, flat, {"user": "u"}), SOURCE, kinds, **columns)
+            fields = f"'i', e.{table['item']}, 'x', e.{table['score']}"
+            entry = f"transform({entry}, e -> named_struct({fields}))"
+        elif table.has("item"):
+            entry = f"{entry}.{table['item']}"
+        columns = {"f": f"coalesce({entry}, array())", "f_type": self.array_type(kinds)}
+        return _frames.rows(table, SOURCE, kinds, **columns)
 
 
 def read_source(given: object) -> Given:

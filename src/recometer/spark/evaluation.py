@@ -152,7 +152,7 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
         blocked = plan.blocked(kinds, job.options["sizes"], partitions or BLOCKS_OF_USERS)
     frame = _frames.together(plan.rows(kinds, blocked))
     # The places of lists; where these are equal, the order of the ids.
-    within = {"lists": ("p", "i"), "arrays": ("p",)}.get(job.kind, ())
+    within = ("p", "i") if job.kind == "lists" else ()
     spread = _frames.partitioned(frame, partitions, *within)
 
     def run(batches: Any) -> Any:
