@@ -274,8 +274,7 @@ def paired_test(
     second: npt.ArrayLike,
     clusters: npt.ArrayLike | None = None,
 ) -> TestResult:
-    """Return the test alone; parameters as of `compare`."""
-    _check_names(test, "auto")
+    """Return the test alone, which exists; parameters as of `compare`."""
     pairs = _Pairs.of(first, second, clusters)
     units = pairs.differences_of_clusters if clusters is not None else pairs.differences
     return _test(test, pairs, units)
