@@ -18,6 +18,7 @@ from recometer.stats import (
     Interval,
     compare,
     compare_all,
+    effects,
     equivalence,
     most_changed,
     randomisation,
@@ -247,6 +248,9 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
     assert relative_difference(first, second) == (found.relative, found.relative_interval)
     with_nan = relative_difference([*first, np.nan, 1.0], [*second, 0.5, np.nan])
     assert with_nan == (found.relative, found.relative_interval)
+    assert (found.n_only_first, found.n_only_second) == (0, 0)
+    with pytest.raises(InputError, match="confidence=1 must"):
+        effects(first - second, confidence=1)
     with pytest.raises(InputError, match="have 200 and 199"):
         relative_difference(first, second[1:])
     width = found.relative_interval.width

@@ -99,6 +99,19 @@ def test_an_infinite_value_has_no_interval() -> None:
     assert finite == bootstrap(columns[1:])[0]
 
 
+def test_a_weight_stands_for_so_much_of_a_user() -> None:
+    generator = np.random.default_rng(7)
+    values, weights = generator.random(300), generator.choice([0.0, 1.0, 3.0], 300)
+    (found,) = bootstrap([values], 0.9, n_resamples=400, weights=[weights])
+    x = values * weights
+    ratio = x.sum() / weights.sum()
+    error = np.sqrt(300) * (x - ratio * weights).std(ddof=1) / weights.sum()
+    half = stats.norm.ppf(0.95) * error
+    assert found == pytest.approx((ratio - half, ratio + half), abs=0.25 * half)
+    (doubled,) = bootstrap([values], 0.9, n_resamples=400, weights=[2 * weights])
+    assert doubled == pytest.approx(found)
+
+
 def test_bootstrap_of_several_metrics_equals_each_alone() -> None:
     generator = np.random.default_rng(2)
     columns = [generator.random(30) for _ in range(3)]

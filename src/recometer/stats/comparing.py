@@ -274,8 +274,7 @@ def paired_test(
     second: npt.ArrayLike,
     clusters: npt.ArrayLike | None = None,
 ) -> TestResult:
-    """Return only the test, with the parameters of `compare`."""
-    _check_names(test, "auto")
+    """Return only the test, which must exist, with the parameters of `compare`."""
     pairs = _Pairs.of(first, second, clusters)
     units = pairs.differences_of_clusters if clusters is not None else pairs.differences
     return _test(test, pairs, units)
