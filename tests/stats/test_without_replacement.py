@@ -126,6 +126,17 @@ def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
     assert equal.p_value() == 1
 
 
+@pytest.mark.parametrize(("value", "last"), [(0.1, 0.0), (0.9, 1.0)])
+def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -> None:
+    """100,000 times 0.1 is 10,000.000000019 if one is added after the other, more than there is."""
+    x = np.full(100_000, value)
+    x[-20:] = last
+    for n in (99_981, 99_999):
+        sequence = ConfidenceSequence(UNIT, population=len(x), aim=0.005)
+        sequence.add(x[:n])
+        assert sequence.p_value(float(x.mean())) > 0
+
+
 def test_an_interval_that_missed_the_mean_is_one_still() -> None:
     """Ones first, in an order that is not random: 0.5 is excluded, and then cannot be avoided."""
     sequence = ConfidenceSequence(UNIT, population=400, aim=0.05)

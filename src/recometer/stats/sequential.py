@@ -19,7 +19,9 @@ LARGEST_BET = 0.75  # of what would lose everything
 STEPS = 100
 PRECISION = 1e-9  # of the range
 ROUNDING = 1e-9
-EXACT = 1e-12  # what sums over all users may be off by
+EXACT = 1e-12  # what a mean of all users may be off by
+CUT = 2.0**-26  # of whose multiples sums are exact
+SLACK = 1e-15  # what a sum may be off by, for each user
 # Numbers of users that players aim at who share a capital: 16, 64, 256, ...
 FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
@@ -105,7 +107,9 @@ class ConfidenceSequence:
         self._blanks = np.empty(0)  # users without a value before each
         self._stakes = np.empty((self._n_players, 0))
         self._sum, self._squares, self._n_blank = 0.0, 0.0, 0
-        self._seen = np.empty(0)  # sum of the values before each
+        # Sum of the values before each: of multiples of a power of two, exactly, and of the rests.
+        self._seen = np.empty((2, 0))
+        self._sums = np.zeros(2)
         self._sides = _Side(0.0, 1.0, self._n_players), _Side(1.0, -1.0, self._n_players)
         self._tracks: dict[float, list[_Capital]] = {}  # of single candidates
         self._enough = float(np.log(2 / (1 - self.confidence)))
@@ -225,7 +229,11 @@ class ConfidenceSequence:
         self._stakes = np.concatenate([self._stakes, stakes], axis=1)
         self._x = np.append(self._x, x)
         self._blanks = np.append(self._blanks, blanks)
-        self._seen = np.append(self._seen, sums - values)
+        multiples = np.rint(values / CUT) * CUT
+        parts = np.stack([multiples, values - multiples])
+        seen = self._sums[:, np.newaxis] + np.cumsum(parts, axis=1)
+        self._seen = np.concatenate([self._seen, seen - parts], axis=1)
+        self._sums = seen[:, -1] if len(x) else self._sums
         self._sum += float(values.sum())
         self._n_blank += int(np.count_nonzero(~known))
         self._squares = float(squares[-1]) if len(x) else self._squares
@@ -320,17 +328,22 @@ class ConfidenceSequence:
         if self.population is not None:
             left = self.population - np.arange(first, len(self._x))
             counted = self.population - self._blanks[first:]
-            rest = (counted * m - self._seen[first:]) / left
+            multiples, rests = self._seen[:, first:]
+            total = counted * m - multiples - rests
+            # Rounding alone makes nothing impossible.
+            slack = SLACK * self.population
+            total = np.where(np.abs(total) <= slack, 0.0, total)
+            rest = np.where(np.abs(total - left) <= slack, 1.0, total / left)
         values = np.where(np.isnan(x), m, x) if self._n_blank else x
         if sign < 0:
             rest, values = 1 - rest, 1 - values
-        if (rest < -ROUNDING).any():
+        if (rest < 0).any():
             return _Capital(len(self._x), np.full(self._n_players, np.inf), np.inf)
         ends = bool((rest > 1).any())
         if ends:
             # Not possible either, which the other side finds; the bets end here.
             values = values[: int(np.argmax(rest > 1))]
-        rest = np.maximum(rest[: len(values)], 0.0)
+        rest = rest[: len(values)]
         stakes = self._stakes[:, first : first + len(values)]
         with np.errstate(divide="ignore"):
             stakes = np.minimum(stakes, LARGEST_BET / rest)
