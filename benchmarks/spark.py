@@ -199,7 +199,8 @@ def many(n_users: int, rounds: int) -> dict[str, Any]:
         paths = [str(Path(folder) / name) for name in ("lists.parquet", "test.parquet")]
         for path, table in zip(paths, (lists, pa.table(rows)), strict=True):
             pyarrow.parquet.write_table(table, path, row_group_size=20_000)
-        found = beside(spark, *map(spark.read.parquet, paths), rounds)
+        read = [spark.read.parquet(path) for path in paths]
+        found = beside(spark, read[0], read[1], rounds)
     spark.stop()
     return found
 
