@@ -1,4 +1,4 @@
-"""Gates: by how much a model may be worse than the baseline."""
+"""Gates: bounds for how much worse than the baseline a model may be."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ SHOWN = 3  # of the most harmed users
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """A bound of a difference to the baseline: ``"ndcg@10 >= -0.5%"``, ``"rmse <= 0.01"``.
+    """A bound for a difference to the baseline: ``"ndcg@10 >= -0.5%"``, ``"rmse <= 0.01"``.
 
     Attributes
     ----------
     metric
     bound
-        Bound of the difference, or with `relative` of the relative one (0.005 is 0.5 %).
+        Bound for the difference, or with `relative` for the relative one (0.005 is 0.5 %).
     relative
     higher_is_better
-        The difference must be at least the bound; otherwise at most.
+        Whether the difference must be at least the bound; otherwise it must be at most the bound.
     """
 
     metric: str
@@ -61,7 +61,7 @@ class Gate:
 
 @dataclasses.dataclass(frozen=True)
 class GateRow:
-    """A gate, and what it says of a model.
+    """The verdict of a gate on a model.
 
     Attributes
     ----------
@@ -69,17 +69,17 @@ class GateRow:
     verdict
         ``"passed"``, ``"failed"`` or ``"undecided"``.
     found, low, high
-        The difference, relative or not as the gate is, with its interval.
+        The difference with its interval, relative if the gate is.
     method
-        How that interval was found.
+        How the interval was computed.
     p_value
-        In the mode ``"test"``: of a difference that is just the bound, adjusted.
+        In the mode ``"test"``, the adjusted p-value of a difference that equals the bound.
     n
-        Users compared.
+        The number of users compared.
     changes
-        The most harmed and helped users; None of a metric with one value for all users.
+        The most harmed and helped users; None for a metric with one value for all users.
     segment
-        The most harmed quarter of the users by activity or popularity; None where there was no
+        The most harmed quarter of the users by activity or popularity; None if there was no
         train.
     note
         What a reader has to know.
@@ -99,7 +99,7 @@ class GateRow:
     note: str = ""
 
     def sentences(self) -> list[str]:
-        """Say what was found, and who is harmed most."""
+        """Return sentences on what was found, and on who is harmed most."""
         shown = "{:+.2%}" if self.gate.relative else "{:+.4f}"
         found = shown.format(self.found) if math.isfinite(self.found) else "not known"
         text = f"{self.model}: {self.gate}: {self.verdict}: {found}"
@@ -121,7 +121,7 @@ class GateRow:
 
 @dataclasses.dataclass(frozen=True)
 class GateReport(Printed):
-    """What gates say of all models that are compared with the baseline.
+    """The verdicts of gates on all models that are compared with the baseline.
 
     Attributes
     ----------
@@ -230,9 +230,9 @@ def read_gate(text: str, comparison: Compared) -> Gate:
     Raises
     ------
     InputError
-        It cannot be read, or its sign goes against the metric's direction.
+        If it cannot be read, or its sign contradicts the direction of the metric.
     UnknownNameError
-        The comparison has no such metric.
+        If the comparison does not have the metric.
     """
     match = WRITTEN.fullmatch(text)
     if match is None:
@@ -256,7 +256,7 @@ def read_gate(text: str, comparison: Compared) -> Gate:
 def check_gates(
     comparison: Compared, given: str | Gate | Sequence[str | Gate], mode: Mode
 ) -> GateReport:
-    """Hold all models against gates; see `Comparison.gate`."""
+    """Check gates for all models; see `Comparison.gate`."""
     if mode not in get_args(Mode):
         raise UnknownNameError(f"There is no mode {mode!r}. {did_you_mean(str(mode), MODES)}")
     if comparison.baseline is None:

@@ -1,4 +1,4 @@
-"""What is compared: models, each of one or several evaluations, on one set of users."""
+"""The models that are compared, each with one or several evaluations, on one set of users."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Model:
     ----------
     name
     runs
-        Its evaluations: of several seeds on the same users, or of batches of users.
+        The evaluations of several seeds on the same users, or of batches of users.
     batches
-        Whether the runs have no user in common: one batch of users after the other.
+        Whether the runs have no user in common, because each is a batch of users.
     by_chance
         Whether it is a random order of another model's candidates.
     """
@@ -66,9 +66,9 @@ def read_models(given: Any) -> list[Model]:
     Raises
     ------
     InputTypeError
-        Something else.
+        If the type is not supported.
     InputError
-        Fewer than two models, or two of one name.
+        If there are fewer than two models, or two with the same name.
     """
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
@@ -96,7 +96,7 @@ def by_chance(models: Sequence[Model]) -> Model:
     Raises
     ------
     InputError
-        That model was evaluated without ``chance=True``, or another one has the name.
+        If that model was evaluated without ``chance=True``, or another model has the name.
     """
     first = models[0]
     if any(model.name == "chance" for model in models):
@@ -200,9 +200,10 @@ class Users:
     ids : [n] or None
         None if users are positions.
     n
-        How many.
+        The number of users.
     places : mapping of str to tuple of (int64 [n_users] or None)
-        Per model and run, where its users stand among all; None if it has all, in this order.
+        For each model and run, the positions of its users among all; None if it has all of them in
+        this order.
     """
 
     ids: Array | None
@@ -216,7 +217,8 @@ class Users:
         Raises
         ------
         InputError, InputTypeError
-            Ids on one side only or of different types, or other numbers of users without ids.
+            If only some models have ids, ids have different types, or numbers of users without
+            ids differ.
         """
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]

@@ -34,55 +34,57 @@ SIGNS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class PairRow:
-    """Two models by one metric, on the users that both have a value for.
+    """Two models by one metric, on the users for whom both have a value.
 
     Attributes
     ----------
     metric, model, other
-        Differences are those of `model` minus `other`.
+        The metric and the models. Differences are those of `model` minus `other`.
     higher_is_better
         Direction of the metric.
     n
-        Users compared.
+        The number of users compared.
     n_only_model, n_only_other
-        Users that only one of the two has a value for; they are left out.
+        The numbers of users for whom only one of the two has a value; they are left out.
     mean, mean_other
-        Over the users compared.
+        The means over the users compared.
     difference, interval
         Difference of the means, with its interval.
     relative, relative_interval
-        (mean of model) / (mean of other) - 1, a ratio of means over users; NaN where the other's
-        mean is not above 0.
+        (mean of model) / (mean of other) - 1, a ratio of means over users; NaN if the mean of
+        other is not above 0.
     test
         p-value of the null hypothesis that the two do not differ.
     primary
-        Whether it is one of the comparisons that p is adjusted over: by primary metrics, and not
-        with chance, unless that is the baseline.
+        Whether it is one of the comparisons that p-values are adjusted over: those by primary
+        metrics, and not with chance, unless that is the baseline.
     adjusted_p
-        p adjusted for all of these comparisons; NaN of others.
+        p adjusted for all of these comparisons; NaN for other comparisons.
     smallest_adjusted_p
-        What `adjusted_p` cannot fall below, whatever the values of the users who differ.
+        The lower bound of `adjusted_p`, whatever the values of the users who differ.
     n_better, n_equal, n_worse
-        Users better off with `model`, equally well and worse off, by the metric's direction.
+        The numbers of users who are better off, equally well off and worse off with `model`, by
+        the direction of the metric.
     standardised
         Mean of the users' differences divided by their standard deviation.
     probability_better, probability_interval
-        Chance that a random user is better off with `model`; a tie counts half.
+        The probability that a random user is better off with `model`; a tie counts half.
     deviation
         Standard deviation of the users' differences.
     unit
-        What the users' differences are multiples of, where the test is coarser for it; otherwise 0.
+        The number of which the users' differences are multiples, if that makes the test coarser;
+        otherwise 0.
     error
         Standard error of the difference, over users, or over clusters of them.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level of one of
-        as many comparisons. Above `largest_difference` there is none.
+        this number of comparisons. If it is above `largest_difference`, there is none.
     largest_difference
-        The largest difference that two values can have; infinite where the metric has no range.
+        The largest possible difference of two values; infinite if the metric has no range.
     equivalence
-        The outcome of two one-sided tests, where a margin was given.
+        The outcome of two one-sided tests, if there is a margin.
     runs
-        For several seeds or folds, the variance between them beside that between users.
+        For several seeds or folds, the variance between them and that between users.
     notes
         What a reader has to know.
     """
@@ -151,7 +153,7 @@ class PairRow:
 
     @property
     def for_all_users(self) -> bool:
-        """Return whether the metric has one value for all users, and none for each."""
+        """Return whether the metric has one value for all users instead of one per user."""
         return self.probability_interval is None
 
     @property
@@ -173,16 +175,16 @@ class Standing:
     ----------
     metric, model
     mean, interval
-        Over the users that all models have a value for.
+        The mean over the users for whom all models have a value.
     n
-        How many these are.
+        The number of these users.
     leads
         Whether the mean is the best one.
     best
         Whether the model is the best one, or no difference from it is shown.
     rank_low, rank_high
-        Interval of its rank; those of all models of the metric hold at once. 0: a random order
-        (``chance=True``), which is not ranked.
+        Interval of its rank; those of all models of the metric hold at once. 0 stands for a random
+        order (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -290,5 +292,5 @@ PAIR = (Column("metric"), Column("model"), Column("compared with", ("other",)))
 
 
 def pair_name(model: str, other: str) -> str:
-    """Return how two models are named whose difference is meant."""
+    """Return the name of the difference of two models."""
     return f"{model} minus {other}"

@@ -1,4 +1,4 @@
-"""Which column holds what: found by the names that are common for it."""
+"""The meanings of columns, which are found by their common names."""
 
 from __future__ import annotations
 

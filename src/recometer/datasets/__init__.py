@@ -1,8 +1,8 @@
-"""Real data that the package ships, to try things on.
+"""Real data that come with the package, to try things out.
 
 Anonymous Microsoft Web Data: Breese, Heckerman & Kadie (1998), UCI Machine Learning
-Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. What was changed is said in
-``data/msweb/ATTRIBUTION.md``.
+Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. ``data/msweb/ATTRIBUTION.md`` says what was
+changed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MSWEB_ATTRIBUTION = (
 
 
 def msweb() -> Interactions:
-    """Return which areas of a web site 32,710 users visited in one week of February 1998.
+    """Return the areas of a web site that 32,710 users visited in one week of February 1998.
 
     Returns
     -------
     Interactions
-        98,653 visits of 32,710 users to 285 areas; neither values nor times. The ids of
+        98,653 visits of 32,710 users to 285 areas, without values and times. The ids of
         the items are those of `msweb_items`.
     """
     return Interactions.of(_read("interactions"), user="user_id", item="item_id")
