@@ -132,5 +132,5 @@ def test_what_is_not_read_in_parts_is_refused(tmp_path):
     with pytest.raises(InputError, match="memory= does not apply to Interactions"):
         rm.Interactions.of(rm.Interactions.of(path, value=False), memory="1GB")
     frame.rename({"rating": "score"}).drop("bought").write_parquet(path)
-    with pytest.warns(DataWarning, match="The column 'score' was read as how relevant"):
+    with pytest.warns(DataWarning, match="The column 'score' was read as the relevance"):
         rm.Interactions.of(path, memory="1GB")

@@ -81,9 +81,8 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
         some cases a warning.
     over_rows
-        Metrics of ratings over the rows of all users together (for fcp, over the pairs of each
-        user's rows), as tables show the RMSE. They are the `mean`, unless the rule ``average`` or
-        weights say otherwise; ``mean(weights="users")`` is the mean over users.
+        Metrics of ratings over the rows (for fcp, pairs) of all users together. They are the `mean`
+        unless the rule ``average`` or weights differ; ``mean(weights="users")`` is over users.
     negative_gains : bool
         Whether a value of test is below 0; if not, intervals of ndcg are not below 0 either.
     binary_gains : bool
@@ -96,8 +95,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     by_popularity : recometer.results.profiles.FoundByPopularity or None
         Relevant and found items by their popularity. None without train, or without ranks.
     over_users : mapping of str to float
-        Metrics with one value for all users, such as ``"coverage@10"``, which are also in `mean`
-        and `summary`.
+        Metrics with one value for all users, such as ``"coverage@10"``; `mean` has them as well.
     chance : mapping of str to float64 [n_users]
         Expected values for a random order of the same candidates; empty without ``chance=True``.
     users_read : recometer.results.users_read.UsersRead or None
