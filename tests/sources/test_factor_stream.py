@@ -62,6 +62,7 @@ def found(source, request, k):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_order, name, 0)
         patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
+        patch.setattr(_factor_stream, "BYTES_PER_LENGTH", 1e-6)  # it has room
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
     return dataclasses.asdict(ranks), dataclasses.asdict(lists)

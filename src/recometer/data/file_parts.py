@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,6 @@ class FileParts:
         """Return the rows of some users, in their order; columns are called what they are."""
         import polars as pl
 
-        give_back()  # of the part before
         user = self._names["user"]
         own = user.parts[0] if self._is_pair("user") else user  # type: ignore[attr-defined]
         names = list(self._names.values())
@@ -147,19 +145,6 @@ class _Column:
             for row, entry in enumerate(piece.to_list()):
                 entries[row] = entry
             yield entries
-
-
-def give_back() -> None:
-    """Let the system have memory that was freed, where the C library would keep it (glibc).
-
-    Between arrays that stay, it keeps more with each part.
-    """
-    import ctypes
-
-    if sys.platform.startswith("linux"):
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
 
 
 def parquet_path(path: object, what: str) -> Path:

@@ -13,7 +13,6 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
-from recometer.data.file_parts import give_back
 from recometer.data.ids import as_ids, encode, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
 from recometer.data.interaction_parts import Together
@@ -366,8 +365,6 @@ def _in_parts(data: object, options: Options) -> Interactions:
         return _build(read_rows(parts.part(0), of_part))
     n = together.n_rows
     found = Interactions(**together.fields(), columns=columns)
-    del together
-    give_back()
     if found.duplicates:
         pair = "{!r} and item {!r}".format(*found.repeated[0])
         _warn_of_repeated(found.duplicates, n, f"user {pair}", summed=found.values is not None)
