@@ -171,7 +171,8 @@ def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
         return "late", ""
     found = processes.run(one.path, one.mutant.source, one.tests, cpu)
     if one.wider and found[0] in ("survived", "unloaded"):
-        found = processes.run(one.path, one.mutant.source, one.wider, cpu)
+        wider = processes.run(one.path, one.mutant.source, one.wider, cpu)
+        found = found if wider[0] == "unloaded" else wider
     return found
 
 

@@ -32,7 +32,7 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
     skewness
         κ3, the standardised third cumulant of the sum.
     """
-    if abs(w) < NEAR_THE_MEAN or u == 0 or u / w <= 0:
+    if abs(w) < NEAR_THE_MEAN or u / w <= 0:
         return w + skewness / 6
     return w + float(np.log(u / w)) / w
 
