@@ -9,7 +9,7 @@ from spark_cases import CUT, MARKS, WHOLE, assert_same, data, factors, schema_of
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.errors import DataWarning
+from recometer.errors import DataWarning, InputError
 
 pytestmark = MARKS
 
@@ -73,6 +73,13 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
     result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **given)
     one = rm.Lists(pl.DataFrame({"user": users, "item": lists}))
     assert_same(result, rm.evaluate(one, pl.DataFrame(test), **given))
+
+
+def test_arrays_that_lack_an_item_are_refused(table):
+    frame = table({"user": ["a"], "item": [["x", None]]}, "user string, item array<string>")
+    test = table({"user": ["a"], "item": ["x"]}, "user string, item string")
+    with pytest.raises(InputError, match="arrays in which an item is missing"):
+        rs.evaluate(rs.Lists(frame), test, metrics="rr")
 
 
 def test_pairs_are_ranked_as_on_one_machine(table):
