@@ -17,7 +17,8 @@ def measured(results, name):
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
     if "mllib" in results:
-        return results["mllib"][name]
+        part, _, key = name.rpartition(": ")
+        return results[part or "mllib"][key]
     parts = results["cases"].values() if "cases" in results else [results]
     for part in parts:
         for measure in part["measures"]:

@@ -223,7 +223,7 @@ def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
     assert within == [
         r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks a mean "
         r"for which no difference from the best one is shown.} \\",
-        r"\multicolumn{2}{l}{\footnotesize Behind each mean stand the ranks that are possible.} \\",
+        r"\multicolumn{2}{l}{\footnotesize The possible ranks follow each mean.} \\",
     ]
 
 
@@ -270,7 +270,7 @@ def test_seeds_add_their_variance(results: dict[str, rm.Evaluation]) -> None:
     assert "Only one seed: pop." in text
     assert found.standings[0].model == "als"
     alone = str(rm.compare({"als": als[0], "pop": results["pop"]}, metrics="ndcg@5"))
-    assert "One evaluation per model" in alone
+    assert "one evaluation per model" in alone
 
 
 def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -> None:

@@ -27,7 +27,7 @@ NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence
 SIGNS = (
     "* is the best mean of a metric. ≈ marks a mean for which no difference from the best one "
     "is shown.",
-    "Behind each mean stand the ranks that are possible.",
+    "The possible ranks follow each mean.",
 )
 """What `standing_text` shows."""
 

@@ -57,8 +57,8 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
     ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""), rows)
     if ways:
         found.append(
-            "relative: ratio of the means over users, minus 1 (no mean of ratios); its interval: "
-            f"{'; '.join(ways)}."
+            "relative: ratio of the means over users, minus 1 (not a mean of ratios); its "
+            f"interval: {'; '.join(ways)}."
         )
     return found
 
@@ -105,8 +105,8 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
     single = [model.name for model in models if model.n_seeds == 1]
     if len(single) == len(models):
         return [
-            "One evaluation per model: how far another seed of its training would change the "
-            "result is not in the intervals."
+            "There is one evaluation per model, so the intervals do not include the variation "
+            "between seeds of its training."
         ]
     several = [f"{model.name} {model.n_seeds}" for model in models if model.n_seeds > 1]
     found = [f"Seeds: {', '.join(several)}."]
@@ -233,8 +233,9 @@ def on_standings(
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [
-        f"Means over the {users} users that all models have a value for. Signs and ranks: by "
-        f"{by} ({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
+        f"The means are over the {users} users for whom all models have a value. The signs and the "
+        f"ranks are based on {by} ({options.confidence:.0%} for all ranks of a metric at once; "
+        "Mogstad et al. 2024)."
     ]
 
 
