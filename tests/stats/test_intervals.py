@@ -88,6 +88,16 @@ def test_a_number_over_resampled_users_lies_in_the_middle_of_its_interval() -> N
     half = stats.norm.ppf(0.95) * np.std(drawn, ddof=1)
     assert (low, high) == pytest.approx((5 - half, 5 + half))
     assert half == pytest.approx(stats.norm.ppf(0.95) * users.std() / np.sqrt(200), rel=0.15)
+    finite = [value for number, value in enumerate(drawn) if number % 3]
+
+    def sometimes(times: NDArray[np.int64]) -> dict[str, float]:
+        found = mean(times)
+        return found if len(drawn) % 3 != 1 else {"mean": np.nan}
+
+    drawn.clear()
+    low, high = intervals.resampled(sometimes, {"mean": 5.0}, 200, 0.9, n_resamples=300)["mean"]
+    half = stats.norm.ppf(0.95) * np.std(finite, ddof=1)
+    assert (low, high) == pytest.approx((5 - half, 5 + half))
     one_cluster = intervals.resampled(mean, {"mean": 5.0}, 200, clusters=np.zeros(200, np.int64))
     assert np.isnan(one_cluster["mean"]).all()
 

@@ -242,6 +242,9 @@ def test_a_value_beyond_the_range_is_named() -> None:
     assert found.method == "bca"
     assert "1.5 lies outside" in found.note
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
+    # What counts as rounding is a share of the range, wherever the range lies.
+    assert interval([-5.0, -4.5, -4 + 1e-12], bounds=(-5, -4)).method == "gaffke"
+    assert interval([1000.0, 1000.5, 1001 + 1e-7], bounds=(1000, 1001)).method == "bca"
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -135,6 +135,11 @@ def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
     assert "the interval has no width" in found.note + found.interval.note
 
 
+def test_two_users_are_enough() -> None:
+    found = over_runs([[0.1, 0.2, 0.3], [0.5, 0.5, 0.8]])
+    assert np.isfinite([found.mean, *found.interval]).all()
+
+
 def test_components_of_variance_by_the_analysis_of_variance() -> None:
     values = crossed(400, 40, 1)
     found = over_runs(values)
@@ -282,6 +287,18 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert found.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
+    # The variance of a ratio of independent means, linearised; degrees of freedom by Satterthwaite.
+    one, two = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
+    parts = [
+        (one.var(ddof=1) / two.mean() ** 2 / 3, 2),
+        (two.var(ddof=1) * one.mean() ** 2 / two.mean() ** 4 / 2, 1),
+    ]
+    variance = sum(part for part, _ in parts)
+    degrees = variance**2 / sum(part**2 / free for part, free in parts)
+    ratio = over_values(one, two, 0.0, 300, relative=True)
+    assert ratio.interval.width / 2 == pytest.approx(
+        stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+    )
     # One run each: the error between users is all that is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
