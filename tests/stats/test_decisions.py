@@ -307,6 +307,9 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
         stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
+    # Also below 1: half of all pairs of normal numbers are nearer than this.
+    near = normal_range_quantile(0.5, 2)
+    assert near == pytest.approx(np.sqrt(2) * stats.norm.ppf(0.75), rel=1e-6)
     two = normal_range_tail(np.array([20.0]), 2)
     assert two == pytest.approx(2 * stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
 
