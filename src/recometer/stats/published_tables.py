@@ -132,7 +132,7 @@ def _certain(middle: float, n: int, alpha: float) -> float:
     def largest_p(difference: float) -> float:
         return _p(difference, min(2 * middle, 2 - 2 * middle) - difference**2, n)
 
-    if most <= 0 or largest_p(most) > alpha:
+    if largest_p(most) > alpha:
         return math.nan
     low, high = 0.0, most
     while high - low > 1e-12:
