@@ -114,7 +114,7 @@ def test_the_model_card_shows_it(model, texts, evaluator_class):
 
 def test_what_does_not_fit_is_refused(texts, evaluator_class):
     queries, corpus, relevant = texts
-    with pytest.raises(rm.InputError, match="'q', which is no query"):
+    with pytest.raises(rm.InputError, match="'q', which is not a query"):
         evaluator_class(queries, corpus, {"q": ["d1"]})
     with pytest.raises(rm.InputError, match="not asked for"):
         evaluator_class(queries, corpus, relevant, primary_metric="ap@3")
