@@ -28,7 +28,6 @@ ALLOWED = {
     # States of one training: written so, and read by what knows arrays and ids alone.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
-    ("data/file_parts.py", "ctypes"),  # gives memory back to the system, and reads nothing
     ("comparing/junit.py", "xml.etree"),  # writes, and reads nothing
 }
 
