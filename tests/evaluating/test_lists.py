@@ -414,6 +414,16 @@ def test_a_set_for_each_user_is_the_catalogue(kind):
     assert some.mean()["coverage@2"] == 1
 
 
+def test_propensities_that_no_metric_reads_are_said():
+    catalogue = rm.Catalogue({"item": list("ab"), "p": [0.5, 1.0]}, propensity="p")
+    lists, test, train = rm.Lists({"ann": ["b"]}), {"ann": ["b"]}, {"ann": ["a"], "joe": ["b"]}
+    given = {"train": train, "catalogue": catalogue}
+    with pytest.warns(rm.DataWarning, match="not used: snips_recall@1 computes them from"):
+        rm.evaluate(lists, test, **given, metrics="snips_recall@1")
+    rm.evaluate(lists, test, **given, metrics="snips_recall@1 snips_recall@1(propensity=given)")
+    rm.evaluate(lists, test, **given, metrics="recall@1")
+
+
 def test_propensities_of_items_that_the_source_does_not_know():
     """They are in the sum over T like others: what test and train say does not depend on it."""
     test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}

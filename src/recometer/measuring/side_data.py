@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import both_have_ids, in_train, places_of_users, relevant_rows
-from recometer.errors import InputError
+from recometer.errors import InputError, warn
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
@@ -48,6 +48,18 @@ def check_side_data(
     for side, metric in needed.items():
         if side in given and given[side] is None:
             raise _lacking(metric, side)
+
+
+def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -> None:
+    """Warn if propensities were given, and the metrics that could read them read popularity."""
+    able = [one for one in metrics if "propensity" in one.definition.parameters]
+    used = any(dict(one.parameters).get("propensity") == "given" for one in able)
+    if able and not used and catalogue is not None and catalogue.propensity is not None:
+        name = able[0].name
+        warn(
+            f"The propensities of the catalogue are not used: {able[0]} computes them from the "
+            f"popularity in train. Hint: {name}@k(propensity=given) reads those of the catalogue."
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

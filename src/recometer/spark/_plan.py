@@ -21,7 +21,12 @@ from recometer.evaluating.checks import (
 from recometer.evaluating.truth import is_uniform, warning_of
 from recometer.measuring import corrections
 from recometer.measuring.reasons import Reason
-from recometer.measuring.side_data import Popularity, check_side_data, needed_by
+from recometer.measuring.side_data import (
+    Popularity,
+    check_side_data,
+    needed_by,
+    warn_of_propensity,
+)
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.sources.candidates import Items, Negatives, SampledCandidates, read_items
@@ -101,6 +106,7 @@ class Plan:
             baseline=None,
             catalogue=self.catalogue,
         )
+        warn_of_propensity(self.metrics, self.catalogue)
         for metric in self.metrics:
             rules = rules_of(metric, self.protocol)
             _rows.check(metric)
