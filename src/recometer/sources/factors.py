@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array
 from recometer.data.matching import SourceIndex
 from recometer.data.sizes import bytes_of
 from recometer.data.tensors import dtype_and_device, is_tensor
@@ -22,13 +20,14 @@ from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
 from recometer.sources._factor_stream import StreamedWork
 from recometer.sources._factor_work import FactorsWork
+from recometer.sources._indexed import IndexedSource
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Request
 
 
-class Factors(Source):
+class Factors(IndexedSource):
     """A model whose score of a user and an item is a dot product of factors.
 
     ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
@@ -134,16 +133,6 @@ class Factors(Source):
             "user_ids": self._index.user_ids,
             "item_ids": self._index.item_ids,
         }
-
-    def with_user_ids(self, user_ids: Array) -> Source:
-        """Return the same source, whose users have ids that were positions."""
-        named = copy.copy(self)
-        named._index = self._index.with_user_ids(user_ids)
-        return named
-
-    def matched(self, request: Request) -> Mapping[str, int]:
-        """Return what matching with test and train settles, as `Ranks.counts`."""
-        return align(self._index, request).counts
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""

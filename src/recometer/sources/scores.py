@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,10 +20,11 @@ from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
+from recometer.sources._indexed import IndexedSource
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Request
 
 # Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
 # a function, more, because models are faster on many users at once.
@@ -35,7 +35,7 @@ BYTES_PER_SCORE = 8
 NAMED = 3  # users that a message names
 
 
-class Scores(Source):
+class Scores(IndexedSource):
     """Scores of every item for a user, from a matrix or a function.
 
     Parameters
@@ -202,16 +202,6 @@ class Scores(Source):
         if is_tensor(scores):
             return _torch.as_numbers(scores, "The result of the function of Scores").clone()
         return np.array(scores, dtype=_precision(scores), order="C")
-
-    def with_user_ids(self, user_ids: Array) -> Source:
-        """Return the same source, whose users have ids that were positions."""
-        named = copy.copy(self)
-        named._index = self._index.with_user_ids(user_ids)
-        return named
-
-    def matched(self, request: Request) -> Mapping[str, int]:
-        """Return what matching with test and train settles, as `Ranks.counts`."""
-        return align(self._index, request).counts
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
