@@ -90,8 +90,7 @@ class TableLists(Source):
     @property
     def index(self) -> SourceIndex:
         """Which users and items it has."""
-        table = self._table
-        return SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
+        return self._table.index
 
     def describe(self) -> str:
         """Say in a line what is evaluated."""
@@ -166,8 +165,7 @@ class TableLists(Source):
         self, table: ListTable, request: Request, rule: Rule | None
     ) -> tuple[ListWork, ListCatalogue]:
         catalogue = catalogue_of(table, request)
-        index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
-        aligned = align(index, request, catalogue.inside)
+        aligned = align(table.index, request, catalogue.inside)
         table = ranked_in_lists(table, request.protocol)
         if rule is not None and rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)

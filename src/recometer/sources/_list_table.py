@@ -11,6 +11,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import ids
+from recometer.data.matching import SourceIndex
 from recometer.ranks import Ranks
 
 
@@ -34,6 +35,11 @@ class ListTable:
     def n_lists(self) -> int:
         """Number of lists, empty ones included."""
         return len(self.indptr) - 1
+
+    @property
+    def index(self) -> SourceIndex:
+        """Which users and items it has."""
+        return SourceIndex("Lists", self.n_lists, self.n_items, self.user_ids, self.item_ids)
 
     @property
     def kind(self) -> tuple[object, ...]:

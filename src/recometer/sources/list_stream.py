@@ -102,6 +102,7 @@ class StreamedLists(TableLists):
         self._listed: Kept[TopLists] = Kept(TopLists)
         self._items = ItemCodes()
         self._pending: list[_Batch] = []
+        self._n_waiting = 0  # their entries
 
     @property
     def came(self) -> Bool:
@@ -127,16 +128,16 @@ class StreamedLists(TableLists):
         if not (self._n_lists and added.is_whole and exist):
             self._rank(added)
             return
-        waiting = sum(one.n_entries for one in self._pending)
         others = self._pending and self._pending[0].lists.kind != batch.kind
-        if others or waiting + added.n_entries > PENDING_ENTRIES:
+        if others or self._n_waiting + added.n_entries > PENDING_ENTRIES:
             self._rank_pending()
         self._pending.append(added)
+        self._n_waiting += added.n_entries
         self._came[places] = True
 
     def _rank_pending(self) -> None:
         """Rank the batches that wait; of one that is refused, say so, and keep the others."""
-        pending, self._pending = self._pending, []
+        pending, self._pending, self._n_waiting = self._pending, [], 0
         if len(pending) > 1:
             try:
                 self._rank(_Batch.of(pending))
@@ -150,6 +151,7 @@ class StreamedLists(TableLists):
             except RecometerError as error:
                 self._came[one.places] = False
                 self._pending = pending[number + 1 :]
+                self._n_waiting = sum(left.n_entries for left in self._pending)
                 raise type(error)(f"In a batch that came before: {error}") from error
 
     def _rank(self, added: _Batch) -> None:
