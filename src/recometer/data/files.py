@@ -111,19 +111,12 @@ def read_file(
 
 
 def open_interactions(
-    path: str | os.PathLike[str],
-    *,
-    user: object = None,
-    item: object = None,
-    value: object = None,
-    time: object = None,
-    whose: str | None = "",
+    path: str | os.PathLike[str], *, whose: str | None = "", **wanted: object
 ) -> tuple[Columns, Callable[[str], pl.Series | FileColumn]]:
     """Find the columns that `read_file` reads; see there, and `open_file` for what is returned."""
-    wanted = {"user": user, "item": item, "value": value, "time": time}
     found, fetch = open_file(path, wanted)
     columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
-    if whose is not None and value is None:
+    if whose is not None and wanted["value"] is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     return columns, fetch
 
