@@ -1,14 +1,11 @@
 """Killed (SIGKILL) while saving: what was there before is whole, or what was saved is."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from scripts import run_script
 
 pytestmark = pytest.mark.faults
-KILLED = Path(__file__).with_name("killed.py")
 # What is saved, and how many kills there are at least: one before each step.
 SAVED = {
     "evaluation": 2,
@@ -25,15 +22,8 @@ SAVED = {
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, to be fast")
 @pytest.mark.parametrize("what", SAVED)
 def test_the_old_or_the_new_is_whole(what, tmp_path):
-    run = subprocess.run(
-        [sys.executable, str(KILLED), what, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    *kills, end = run.stdout.split("\n")[:-1]
+    printed = run_script("killed.py", what, str(tmp_path), timeout=300)
+    *kills, end = printed.split("\n")[:-1]
     assert end == "ended"
     assert len(kills) >= SAVED[what]
     assert set(kills) == {"old", "new"}

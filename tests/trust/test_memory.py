@@ -1,33 +1,22 @@
 """A limit of memory is an error that says how much was asked for; memory is given back."""
 
-import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from scripts import run_script
 
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
-STARVED = Path(__file__).with_name("starved.py")
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
 LEAST = 4 * 2**20  # bytes by which a process may grow: what allocators keep
 
 
 def said(case):
     """Run a case in a process of its own."""
-    run = subprocess.run(
-        [sys.executable, str(STARVED), case],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout.splitlines()
+    return run_script("starved.py", case, timeout=300).splitlines()
 
 
 @pytest.mark.parametrize("case", ["long_lists", "many_cutoffs", "many_users", "texts"])

@@ -1,14 +1,11 @@
 """The same numbers to the last bit, whatever the machine has and the data look like: a matrix."""
 
 import functools
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from frames import FRAMES
 from same_answer import MODELS, digest, evaluated
+from scripts import run_script
 
 from recometer import _kernel
 from recometer.measuring import listed, ranked
@@ -70,14 +67,8 @@ def test_block_sizes(model, size, monkeypatch):
 def test_other_processes_and_hash_seeds():
     wanted = {model: expected(model, "random") for model in MODELS}
     for seed in ("0", "12345"):
-        run = subprocess.run(
-            [sys.executable, str(Path(__file__).with_name("same_answer.py"))],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert dict(line.split() for line in run.stdout.splitlines()) == wanted
+        printed = run_script("same_answer.py", PYTHONHASHSEED=seed)
+        assert dict(line.split() for line in printed.splitlines()) == wanted
 
 
 def test_another_seed_gives_other_numbers():

@@ -1,0 +1,19 @@
+"""Runs a script beside the tests in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run_script(name, *arguments, timeout=None, **environment):
+    """Run a script of this folder, which must end well; return what it printed."""
+    run = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name(name)), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
