@@ -72,9 +72,9 @@ def test_errors(given: Any, message: str) -> None:
 
 
 def test_errors_of_options() -> None:
-    with pytest.raises(rm.InputError, match="k=0 must be at least 1"):
+    with pytest.raises(rm.InputError, match="k=0 must be a whole number of at least 1"):
         ndcg_score(GAINS, SCORES, k=0)
-    with pytest.raises(rm.InputError, match="log_base=1 must be above 0, and not 1"):
+    with pytest.raises(rm.InputError, match="log_base=1 must be a number above 0, and not 1"):
         dcg_score(GAINS, SCORES, log_base=1)
     with pytest.raises(rm.InputError, match=r"sample_weight has the shape \(2,\)"):
         ndcg_score(GAINS, SCORES, sample_weight=[1, 2])

@@ -448,6 +448,7 @@ def test_most_changed_users() -> None:
     assert harmed.tolist() == [1, 6, 4]
     assert helped.tolist() == [5, 7, 0]
     assert most_changed([0.0, np.nan])[0].tolist() == []
+    assert [part.tolist() for part in most_changed(differences, 0)] == [[], []]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

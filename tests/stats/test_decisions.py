@@ -114,6 +114,10 @@ def test_users_and_differences_that_are_needed() -> None:
     assert least == pytest.approx(0.02, rel=1e-3)
     assert power_of(least, 0.3, n) == pytest.approx(0.8, abs=1e-6)
     assert users_needed(0.0, 0.3) is None
+    for wanted in (0.7, 0.75, 0.85, 0.9):
+        enough = users_needed(0.02, 0.3, wanted=wanted)
+        assert enough is not None
+        assert power_of(0.02, 0.3, enough) >= wanted > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
     assert np.isnan(smallest_difference(1.0, 1))
@@ -240,6 +244,7 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert found.p_value > equivalence((one - two).mean(axis=1), 0.05).p_value
     tight = max(abs(end) for end in inside)
     assert equivalence_over_runs(one, two, tight).p_value == pytest.approx(0.05)
+    assert equivalence_over_runs(one, two, 0.05, alpha=found.p_value).equivalent
 
 
 def test_equivalence_of_few_who_differ() -> None:
@@ -289,6 +294,12 @@ def test_what_published_tables_tell() -> None:
     assert published(0.4 + edge / 2, 0.4 - edge / 2, 1_000).largest_p == pytest.approx(0.05)
     # All users differ by 1: one assignment of signs of 2^8 on each side.
     assert published(1.0, 0.0, 8).largest_p == 2.0**-7
+    # Users of two hits that have nothing to do with each other: the variances of two shares.
+    deviation = np.sqrt((0.4 * 0.6 + 0.3 * 0.7) / 499)
+    independent = 2 * stats.t.sf(0.1 / deviation, 499)
+    assert published(0.4, 0.3, 500).p_if_independent == pytest.approx(independent)
+    # Six users can just be significant, if the level is their least p.
+    assert not np.isnan(published(0.5, 0.5, 6, alpha=2.0**-5).certain_difference)
     for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):
         assert np.isnan(published(mean, mean, n).certain_difference)
     scaled = published(4.0, 3.0, 500, bounds=(0, 10))

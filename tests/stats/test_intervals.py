@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from recometer.stats import interval, intervals
-from recometer.stats.intervals import bootstrap
+from recometer.stats.intervals import bootstrap, resampled
 
 
 @given(
@@ -169,3 +169,13 @@ def test_memory_of_the_bootstrap_is_bounded() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 * 8 * intervals.DRAWS_AT_ONCE
+
+
+def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
+    def mean(times: NDArray[np.int64]) -> dict[str, float]:
+        return {"mean": float(times @ np.arange(len(times)) / times.sum())}
+
+    low, high = resampled(mean, {"mean": 0.5}, 2, n_resamples=200)["mean"]
+    assert (low + high) / 2 == pytest.approx(0.5)
+    assert high - low > 0.5
+    assert np.isnan(resampled(mean, {"mean": 0.0}, 1)["mean"]).all()

@@ -304,6 +304,13 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert ratio.interval.width / 2 == pytest.approx(
         stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
+    # Users count with their degrees of freedom, of which few matter.
+    error = 0.05
+    parts = [(error**2, 4), (one.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
+    variance = sum(part for part, _ in parts)
+    degrees = variance**2 / sum(part**2 / free for part, free in parts)
+    few = over_values(one, two, error, 5).interval.width / 2
+    assert few == pytest.approx(stats.t.ppf(0.975, degrees) * np.sqrt(variance))
     # One run each: the error between users is all that is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)

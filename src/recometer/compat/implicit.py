@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
 from recometer.compat._places import CountedPlaces
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.ranks import Ranks
 from recometer.sources.base import Request, Source
 from recometer.sources.models import from_model
@@ -80,6 +81,11 @@ def ranking_metrics_at_k(
     >>> ranking_metrics_at_k(Popular(), train, test, K=2)["map"]
     0.5
     """
+    if not callable(getattr(model, "recommend", None)):
+        raise InputTypeError(
+            f"model is of type {type(model).__name__}, which has no method recommend. "
+            "Hint: pass a fitted model."
+        )
     test = _by_rows(test_user_items, "test_user_items")
     train = _by_rows(train_user_items, "train_user_items")
     if train.shape != test.shape:
@@ -89,6 +95,7 @@ def ranking_metrics_at_k(
         )
     if not test.nnz:
         raise InputError("test_user_items has no entry. Hint: no user has a relevant item.")
+    _checks.whole("K", K)
     names = [f"{name}@{K}" for name in METRICS]
     how: dict[str, Any] = {"threads": num_threads or None}
     result = None
@@ -216,8 +223,15 @@ def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]
-        items, _ = model.recommend(some, train[some], N=k)
-        lists[some, : np.shape(items)[1]] = items
+        try:
+            items, _ = model.recommend(some, train[some], N=k)
+            lists[some, : np.shape(items)[1]] = items
+        except Exception as error:
+            raise ModelError(
+                f"{type(model).__name__}.recommend(users, user_items, N={k}) raised "
+                f"{type(error).__name__}: {error}. Hint: it must return items and scores, a row "
+                "for each user and a column for each of at most N items."
+            ) from error
     return CountedPlaces(lists, n_items)
 
 

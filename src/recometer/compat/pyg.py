@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Array, Float64
+from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated, ids_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
 from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
 
 __all__ = [
@@ -42,9 +43,7 @@ class _Metric:
     weighted = False
 
     def __init__(self, k: int) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"k={k!r} must be a whole number of at least 1.")
-        self.k = k
+        self.k = _checks.whole("k", k)
         self.reset()
 
     def reset(self) -> None:
@@ -171,7 +170,7 @@ class LinkPredCoverage(_Metric):
     """
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
-        self.num_dst_nodes = num_dst_nodes
+        self.num_dst_nodes = _checks.whole("num_dst_nodes", num_dst_nodes)
         super().__init__(k)
 
     def reset(self) -> None:
@@ -182,7 +181,9 @@ class LinkPredCoverage(_Metric):
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
         """Add the lists of a batch; edges are not read."""
-        self.mask[_array(pred_index_mat)[:, : self.k]] = True
+        listed = _lists(pred_index_mat)[:, : self.k]
+        _check_below(listed, self.num_dst_nodes)
+        self.mask[listed] = True
 
     def compute(self) -> Any:
         """Return the share: a float32 tensor without a dimension."""
@@ -200,7 +201,7 @@ class _MeanOverLists(_Metric):
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
         """Add the lists of a batch; edges are not read."""
-        values = self._values(_array(pred_index_mat)[:, : self.k])
+        values = self._values(_lists(pred_index_mat)[:, : self.k])
         self.accum += float(values.sum())
         self.total += len(values)
 
@@ -222,10 +223,11 @@ class LinkPredDiversity(_MeanOverLists):
     """
 
     def __init__(self, k: int, category: Any) -> None:
-        self.category = _array(category)
+        self.category = _column("category", category)
         super().__init__(k)
 
     def _values(self, lists: Array) -> Float64:
+        _check_below(lists, len(self.category))
         ordered = np.sort(self.category[lists], axis=1)
         # How often each category is there: the lengths of runs.
         same = np.zeros(len(lists))
@@ -248,10 +250,11 @@ class LinkPredAveragePopularity(_MeanOverLists):
     higher_is_better = False
 
     def __init__(self, k: int, popularity: Any) -> None:
-        self.popularity = _array(popularity).astype(np.float64)
+        self.popularity = _column("popularity", popularity).astype(np.float64)
         super().__init__(k)
 
     def _values(self, lists: Array) -> Float64:
+        _check_below(lists, len(self.popularity))
         values: Float64 = self.popularity[lists].mean(axis=1)
         return values
 
@@ -269,6 +272,8 @@ class LinkPredPersonalization(_Metric):
     """
 
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
+        if max_src_nodes is not None:
+            max_src_nodes = _checks.whole("max_src_nodes", max_src_nodes)
         self.max_src_nodes = max_src_nodes
         self.batch_size = batch_size
         super().__init__(k)
@@ -282,7 +287,7 @@ class LinkPredPersonalization(_Metric):
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
         """Add the lists of a batch; edges are not read."""
-        lists = _array(pred_index_mat)[:, : self.k]
+        lists = _lists(pred_index_mat)[:, : self.k]
         if self.max_src_nodes is not None:
             lists = lists[: max(self.max_src_nodes - self.total, 0)]
         self.preds.append(lists)
@@ -317,7 +322,7 @@ class LinkPredMetricCollection:
 
     def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:
         if not isinstance(metrics, Mapping):
-            metrics = {_label(metric): metric for metric in metrics}
+            metrics = {_label(one): one for one in _checks.several("metrics", metrics)}
         if not metrics:
             raise InputError("There is no metric in the collection.")
         self._metrics = dict(metrics)
@@ -389,15 +394,11 @@ class _Batch:
 
     @classmethod
     def of(cls, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any) -> _Batch:
-        lists = _array(pred_index_mat)
-        if lists.ndim != 2:
-            raise InputError(
-                f"pred_index_mat has the shape {lists.shape}, and must be [batch_size, k]."
-            )
-        source, item = (_array(one) for one in edge_label_index)
+        lists = _lists(pred_index_mat)
+        source, item = _edges(edge_label_index, len(lists))
         if edge_label_weight is None:
             return cls(lists, source, item, None)
-        weight = _array(edge_label_weight)
+        weight = _checks.array_of_numbers("edge_label_weight", _array(edge_label_weight))
         if weight.shape != source.shape:
             raise InputError(f"edge_label_weight is {weight.shape}, and must be {source.shape}.")
         kept = weight > 0
@@ -442,6 +443,10 @@ def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
 
 
 def _label(metric: _Metric) -> str:
+    if not isinstance(metric, _Metric):
+        raise InputTypeError(
+            f"metrics has a {type(metric).__name__}, expected metrics of this module."
+        )
     return f"{'Weighted' if metric.weighted else ''}{type(metric).__name__}@{metric.k}"
 
 
@@ -451,6 +456,57 @@ def _check_weight(whose: object, weight: Any) -> None:
             f"{type(whose).__name__} is weighted, and edge_label_weight is missing. "
             "Hint: update(pred_index_mat, edge_label_index, edge_label_weight)."
         )
+
+
+def _lists(tensor: Any) -> Array:
+    lists = _array(tensor)
+    if lists.ndim != 2:
+        raise InputError(
+            f"pred_index_mat has the shape {lists.shape}, and must be [batch_size, k]."
+        )
+    _check_whole("pred_index_mat", lists, -1)
+    return lists
+
+
+def _edges(index: Any, n_sources: int) -> tuple[Array, Array]:
+    try:
+        source, item = (_array(one) for one in index)
+    except (TypeError, ValueError):
+        raise InputTypeError("edge_label_index must be [2, n_edges], or two arrays.") from None
+    for one in (source, item):
+        _check_whole("edge_label_index", one, 0)
+    if source.shape != item.shape or source.ndim != 1:
+        raise InputError(
+            f"edge_label_index has {source.shape} sources and {item.shape} destinations, and must "
+            "be [2, n_edges]."
+        )
+    if source.max(initial=-1) >= n_sources:
+        raise InputError(
+            f"edge_label_index has the source {source.max()}, but pred_index_mat has "
+            f"{n_sources:,} rows, which are counted from 0."
+        )
+    return source, item
+
+
+def _check_whole(name: str, array: Array, least: int) -> None:
+    if array.size and array.dtype.kind not in "iu":
+        raise InputTypeError(f"{name} is of dtype {array.dtype}, expected whole numbers.")
+    if array.min(initial=least) < least:
+        raise InputError(f"{name} has {array.min()}, and must not be below {least}.")
+
+
+def _check_below(lists: Array, n: int) -> None:
+    if lists.max(initial=-1) >= n:
+        raise InputError(
+            f"A list has the destination {lists.max()}, but there are {n:,}, counted from 0."
+        )
+
+
+def _column(name: str, tensor: Any) -> Array:
+    column = _checks.array_of_numbers(name, _array(tensor))
+    if column.ndim != 1:
+        raise InputError(f"{name} has the shape {column.shape}, and must be [n_destinations].")
+    return column
 
 
 def _array(tensor: Any) -> Array:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
 
 __all__ = [
@@ -33,6 +34,7 @@ WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mul
 # and counts of documents.
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
+QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # as they may look
 LEAST = 0.00001  # whose logarithm stands for that of zero
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
@@ -80,12 +82,13 @@ class RelevanceEvaluator:
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
     ) -> None:
+        _checks.dict_of_dicts("query_relevance", query_relevance, QRELS)
+        for of in query_relevance.values():
+            _checks.array_of_numbers("Relevance", list(of.values()))
         self.query_relevance = {query: of for query, of in query_relevance.items() if of}
-        self.measures = _expanded(measures)
-        self.relevance_level = int(relevance_level)
+        self.measures = _expanded(_checks.several("measures", measures))
+        self.relevance_level = _checks.whole("relevance_level", relevance_level)
         self.judged_docs_only = bool(judged_docs_only_flag)
-        if self.relevance_level < 1:
-            raise InputError(f"relevance_level={relevance_level} must be at least 1.")
 
     def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
         """Evaluate a run.
@@ -100,6 +103,7 @@ class RelevanceEvaluator:
         dict of str to (dict of str to float)
             Each measure for the queries that have a judgement and are in the run.
         """
+        _checks.dict_of_dicts("The run", scores, RUN)
         queries = [query for query in scores if query in self.query_relevance]
         run = {query: scores[query] for query in queries}
         if self.judged_docs_only:
@@ -191,6 +195,8 @@ def _expanded(measures: Iterable[str]) -> frozenset[str]:
 
 
 def _split(measure: str) -> tuple[str, list[int]]:
+    if not isinstance(measure, str):
+        raise InputTypeError(f"A measure is of type {type(measure).__name__}, expected a name.")
     if measure in supported_measures:
         return measure, []
     found = re.fullmatch(r"(\w+?)[._](\d+(?:,\d+)*)", measure)
@@ -213,10 +219,11 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     -------
     float
     """
-    if measure.startswith("num_"):
-        return float(np.sum(values))
-    mean = float(np.mean(values))
-    return float(np.exp(mean)) if measure.startswith("gm_") else mean
+    array = _checks.array_of_numbers("values", values)
+    if str(measure).startswith("num_"):
+        return float(array.sum())
+    mean = float(array.mean()) if len(array) else np.nan
+    return float(np.exp(mean)) if str(measure).startswith("gm_") else mean
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -231,12 +238,18 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_checks.several("The file", lines), 1):
         fields = line.split()
         if len(fields) != n_fields:
             raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")
         query, document = fields[0], fields[2]
         if document in found.setdefault(query, {}):
             raise InputError(f"Line {number}: {document!r} is there twice for query {query!r}.")
-        found[query][document] = kind(fields[value])
+        try:
+            found[query][document] = kind(fields[value])
+        except ValueError:
+            what = "a whole number" if kind is int else "a number"
+            raise InputError(
+                f"Line {number}: {fields[value]!r} must be {what}, in field {value + 1}."
+            ) from None
     return found

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recometer.arrays import Float64
+from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
@@ -49,7 +50,12 @@ class _Queries:
             if not isinstance(self._data, Mapping):
                 _, read = open_frame(self._data)
                 queries = set(np.asarray(read([self._columns[0]])[0]).tolist())
-            self._kept["keys"] = sorted(queries)
+            try:
+                self._kept["keys"] = sorted(queries)
+            except TypeError as error:
+                raise InputTypeError(
+                    f"The ids of queries have no order ({error}). Hint: make them all strings."
+                ) from None
         found: list[str] = self._kept["keys"]
         return found
 
@@ -218,7 +224,7 @@ def evaluate(
     theirs, found = _as(Qrels, qrels), _as(Run, run)
     queries = theirs.keys()
     _check_keys(set(queries), set(found.keys()), make_comparable)
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
     test, lists = theirs.read(Interactions.of, "value"), _lists(found)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
@@ -281,6 +287,8 @@ class _Meaning(NamedTuple):
 
 def _meaning(name: str, largest: float) -> _Meaning:
     """Read the name of a metric; `largest` is the largest grade of all."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"A metric is of type {type(name).__name__}, expected a name.")
     plain, level = name, 1
     found = LEVEL.fullmatch(name)
     if found:

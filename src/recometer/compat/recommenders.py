@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from recometer.compat._evaluating import evaluated
-from recometer.data.frames import open_frame
+from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
-from recometer.errors import ColumnError, InputError
+from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
@@ -349,6 +349,8 @@ def _of_equal_ratings(name: str, frame: Any) -> float:
 
 
 def _columns(frame: Any, wanted: dict[str, str], whose: str) -> dict[str, Any]:
+    if not is_frame(frame):
+        raise InputTypeError(f"{whose} is of type {type(frame).__name__}, expected a data frame.")
     names, read = open_frame(frame)
     for column in wanted.values():
         if column not in names:

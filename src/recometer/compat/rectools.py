@@ -9,7 +9,7 @@ import numpy as np
 
 from recometer.compat._evaluating import convention_of, evaluated, unknown
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 from recometer.results.evaluation import Evaluation
 from recometer.sources.lists import Lists
 
@@ -82,6 +82,8 @@ def calc_metrics(
     """
     if ref_reco is not None:
         raise InputError("ref_reco is of no use here: metrics of intersections are not there.")
+    if not isinstance(metrics, Mapping):
+        raise InputTypeError(f"metrics is of type {type(metrics).__name__}, expected a dict.")
     names = {key: _name_of(metric) for key, metric in metrics.items()}
     given = {"interactions": interactions, "prev_interactions": prev_interactions}
     for key, metric in metrics.items():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Float64
+from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
@@ -97,8 +99,8 @@ def dcg_score(
         If shapes do not fit, the base is not above 0, or is 1, or values are not finite.
     """
     gains, scores = _matrices(y_true, y_score)
-    if not log_base > 0 or log_base == 1:
-        raise InputError(f"log_base={log_base} must be above 0, and not 1.")
+    if not isinstance(log_base, numbers.Real) or not log_base > 0 or log_base == 1:
+        raise InputError(f"log_base={log_base!r} must be a number above 0, and not 1.")
     # Gains below 0 are raised to it, all of them as much, which adds as much to each place.
     scores = _in_some_order(y_score) if ignore_ties else scores
     least = min(0.0, float(gains.min()))
@@ -143,7 +145,7 @@ def label_ranking_average_precision_score(
 def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, Float64]:
     found = []
     for name, given in (("y_true", y_true), ("y_score", y_score)):
-        matrix = np.asarray(given)
+        matrix = _checks.array_of_numbers(name, given)
         if matrix.ndim != 2 or not matrix.size:
             raise InputError(
                 f"{name} has the shape {matrix.shape}, but must be [n_samples, n_labels]. Hint: "
@@ -170,9 +172,7 @@ def _in_some_order(y_score: npt.ArrayLike) -> Float64:
 
 def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float64:
     if k is not None:
-        if k < 1:
-            raise InputError(f"k={k} must be at least 1, or None.")
-        name += f"@{k}"
+        name += f"@{_checks.whole('k', k)}"
     if not gains.any():  # nobody has a row of test
         nothing = 1.0 if name.startswith("label") else 0.0
         return np.full(len(gains), nothing)
@@ -182,9 +182,11 @@ def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float6
 def _mean(values: Float64, sample_weight: npt.ArrayLike | None) -> float:
     if sample_weight is None:
         return float(np.mean(values))
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = _checks.array_of_numbers("sample_weight", sample_weight).astype(np.float64)
     if weights.shape != values.shape:
         raise InputError(
             f"sample_weight has the shape {weights.shape}, and must be [{len(values)}]."
         )
+    if not weights.sum():
+        raise InputError("sample_weight has the sum 0, so there is nothing to divide by.")
     return float(np.average(values, weights=weights))

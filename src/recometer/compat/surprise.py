@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64
+from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of
 from recometer.errors import InputError, InputTypeError
 from recometer.metrics.predictions import Predictions
@@ -83,6 +84,7 @@ def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
 
 
 def _printed(name: str, label: str, predictions: Sequence[Any], verbose: bool) -> float:
+    predictions = _checks.several("predictions", predictions)
     if not len(predictions):
         raise InputError("There is no prediction: the list is empty.")
     (metric,) = convention_of("surprise").parse(name)
@@ -102,7 +104,8 @@ def _printed(name: str, label: str, predictions: Sequence[Any], verbose: bool) -
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
     """Return true ratings and estimates, each user's best first; or as if of one user."""
-    if any(len(row) != len(FIELDS) for row in (predictions[0], predictions[-1])):
+    ends = (predictions[0], predictions[-1])
+    if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(
             f"A prediction must be a tuple of {', '.join(FIELDS)}, as test() of an algorithm of "
             "Surprise returns."
@@ -112,7 +115,10 @@ def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
         return Predictions(np.zeros(len(actual), np.int64), estimate, actual, 1)
     numbers: dict[Any, int] = {}
     rows = (numbers.setdefault(row[0], len(numbers)) for row in predictions)
-    user = np.fromiter(rows, np.int64, len(actual))
+    try:
+        user = np.fromiter(rows, np.int64, len(actual))
+    except TypeError as error:
+        raise InputTypeError(f"A user cannot be told from others: {error}.") from None
     order = np.lexsort((-estimate, user))
     return Predictions(user[order], estimate[order], actual[order], len(numbers))
 
@@ -121,7 +127,7 @@ def _floats(predictions: Sequence[Any], place: int) -> Float64:
     try:
         column = map(itemgetter(place), predictions)
         numbers = np.fromiter(column, np.float64, len(predictions))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputTypeError(f"Every {FIELDS[place]} must be a number.") from None
     if np.isnan(numbers).any():
         raise InputError(

@@ -116,7 +116,14 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
                 "Hint: leave it out."
             )
         return given if isinstance(given, Lists) else Lists(given)
-    items = to_numpy(given) if is_tensor(given) else np.asarray(given)
+    try:
+        items = to_numpy(given) if is_tensor(given) else np.asarray(given)
+    except ValueError:
+        items = None
+    if items is None or items.ndim != 2:
+        raise InputError(
+            "items= must be lists of one length, [batch, k]. Hint: -1 fills shorter ones."
+        )
     if users is None:
         raise _unnamed("items")
     named = user_ids_of(users, len(items))

@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Int64
 from recometer.data import ids
 from recometer.data.matching import SourceIndex
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
 from recometer.evaluating.records import RANKED, request_of
 from recometer.results.evaluation import Evaluation
@@ -322,10 +322,21 @@ class Stream:
             If the evaluators differ, or a user is in both streams (see `repeated`).
         """
         state = other.state() if isinstance(other, Stream) else other
+        try:
+            self._merge(state)
+        except RecometerError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"The state to merge is not whole ({type(error).__name__}: {error}). Hint: pass "
+                "what state() of a stream returned, as it is."
+            ) from error
+
+    def _merge(self, state: Any) -> None:
         if not isinstance(state, Mapping) or "kind" not in state:
             raise InputTypeError(
                 f"merge takes a stream, or what state() of one returned, found "
-                f"{type(other).__name__}."
+                f"{type(state).__name__}."
             )
         if state["test"] != self.state()["test"]:
             raise InputError(
@@ -335,7 +346,7 @@ class Stream:
             self._n_batches += state["batches"]
             self._n_again += state["again"]
             return
-        kind = next(one for one, name in KINDS.items() if name == state["kind"])
+        kind = {name: one for one, name in KINDS.items()}[state["kind"]]
         counted = self._begun(kind, *state["items"])
         if state["items"][0] and counted.index_of_items[0] != state["items"][0]:
             raise InputError(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from recometer.data.paths import as_path
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.report import charts, markdown, page, writing
 from recometer.report.build import build
@@ -71,7 +71,7 @@ class Report:
         InputError
             If the name has another ending.
         """
-        suffix = Path(path).suffix.lower()
+        suffix = as_path(path, "a chart").suffix.lower()
         if suffix not in charts.IMAGES:
             raise InputError(
                 f"{os.fspath(path)!r}: charts are written as .png or .svg. Hint: "
@@ -155,7 +155,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     InputError
         If there is no such format.
     """
-    suffix = Path(path).suffix.lower()
+    suffix = as_path(path, "a report").suffix.lower()
     if suffix not in FORMATS:
         raise InputError(
             f"{os.fspath(path)!r}: a report is written as .html or .md. Hint: report.html."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from recometer.data.paths import write_whole
+from recometer.data.paths import as_path, write_whole
 from recometer.data.storage import check_replaced
 from recometer.errors import FileError
 
@@ -16,7 +16,7 @@ HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
 
 def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
     """Raise if a report cannot be written there, or would replace something else."""
-    path = Path(path)
+    path = as_path(path, "a report")
     if path.is_dir():
         raise FileError(f"{path} is a folder. Hint: name a file in it, such as report.html.")
     if not path.parent.is_dir():
@@ -39,15 +39,15 @@ def is_report(path: Path) -> bool:
 
 
 def write(path: str | os.PathLike[str], text: str) -> str:
-    """Write a report and return it."""
+    """Write a report and return it; what UTF-8 lacks (lone surrogates) is escaped."""
     check(path)
-    write_whole(Path(path), text.encode("utf-8"))
+    write_whole(Path(path), text.encode("utf-8", errors="backslashreplace"))
     return text
 
 
 def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
     """Write a chart; another one of the same format is replaced."""
-    path = Path(path)
+    path = as_path(path, "a chart")
     if path.exists() and not path.read_bytes()[:16].startswith(HEADS[suffix]):
         raise FileError(
             f"{path} exists, and is not a {suffix[1:].upper()}: it is not replaced. Hint: choose "

@@ -1,0 +1,55 @@
+"""What drop-ins are given, checked before it is read."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError, InputTypeError, brief
+
+
+def whole(name: str, number: Any, least: int = 1) -> int:
+    """Return a whole number that is large enough, and fits into 63 bits."""
+    is_whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
+    if not is_whole or not least <= number < 2**63:
+        raise InputError(
+            f"{name}={brief(number)} must be a whole number of at least {least} (below 2^63)."
+        )
+    return int(number)
+
+
+def dict_of_dicts(name: str, data: Any, example: str) -> None:
+    """Raise unless `data` has a dict of numbers for each key."""
+    if not isinstance(data, Mapping):
+        raise InputTypeError(f"{name} is of type {type(data).__name__}, expected {example}.")
+    for key, of in data.items():
+        if not isinstance(of, Mapping):
+            raise InputTypeError(
+                f"{name} has {type(of).__name__} for {brief(key)}, expected a dict as in {example}."
+            )
+
+
+def several(name: str, given: Any) -> list[Any]:
+    """Return the members of what is a list or the like."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputTypeError(f"{name} is of type {type(given).__name__}, expected a list or set.")
+    return list(given)
+
+
+def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return values as an array of numbers of one length in each direction."""
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind == "O" and any(one is None for one in found.flat):
+            raise TypeError("None is no number")
+        if found.dtype.kind not in "biuf":
+            found = found.astype(
+                np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"
+            )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputTypeError(f"{name} must be numbers, in rows of one length: {error}.") from None
+    return found
