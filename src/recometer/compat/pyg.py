@@ -14,9 +14,9 @@ import numpy as np
 from recometer.arrays import Array, Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated, ids_of
+from recometer.compat._link_inputs import array_of, check_below, column_of, edges_of, lists_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
 
@@ -181,8 +181,8 @@ class LinkPredCoverage(_Metric):
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
         """Add the lists of a batch; edges are not read."""
-        listed = _lists(pred_index_mat)[:, : self.k]
-        _check_below(listed, self.num_dst_nodes)
+        listed = lists_of(pred_index_mat)[:, : self.k]
+        check_below(listed, self.num_dst_nodes)
         self.mask[listed] = True
 
     def compute(self) -> Any:
@@ -201,7 +201,7 @@ class _MeanOverLists(_Metric):
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
         """Add the lists of a batch; edges are not read."""
-        values = self._values(_lists(pred_index_mat)[:, : self.k])
+        values = self._values(lists_of(pred_index_mat)[:, : self.k])
         self.accum += float(values.sum())
         self.total += len(values)
 
@@ -223,11 +223,11 @@ class LinkPredDiversity(_MeanOverLists):
     """
 
     def __init__(self, k: int, category: Any) -> None:
-        self.category = _column("category", category)
+        self.category = column_of("category", category)
         super().__init__(k)
 
     def _values(self, lists: Array) -> Float64:
-        _check_below(lists, len(self.category))
+        check_below(lists, len(self.category))
         ordered = np.sort(self.category[lists], axis=1)
         # How often each category is there: the lengths of runs.
         same = np.zeros(len(lists))
@@ -250,11 +250,11 @@ class LinkPredAveragePopularity(_MeanOverLists):
     higher_is_better = False
 
     def __init__(self, k: int, popularity: Any) -> None:
-        self.popularity = _column("popularity", popularity).astype(np.float64)
+        self.popularity = column_of("popularity", popularity).astype(np.float64)
         super().__init__(k)
 
     def _values(self, lists: Array) -> Float64:
-        _check_below(lists, len(self.popularity))
+        check_below(lists, len(self.popularity))
         values: Float64 = self.popularity[lists].mean(axis=1)
         return values
 
@@ -287,7 +287,7 @@ class LinkPredPersonalization(_Metric):
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
         """Add the lists of a batch; edges are not read."""
-        lists = _lists(pred_index_mat)[:, : self.k]
+        lists = lists_of(pred_index_mat)[:, : self.k]
         if self.max_src_nodes is not None:
             lists = lists[: max(self.max_src_nodes - self.total, 0)]
         self.preds.append(lists)
@@ -394,11 +394,11 @@ class _Batch:
 
     @classmethod
     def of(cls, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any) -> _Batch:
-        lists = _lists(pred_index_mat)
-        source, item = _edges(edge_label_index, len(lists))
+        lists = lists_of(pred_index_mat)
+        source, item = edges_of(edge_label_index, len(lists))
         if edge_label_weight is None:
             return cls(lists, source, item, None)
-        weight = _checks.array_of_numbers("edge_label_weight", _array(edge_label_weight))
+        weight = _checks.array_of_numbers("edge_label_weight", array_of(edge_label_weight))
         if weight.shape != source.shape:
             raise InputError(f"edge_label_weight is {weight.shape}, and must be {source.shape}.")
         kept = weight > 0
@@ -456,61 +456,6 @@ def _check_weight(whose: object, weight: Any) -> None:
             f"{type(whose).__name__} is weighted, and edge_label_weight is missing. "
             "Hint: update(pred_index_mat, edge_label_index, edge_label_weight)."
         )
-
-
-def _lists(tensor: Any) -> Array:
-    lists = _array(tensor)
-    if lists.ndim != 2:
-        raise InputError(
-            f"pred_index_mat has the shape {lists.shape}, and must be [batch_size, k]."
-        )
-    _check_whole("pred_index_mat", lists, -1)
-    return lists
-
-
-def _edges(index: Any, n_sources: int) -> tuple[Array, Array]:
-    try:
-        source, item = (_array(one) for one in index)
-    except (TypeError, ValueError):
-        raise InputTypeError("edge_label_index must be [2, n_edges], or two arrays.") from None
-    for one in (source, item):
-        _check_whole("edge_label_index", one, 0)
-    if source.shape != item.shape or source.ndim != 1:
-        raise InputError(
-            f"edge_label_index has {source.shape} sources and {item.shape} destinations, and must "
-            "be [2, n_edges]."
-        )
-    if source.max(initial=-1) >= n_sources:
-        raise InputError(
-            f"edge_label_index has the source {source.max()}, but pred_index_mat has "
-            f"{n_sources:,} rows, which are counted from 0."
-        )
-    return source, item
-
-
-def _check_whole(name: str, array: Array, least: int) -> None:
-    if array.size and array.dtype.kind not in "iu":
-        raise InputTypeError(f"{name} is of dtype {array.dtype}, expected whole numbers.")
-    if array.min(initial=least) < least:
-        raise InputError(f"{name} has {array.min()}, and must not be below {least}.")
-
-
-def _check_below(lists: Array, n: int) -> None:
-    if lists.max(initial=-1) >= n:
-        raise InputError(
-            f"A list has the destination {lists.max()}, but there are {n:,}, counted from 0."
-        )
-
-
-def _column(name: str, tensor: Any) -> Array:
-    column = _checks.array_of_numbers(name, _array(tensor))
-    if column.ndim != 1:
-        raise InputError(f"{name} has the shape {column.shape}, and must be [n_destinations].")
-    return column
-
-
-def _array(tensor: Any) -> Array:
-    return to_numpy(tensor) if is_tensor(tensor) else np.asarray(tensor)
 
 
 def _tensor(value: Any) -> Any:

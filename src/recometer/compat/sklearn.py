@@ -137,7 +137,7 @@ def label_ranking_average_precision_score(
     dense = y_true.toarray() if hasattr(y_true, "toarray") else y_true
     gains, scores = _matrices(dense, y_score)
     if not ((gains == 0) | (gains == 1)).all():
-        raise InputError("y_true has other values than 0 and 1.")
+        raise InputError("y_true has other values than 0 and 1, and must be binary.")
     name = "label_ranking_average_precision_score"
     return _mean(_values(name, gains, scores, None), sample_weight)
 
@@ -154,11 +154,13 @@ def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, F
         if matrix.dtype != np.float32:
             matrix = matrix.astype(np.float64)
         if not np.isfinite(matrix).all():
-            raise InputError(f"{name} has values that are NaN or infinite.")
+            raise InputError(f"{name} has values that are NaN or infinite; all must be finite.")
         found.append(matrix)
     gains, scores = found
     if gains.shape != scores.shape:
-        raise InputError(f"y_true is {gains.shape}, and y_score {scores.shape}.")
+        raise InputError(
+            f"y_true is {gains.shape}, and y_score {scores.shape}. Hint: both need one shape."
+        )
     return gains, scores
 
 

@@ -172,10 +172,12 @@ class RetrievalMetric:
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
         """Add pairs: tensors of one shape, `indexes` the number of each pair's query."""
         if indexes is None:
-            raise InputError("indexes=None: whose are the pairs?")
+            raise InputError("indexes=None: whose are the pairs? Each needs its query.")
         arrays = [np.ravel(_array(one)) for one in (preds, target, indexes)]
         if len({len(array) for array in arrays}) > 1:
-            raise InputError(f"preds, target and indexes have {[*map(len, arrays)]} entries.")
+            raise InputError(
+                f"preds, target and indexes have {[*map(len, arrays)]} entries, but need as many."
+            )
         if self.ignore_index is not None:
             kept = arrays[1] != self.ignore_index
             arrays = [array[kept] for array in arrays]
@@ -337,7 +339,7 @@ def _measured(
     if not np.issubdtype(preds.dtype, np.floating):
         raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
     if name != "RetrievalNormalizedDCG" and not np.isin(target, (0, 1)).all():
-        raise InputError("target has other values than 0 and 1.")
+        raise InputError("target has other values than 0 and 1, and must be binary.")
     if (target < 0).any():
         raise InputError("target has gains below 0.")
     if not target.any() and name != "RetrievalFallOut":
