@@ -100,7 +100,9 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
             const Real* panel = items.get();
             const std::size_t* const group = active.get() + first;
             excluding.find(group, n, from, to);
-            for (std::size_t a = first + n; a < n_active && a < first + n + kUsers; ++a) {
+            // What the next group needs comes while this one is scored, where that takes a while.
+            const std::size_t next = n_chunks > 1 ? first + n + kUsers : 0;
+            for (std::size_t a = first + n; a < n_active && a < next; ++a) {
                 excluding.prefetch(active[a]);
                 board.prefetch(active[a]);
             }
