@@ -545,3 +545,11 @@ def test_that_items_of_train_are_kept_is_said_where_there_are_none():
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         kept = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
     assert kept["rr"].tolist() == [1.0]  # what is in train has left, though it has the best score
+
+
+def test_the_end_of_a_short_list_is_no_item_of_a_larger_catalogue():
+    lists = rm.Lists({"ann": ["c"], "bob": ["c", "d"]})
+    result = rm.evaluate(
+        lists, {"ann": ["c"], "bob": ["a"]}, metrics="coverage@2", catalogue=list("abcd")
+    )
+    assert result.mean()["coverage@2"] == 2 / 4

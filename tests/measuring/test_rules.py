@@ -137,3 +137,23 @@ def test_an_evaluation_leaves_nothing_behind() -> None:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+
+
+def test_first_items_fill_the_places_of_a_user_without_candidates_too():
+    train = np.array([[1, 1, 1, 1], [0, 1, 0, 0]])
+    result = rm.evaluate(
+        rm.Scores(np.arange(8.0).reshape(2, 4)),
+        np.array([[0, 1, 0, 0], [1, 0, 1, 0]]),
+        train=train,
+        metrics="precision@2",
+        short_lists="first_item",
+    )
+    np.testing.assert_array_equal(result["precision@2"], [np.nan, 0.5])
+
+
+def test_computed_for_users_without_a_relevant_item():
+    result = rm.evaluate(
+        rm.Scores(np.eye(2)), np.eye(2) * [[1], [0]], metrics="precision@1 coverage@1",
+        no_relevant="computed", catalogue=2,
+    )  # fmt: skip
+    np.testing.assert_array_equal(result["precision@1"], [1, 0])

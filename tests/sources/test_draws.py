@@ -46,9 +46,10 @@ def one_by_one(
 def test_draws(n: int, weighted: bool) -> None:
     generator = np.random.default_rng(n)
     users = [int(key) for key in generator.integers(0, 2**63, 12)]
-    pool = sorted(generator.choice(N_ITEMS, 40, replace=False).tolist())
+    pool = sorted(generator.choice(N_ITEMS - 1, 40, replace=False).tolist())
     weights = [1000 if item % 10 == 0 else 1 + item for item in pool] if weighted else [1] * 40
     refused = [set(generator.choice(pool, size, replace=False).tolist()) for size in range(12)]
+    refused[11] |= {N_ITEMS - 1}  # which nobody draws
     forbidden = [user * N_ITEMS + item for user in range(12) for item in sorted(refused[user])]
     found = draw_items(
         n,

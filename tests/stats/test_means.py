@@ -234,6 +234,11 @@ def test_a_width_of_0_is_explained(kind) -> None:
     assert "All 3 values are 0.1" in found.note
 
 
+@pytest.mark.parametrize("kind", ["bca", "percentile"])
+def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
+    assert tuple(interval([0.0, 0.2, 0.3, 1.0], kind, confidence=1 - 1e-9)) == (0, 1)
+
+
 def test_a_group_of_nobody_is_empty() -> None:
     found = group([np.nan])
     assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
