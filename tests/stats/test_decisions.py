@@ -298,6 +298,8 @@ def test_what_published_tables_tell() -> None:
     deviation = np.sqrt((0.4 * 0.6 + 0.3 * 0.7) / 499)
     independent = 2 * stats.t.sf(0.1 / deviation, 499)
     assert published(0.4, 0.3, 500).p_if_independent == pytest.approx(independent)
+    mirrored = published(0.6, 0.6, 1_000).certain_difference
+    assert mirrored == pytest.approx(published(0.4, 0.4, 1_000).certain_difference)
     # Six users can just be significant, if the level is their least p.
     assert not np.isnan(published(0.5, 0.5, 6, alpha=2.0**-5).certain_difference)
     for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):

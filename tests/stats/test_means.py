@@ -202,6 +202,16 @@ def test_clusters_are_kept_whole() -> None:
     assert "clusters differ in size" in uneven.note
 
 
+def test_users_without_a_value_are_not_in_their_clusters() -> None:
+    values, clusters = sparse(60), np.arange(60) // 4
+    some = np.arange(60) % 7 > 0
+    holes = np.where(some, values, np.nan)
+    expected = interval(values[some], "bca", clusters=clusters[some])
+    assert tuple(interval(holes, "bca", clusters=clusters)) == tuple(expected)
+    weights = np.where(some, 1.0, 0.0)
+    assert tuple(interval(values, "bca", clusters=clusters, weights=weights)) == tuple(expected)
+
+
 def test_many_columns_on_threads_are_each_alone() -> None:
     columns = [sparse(n, seed=n) for n in (10, 200, 9_000)]
     bounds = [UNIT, None, UNIT]
@@ -237,6 +247,14 @@ def test_a_width_of_0_is_explained(kind) -> None:
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
 def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(interval([0.0, 0.2, 0.3, 1.0], kind, confidence=1 - 1e-9)) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["bca", "percentile", "t"])
+def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
+    values = sparse(40)
+    ends = np.array(tuple(interval(values, kind)))
+    for unit in (1e-9, 1e6):
+        assert tuple(interval(unit * values, kind)) == pytest.approx(tuple(unit * ends), rel=1e-9)
 
 
 def test_a_group_of_nobody_is_empty() -> None:
