@@ -232,6 +232,15 @@ def test_equivalence_keeps_clusters_together(test) -> None:
     assert uneven.p_value == pytest.approx(max(shifted) / 2)
 
 
+@pytest.mark.parametrize("test", ["randomisation", "t"])
+def test_a_p_as_large_as_the_level_is_significant(test) -> None:
+    differences = np.random.default_rng(2).normal(0.001, 0.05, 60)
+    p = equivalence(differences, 0.02, test=test).p_value
+    assert 0 < p < 0.5
+    assert equivalence(differences, 0.02, test=test, alpha=p).equivalent
+    assert not equivalence(differences, 0.02, test=test, alpha=0.99 * p).equivalent
+
+
 def test_equivalence_over_runs_counts_their_variance() -> None:
     generator = np.random.default_rng(4)
     users = generator.random((200, 1))

@@ -331,6 +331,8 @@ def test_runs_refuse_what_they_cannot_take() -> None:
     for function in (over_runs, over_folds):
         with pytest.raises(InputError, match="above 0 and below 1"):
             function([[0.1, 0.2], [0.3, 0.5]], confidence=95)
+    with pytest.raises(InputError, match="above 0 and below 1"):
+        over_values([0.1, 0.2], [0.3, 0.5], 0.01, 50, confidence=95)
     with pytest.raises(InputError, match="they have: 3"):
         over_folds([[0.1, 0.2, 0.3]])
     with pytest.raises(InputError, match="they have: 1, 2"):

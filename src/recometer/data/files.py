@@ -32,6 +32,7 @@ OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 PROBE = 100  # rows
+LONGEST_HEADER = 2**22  # characters
 WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
@@ -313,9 +314,15 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
 
 def _separator(path: pathlib.Path) -> str:
     """Return what separates the fields: what the name says, unless the first line lacks it."""
-    usual = SEPARATORS[_extension(path)]
-    with contextlib.suppress(OSError, EOFError, zlib.error, csv.Error), _open(path) as file:
-        header = file.readline(2**16).removeprefix("\ufeff")
+    usual, header = SEPARATORS[_extension(path)], ""
+    with contextlib.suppress(OSError, EOFError, zlib.error), _open(path) as file:
+        header = file.readline(LONGEST_HEADER).removeprefix("\ufeff")
+    if len(header) >= LONGEST_HEADER - 1:
+        raise FileError(
+            f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, and must "
+            "hold the names of the columns. Hint: is it a text file, with ends of lines?"
+        )
+    with contextlib.suppress(csv.Error):
         fields = {
             one: len(next(csv.reader([header], delimiter=one), []))
             for one in (usual, *OTHER_SEPARATORS)

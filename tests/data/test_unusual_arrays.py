@@ -1,0 +1,89 @@
+"""Arrays that lie in memory in another way, and ids that look alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+import recometer as rm
+
+USERS = np.array([[1.0, 0.5], [0.25, -1.0], [-0.5, 0.75]])
+ITEMS = np.array([[1.0, 0.0], [0.5, 1.0], [0.0, -1.0], [-1.0, 0.5]])
+TEST = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0]])
+LISTS = np.array([[0, 1], [2, 3], [1, -1]])
+METRICS = "ndcg@2 rr roc_auc coverage@2"
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    found = array.copy()
+    found.setflags(write=False)
+    return found
+
+
+LAYOUTS = {
+    "columns first": np.asfortranarray,
+    "every second entry": lambda array: np.repeat(array, 2, axis=1)[:, ::2],
+    "backwards": lambda array: array[::-1].copy()[::-1],
+    "read only": read_only,
+    "not aligned": lambda array: np.frombuffer(
+        b"x" + array.tobytes(), np.uint8, offset=1
+    ).view(array.dtype).reshape(array.shape),
+}  # fmt: skip
+
+
+def assert_same(found: rm.Evaluation, expected: rm.Evaluation) -> None:
+    assert found.mean() == expected.mean()
+    assert found.per_user().equals(expected.per_user())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_how_arrays_lie_in_memory_changes_nothing(layout) -> None:
+    given = {"metrics": METRICS, "catalogue": 4}
+    expected = rm.evaluate(rm.Factors(USERS, ITEMS), TEST, **given)
+    assert_same(
+        rm.evaluate(rm.Factors(layout(USERS), layout(ITEMS)), layout(TEST), **given), expected
+    )
+    scores = USERS @ ITEMS.T
+    expected = rm.evaluate(rm.Scores(scores), TEST, **given)
+    assert_same(rm.evaluate(rm.Scores(layout(scores)), layout(TEST), **given), expected)
+    given["metrics"] = "ndcg@2 rr coverage@2"
+    expected = rm.evaluate(rm.Lists(LISTS), TEST, **given)
+    assert_same(rm.evaluate(rm.Lists(layout(LISTS)), TEST, **given), expected)
+
+
+def test_the_order_of_bytes_changes_nothing_and_is_said() -> None:
+    swapped = [array.astype(array.dtype.newbyteorder(">")) for array in (USERS, ITEMS, TEST)]
+    with pytest.warns(rm.DataWarning, match="converted from >f8 to float64"):
+        factors = rm.Factors(swapped[0], swapped[1])
+    assert_same(rm.evaluate(factors, swapped[2]), rm.evaluate(rm.Factors(USERS, ITEMS), TEST))
+
+
+def test_arrays_whose_entries_share_their_memory() -> None:
+    """All strides are 0."""
+    users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
+    given = {"metrics": METRICS, "catalogue": 4}
+    expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **given)
+    assert_same(rm.evaluate(rm.Factors(users, ITEMS), TEST, **given), expected)
+    expected = rm.evaluate(rm.Scores(scores.copy()), TEST, **given)
+    assert_same(rm.evaluate(rm.Scores(scores), TEST, **given), expected)
+    lists = np.broadcast_to(np.array([2, 0]), (3, 2))
+    given["metrics"] = "ndcg@2 rr coverage@2"
+    expected = rm.evaluate(rm.Lists(lists.copy()), TEST, **given)
+    assert_same(rm.evaluate(rm.Lists(lists), TEST, **given), expected)
+    matrix = sp.csr_array(TEST.astype(float))
+    matrix.data = np.broadcast_to(1.0, matrix.nnz)
+    expected = rm.evaluate(rm.Factors(USERS, ITEMS), TEST)
+    assert_same(rm.evaluate(rm.Factors(USERS, ITEMS), matrix), expected)
+
+
+def test_marks_that_cannot_be_seen_tell_ids_apart() -> None:
+    """A right-to-left mark, a zero-width space, and an accent written in two ways."""
+    names = ["ann", "ann\u200f", "ann\u200b", "ren\u00e9", "rene\u0301"]
+    frame = pl.DataFrame({"user_id": names, "item_id": ["a", "b", "c", "d", "e"]})
+    test = rm.Interactions.of(frame)
+    assert test.n_users == 5
+    lists = rm.Lists({name: [item] for name, item in frame.iter_rows()})
+    result = rm.evaluate(lists, test, metrics="hit@1")
+    assert result["hit@1"].tolist() == [1] * 5
