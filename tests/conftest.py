@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import sys
 
 import pytest
@@ -20,6 +21,19 @@ settings.load_profile("recometer")
 # once more, which takes longer than what is tested.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+HERE = pathlib.Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out folders that are named after a marker of all their tests, where it is not asked.
+
+    Their modules would be imported, and their tests made, to be deselected one by one.
+    """
+    folder = collection_path.parent == HERE and collection_path.name in ("live", "rivals")
+    left_out = f"not {collection_path.name}" in (config.option.markexpr or "")
+    return True if folder and left_out else None
 
 
 def pytest_collection_finish():
