@@ -21,7 +21,9 @@ def test_printed_numbers(
     result = evaluate(convention, case, " ".join(printed))
     name = convention if isinstance(convention, str) else convention.name
     tolerance = 1e-6 if name in SINGLE_PRECISION else 1e-12
-    expected = {(metric, of): number for metric in printed for of, number in printed[metric].items()}
+    expected = {
+        (metric, of): number for metric in printed for of, number in printed[metric].items()
+    }
     assert {(metric, of): found(result, metric, of) for metric, of in expected} == pytest.approx(
         expected, abs=tolerance
     )

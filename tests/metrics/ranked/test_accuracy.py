@@ -129,9 +129,9 @@ def test_average_precision_and_ndcg(start, size):
         assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
             ap, rel=1e-14, abs=1e-15
         ), f"{relevant} relevant items"
-        assert computed("ndcg", start, size, relevant, cutoffs) == pytest.approx(
-            ndcg, rel=1e-14
-        ), f"{relevant} relevant items"
+        assert computed("ndcg", start, size, relevant, cutoffs) == pytest.approx(ndcg, rel=1e-14), (
+            f"{relevant} relevant items"
+        )
 
 
 @pytest.mark.parametrize("start", [0, 9, 65_500, 65_535, 65_536, 10**6, 10**9, 10**15])
