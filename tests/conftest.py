@@ -36,10 +36,15 @@ def pytest_ignore_collect(collection_path, config):
     return True if folder and left_out else None
 
 
+# Nearly all that is made while tests are collected stays: nothing is to be searched for garbage.
+gc.disable()
+
+
 def pytest_collection_finish():
     """Keep thousands of collected tests out of every garbage collection to come."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(params=FRAMES)

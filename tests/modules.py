@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import pathlib
 
 import recometer
@@ -21,7 +22,13 @@ def text_of(path: pathlib.Path) -> str:
 @functools.cache
 def tree_of(path: pathlib.Path) -> ast.Module:
     """Return the syntax tree of a file."""
-    return ast.parse(text_of(path))
+    collects = gc.isenabled()
+    gc.disable()  # a tree is thousands of objects, none of them garbage: most of the time otherwise
+    try:
+        return ast.parse(text_of(path))
+    finally:
+        if collects:
+            gc.enable()
 
 
 @functools.cache
