@@ -191,9 +191,9 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
         # The first of millions of users nearly always decides it.
         if not np.isnan(column[:1]).all() or not np.isnan(column).all():
             continue
-        sentences = {reason.value: reason.sentence for reason in Reason}
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
-        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        most_first = codes[np.argsort(-counts, kind="stable")].tolist()
+        why = [Reason(code).sentence for code in most_first]
         if why:
             alike.setdefault("; or ".join(why), []).append(name)
     for reason, names in alike.items():

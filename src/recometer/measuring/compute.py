@@ -8,7 +8,7 @@ formulas alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -109,19 +109,36 @@ def compute_for_all(
     By the metric's name; NaN where it is undefined. `weights`, int64 [n_users], say how often each
     user counts: how often one was drawn in a resampling.
     """
-    found: dict[str, float] = {}
-    for wanted, rules in _variants(metrics, protocol):
-        definition = wanted[0].definition
-        row = measured.for_all(wanted, rules, weights)
-        row = np.clip(row, definition.lower, definition.upper)
-        if rules.undefined != "nan":
-            row = np.where(np.isnan(row), rules.undefined, row)
-        if rules.percent and definition.over_users:
-            row = 100 * row
-        if rules.decimals is not None:
-            row = np.round(row, rules.decimals)
-        found |= {str(metric): float(value) for metric, value in zip(wanted, row, strict=True)}
-    return {str(metric): found[str(metric)] for metric in metrics}
+    return computed_for_all(measured, metrics, protocol)(weights)
+
+
+def computed_for_all(
+    measured: Together, metrics: Sequence[Metric], protocol: Protocol
+) -> Callable[[Int64 | None], dict[str, float]]:
+    """Return what computes the values for all users together, given how often each counts.
+
+    Users are resampled many times: what does not depend on who is drawn is done once.
+    """
+    variants = _variants(metrics, protocol)
+    named = [(variant, [str(metric) for metric in variant.metrics]) for variant in variants]
+    order = [str(metric) for metric in metrics]
+
+    def compute_with(weights: Int64 | None) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for (wanted, rules), names in named:
+            definition = wanted[0].definition
+            row = measured.for_all(wanted, rules, weights)
+            row = np.minimum(np.maximum(row, definition.lower), definition.upper)
+            if rules.undefined != "nan":
+                row = np.where(np.isnan(row), rules.undefined, row)
+            if rules.percent and definition.over_users:
+                row = 100 * row
+            if rules.decimals is not None:
+                row = np.round(row, rules.decimals)
+            found |= dict(zip(names, row.tolist(), strict=True))
+        return {name: found[name] for name in order}
+
+    return compute_with
 
 
 def _fill(

@@ -52,6 +52,8 @@ class ListedUsers(Measured):
     def __init__(self, data: ListData, judged: Judged | None = None) -> None:
         self.data = data
         self._judged = judged
+        # By the identity of the rules, which are kept beside: for metrics over users.
+        self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
 
     @property
     def n_users(self) -> int:
@@ -106,10 +108,18 @@ class ListedUsers(Measured):
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the one value of all users; those without a ranking do not count."""
-        counted = self._for_all_metrics(rules) == 0
-        if not counted.all():
-            weights = counted.astype(np.int64) if weights is None else weights * counted
+        counted = self._who_counts(rules)
+        if counted is not None:
+            weights = counted if weights is None else weights * counted
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
+
+    def _who_counts(self, rules: Protocol) -> Int64 | None:
+        """Return 1 for the users who count, and 0 for the others; None where all do."""
+        if id(rules) not in self._counted:
+            counted = self._for_all_metrics(rules) == 0
+            found = None if counted.all() else counted.astype(np.int64)
+            self._counted[id(rules)] = rules, found
+        return self._counted[id(rules)][1]
 
     @property
     def judged(self) -> Judged:
