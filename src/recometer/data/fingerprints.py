@@ -73,7 +73,9 @@ def fingerprint(
     cancelled = _NEVER if cancelled is None else cancelled
     parts = [array] if isinstance(array, np.ndarray) else array.pieces()
     streams = (_texts(part) if is_text else _bytes(part) for part in parts)
-    for whole in _whole_pieces(one for stream in streams for one in stream):
+    stream = (one for stream in streams for one in stream)
+    lies = isinstance(array, np.ndarray) and _as_it_lies(array) and not is_text and array.size
+    for whole in stream if lies else _whole_pieces(stream):
         digest.update(_hashes(whole, cancelled, threads).astype("<u8").data)
         if cancelled.is_set():
             break
@@ -220,10 +222,15 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
         yield rest
 
 
+def _as_it_lies(array: npt.NDArray[np.generic]) -> bool:
+    """Return whether the bytes of an array are those of its values in order, little-endian."""
+    return array.flags.c_contiguous and array.dtype == array.dtype.newbyteorder("<")
+
+
 def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     """Return the bytes of the values in C order, little-endian."""
     little = array.dtype.newbyteorder("<")
-    if array.flags.c_contiguous and array.dtype == little:
+    if _as_it_lies(array):
         yield array.reshape(-1).view(np.uint8)
     else:
         copies = np.nditer(  # type: ignore[call-overload]  # the stubs lack "contig"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Int64, UInt32
+from recometer.arrays import Array, Bool, Int64, UInt32, any_of
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
@@ -92,7 +92,7 @@ def find_records(given: Inputs) -> Records:
             check_overlaps(ranks.counts, n_relevant, len(test), truth.candidates)
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
-        if not asked.some_users and ranks.ends_early.any():
+        if not asked.some_users and any_of(ranks.ends_early):
             warn_beyond_lists(int(ranks.depth.max()), of_ranks)
         if not asked.some_users and ranks.any_cutoff:
             check_cutoffs(int(ranks.n_candidates.max(initial=0)), source, of_ranks)

@@ -129,8 +129,7 @@ class ListedUsers(Measured):
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, lists.known, rules)
         why.mark_cold(result, lists.flags, rules)
-        why.mark_scores(result, lists.flags)
-        why.mark_constant(result, lists.flags, rules)
+        why.mark_scores(result, lists.flags, rules)
         return result
 
 

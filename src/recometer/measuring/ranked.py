@@ -7,15 +7,15 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, steps
 from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
-from recometer.measuring.reasons import Reason, mark, raised
+from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
 
@@ -39,10 +39,9 @@ class RankedUsers(Measured):
         # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
         self._settled: dict[Hashable, Ranks] = {}
         self._rules: dict[Hashable, _Rules] = {}
-        # By the identity of rules, which are kept for as long.
-        self._known: dict[int, tuple[Protocol, bool]] = {}
-        self._settlings: dict[tuple[int, int | None], Settling] = {}
-        self._last: tuple[Metric, Protocol, Settling] | None = None
+        # By the identity of rules, which are kept for as long: whether what is ranked depends on
+        # the cut-off, and what `settling.settle` takes for each.
+        self._known: dict[int, tuple[Protocol, bool, dict[int | None, Settling]]] = {}
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -54,13 +53,15 @@ class RankedUsers(Measured):
         """Cut the users into blocks with a bounded number of users and of judged items."""
         first, n_users, indptr = 0, self.n_users, self.ranks.indptr
         while first < n_users:
-            full = np.searchsorted(indptr, indptr[first] + BLOCK_JUDGED, side="right") - 1
+            full = indptr.searchsorted(indptr[first] + BLOCK_JUDGED, side="right") - 1
             last = min(max(int(full), first + 1), first + BLOCK_USERS, n_users)
             yield slice(first, last)
             first = last
 
     def users(self, block: slice) -> RankedUsers:
         """Return some users alone, without copying what is known of them."""
+        if block == slice(0, self.n_users):
+            return self
         keys = self.user_keys
         keys = np.arange(block.start, block.stop, dtype=np.uint64) if keys is None else keys[block]
         return RankedUsers(self.ranks.users(block), self.seed, keys)
@@ -73,7 +74,8 @@ class RankedUsers(Measured):
         """Tell who does not count in a mean."""
         return self._ruled(metric, rules).outside
 
-    def bounded(self, rules: Protocol) -> bool:
+    @classmethod
+    def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, but for rounding."""
         # Items that count more than once may lead beyond a bound.
         once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
@@ -116,18 +118,14 @@ class RankedUsers(Measured):
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
         """Return what `settling.settle` takes."""
-        last = self._last  # mostly the same is asked for several times
-        if last is not None and metric is last[0] and rules is last[1]:
-            return last[2]
-        if id(rules) not in self._known:
-            self._known[id(rules)] = rules, settling.reads_cutoff(rules)
-        cutoff = metric.cutoff if self._known[id(rules)][1] else None
-        key = id(rules), cutoff
-        if key not in self._settlings:
+        known = self._known.get(id(rules))
+        if known is None:
+            known = self._known[id(rules)] = rules, settling.reads_cutoff(rules), {}
+        cutoff, settlings = metric.cutoff if known[1] else None, known[2]
+        if cutoff not in settlings:
             own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
-            self._settlings[key] = Settling(*own, cutoff)
-        self._last = metric, rules, self._settlings[key]
-        return self._settlings[key]
+            settlings[cutoff] = Settling(*own, cutoff)
+        return settlings[cutoff]
 
     @cached_property
     def _one_property(self) -> bool:
@@ -195,15 +193,14 @@ class _Rules:
         mark(result, few, Reason.FEW_CANDIDATES)
         why.mark_few(result, ranks.n_relevant, protocol)
         why.mark_cold(result, ranks.flags, protocol)
-        why.mark_scores(result, ranks.flags)
-        why.mark_constant(result, ranks.flags, protocol)
+        why.mark_scores(result, ranks.flags, protocol)
         return result
 
     @cached_property
     def outside(self) -> Bool | None:
         """Who does not count in any mean; None if everybody counts."""
         ranks = self.ranks
-        has_rows = np.diff(ranks.indptr) > 0
+        has_rows = steps(ranks.indptr) > 0
         return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)
 
     @cached_property
@@ -214,7 +211,7 @@ class _Rules:
             return self.counted & (ranks.n_rankable >= ranks.n_candidates)
         # Beyond the end of a list relevant candidates may have been left out.
         all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
-        if all_relevant.any():
+        if any_of(all_relevant):
             all_relevant &= self._count(ranks.relevant & (ranks.above >= 0)) >= ranks.depth
         return all_relevant
 
@@ -223,15 +220,16 @@ class _Rules:
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)
-            largest = max(-float(gain.min(initial=0)), float(gain.max(initial=0)))
-            if not math.isfinite(largest * len(gain)):
-                not_finite = ~np.isfinite(sum_by_user(self.user, np.abs(gain), len(not_finite)))
+            size = np.abs(gain)
+            # NaN is the largest of all.
+            if len(size) and not math.isfinite(size.item(size.argmax()) * len(size)):
+                not_finite = ~np.isfinite(sum_by_user(self.user, size, len(not_finite)))
             self.gains_found[reads] = self._count(gain > 0) == 0, not_finite
         return self.gains_found[reads]
 
     def _count(self, rows: Bool) -> Int64:
-        if rows.all():
-            return np.diff(self.ranks.indptr)
+        if all_of(rows):
+            return steps(self.ranks.indptr)
         return np.bincount(self.user[rows], minlength=self.ranks.n_users)
 
     @cached_property

@@ -6,9 +6,9 @@ import enum
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32, any_of
 from recometer.protocol import Protocol
-from recometer.ranks import UserFlag
+from recometer.ranks import UserFlag, raised
 
 
 class Reason(enum.IntEnum):
@@ -60,20 +60,15 @@ class Reason(enum.IntEnum):
     NO_HIT = 39, "no listed item is relevant"
 
 
+OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCORES)
 # What holds of a user alone: over the rows of all users, those of the user count.
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
     """Note the reason of some users, unless they have one already."""
-    if where.any():
+    if any_of(where):
         result[where & (result == 0)] = reason
-
-
-def raised(flags: UInt32, flag: UserFlag) -> Bool:
-    """Tell for which users a flag is raised: bool [n_users]."""
-    found: Bool = (flags & np.uint32(flag)) != 0
-    return found
 
 
 def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
@@ -92,7 +87,7 @@ def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
 
 def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
     """Mark the users with fewer relevant items than there must be."""
-    if rules.min_positives > 1 or rules.no_relevant != "computed":
+    if rules.min_positives > 1:  # below that are those without any
         mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
 
 
@@ -102,15 +97,13 @@ def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
         mark(result, ~raised(flags, UserFlag.TRAINED), Reason.COLD_START)
 
 
-def mark_scores(result: UInt8, flags: UInt32) -> None:
-    """Mark the users whose scores cannot be ranked."""
+def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
+    """Mark the users whose scores cannot be ranked; with rules, those that are no ranking, too."""
+    if not any_of(raised(flags, *OF_SCORES)):
+        return
     mark(result, raised(flags, UserFlag.NAN_SCORE), Reason.NAN_SCORE)
     mark(result, raised(flags, UserFlag.INFINITE_SCORE), Reason.INFINITE_SCORE)
-
-
-def mark_constant(result: UInt8, flags: UInt32, rules: Protocol) -> None:
-    """Mark the users whose scores are all the same, where that is not a ranking."""
-    if rules.constant_scores == "undefined":
+    if rules is not None and rules.constant_scores == "undefined":
         mark(result, raised(flags, UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
 
 
@@ -156,8 +149,8 @@ def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
     """
     gone = reasons == Reason.NOT_COUNTED
     if rules.missing == "skip":
-        return np.where(gone, np.nan, values) if gone.any() else values
+        return np.where(gone, np.nan, values) if any_of(gone) else values
     undefined = np.isnan(values)
-    if rules.missing == "nan" and (undefined & ~gone).any():
+    if rules.missing == "nan" and any_of(undefined & ~gone):
         return np.full(len(values), np.nan)
     return np.where(gone, np.nan, np.where(undefined, 0.0, values))
