@@ -269,9 +269,10 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     return taken, rows
 
 
-def take_rising(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return the same as `take` for users who ascend: if they are all, without a copy."""
-    if len(users) == len(indptr) - 1:
+def take_or_all(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
+    """Return the same as `take`; of all users in their order without copying anything."""
+    n = len(users)
+    if n and n == len(indptr) - 1 and users[0] == 0 and all_of(steps(users) == 1):
         return indptr, slice(None)
     return take(indptr, users)
 

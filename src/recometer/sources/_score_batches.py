@@ -154,13 +154,13 @@ class RankWork:
         scores = ranked_infinities(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
-        judged_indptr, at = ragged.take_rising(aligned.judged_indptr, users)
+        judged_indptr, at = ragged.take_or_all(aligned.judged_indptr, users)
         who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
         has = judged >= 0
         if not all_of(has):
             who, judged = who[has], judged[has]
             at = has.nonzero()[0] if isinstance(at, slice) else at[has]
-        excluded_indptr, rows = ragged.take_rising(aligned.excluded_indptr, users)
+        excluded_indptr, rows = ragged.take_or_all(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         table = (
             scores,
