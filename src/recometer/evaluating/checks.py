@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -83,7 +84,7 @@ def check_known(users: KnownUsers, source: Source) -> None:
 
 
 def check_overlaps(
-    counts: Mapping[str, int], n_relevant: int, n_rows: int, candidates: object
+    counts: Mapping[str, int], n_relevant: Int64 | int, n_rows: int, candidates: object
 ) -> None:
     """Warn where most of test is in train, or is not a candidate: then little is measured."""
     overlap = counts.get("train_test_overlap", 0)
@@ -94,13 +95,13 @@ def check_overlaps(
             "rm.audit(train, test) says more); without train= nothing is left out."
         )
     lost = counts.get("relevant_not_candidates", 0)
-    if 2 * lost <= n_relevant:
+    if not lost or 2 * lost <= np.sum(n_relevant):
         return
     hint = "candidates= and exclude= must leave what should be found"
     if isinstance(candidates, Interactions):
         hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
-        f"{lost:,} of {n_relevant:,} relevant rows of test are not candidates, so they are misses. "
+        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they are misses. "
         f"Hint: {hint}."
     )
 
@@ -192,7 +193,7 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
         # The first of millions of users nearly always decides it.
-        if not all_of(np.isnan(column[:1])) or not all_of(np.isnan(column)):
+        if len(column) and (not math.isnan(column[0]) or not all_of(np.isnan(column))):
             continue
         sentences = {reason.value: reason.sentence for reason in Reason}
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)

@@ -169,7 +169,7 @@ def _run(task: _Task, ticker: Ticker | None = None) -> None:
             values[first : first + len(metrics)] = some.compute(metrics, rules).T
             first += len(metrics)
     # Sums over tied groups may pass a bound by their rounding.
-    np.clip(values, plan.lower, plan.upper, out=values)
+    values.clip(plan.lower, plan.upper, out=values)
     rows, codes = iter(values), iter(task.reasons[:, block])
     for metrics, _, rules, over_users in plan.variants:
         for metric in metrics:
@@ -196,7 +196,9 @@ def _settle(some: Measured, metric: Metric, rules: Protocol, found: Float64, why
 
 def _parts(block: slice, threads: int) -> list[slice]:
     """Cut a block of users into a part for each thread, where there are many users."""
-    n = max(1, min(threads, (block.stop - block.start) // USERS_PER_PART))
+    n = min(threads, (block.stop - block.start) // USERS_PER_PART)
+    if n <= 1:
+        return [block]
     ends = [block.start + (block.stop - block.start) * part // n for part in range(n + 1)]
     return [slice(begin, end) for begin, end in itertools.pairwise(ends)]
 

@@ -68,7 +68,7 @@ class RankedUsers(Measured):
 
     def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
         """Return the first `Reason` that holds for each user, 0 where none does."""
-        return self._ruled(metric, rules).reasons(metric)
+        return self._ruled(metric, rules).reasons(metric, self._reads(metric))
 
     def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
         """Tell who does not count in a mean."""
@@ -93,15 +93,18 @@ class RankedUsers(Measured):
 
     def groups(self, metric: Metric, rules: Protocol) -> Groups:
         """Return the tie groups that a metric reads, under its rules."""
-        reads: Property = metric.definition.reads
-        if reads == "gain" and self._one_property:
-            reads = "relevance"
+        reads = self._reads(metric)
         within = metric.cutoff if rules.ties == "item_desc_within" else None
         how = (rules.ties, reads, self.seed, self.user_keys, rules.relevant_from, within)
         key = (rules.ties, reads, rules.relevant_from, within, self._settling(metric, rules))
         if key not in self._groups:
             self._groups[key] = resolve(self.settled(metric, rules), *how)
         return self._groups[key]
+
+    def _reads(self, metric: Metric) -> Property:
+        """Return what a metric reads; without values in test, gains are relevance."""
+        reads: Property = metric.definition.reads
+        return "relevance" if reads == "gain" and self._one_property else reads
 
     def settled(self, metric: Metric, rules: Protocol) -> Ranks:
         """Return the ranks that a metric reads, under its rules."""
@@ -129,8 +132,8 @@ class RankedUsers(Measured):
 
     @cached_property
     def _one_property(self) -> bool:
-        """Without values in test, gains are relevance, and their groups are found once."""
-        return np.array_equal(self.ranks.gain, self.ranks.relevant)
+        """Whether the groups of gains are those of relevance, and found once."""
+        return all_of(self.ranks.gain == self.ranks.relevant)
 
 
 class _Rules:
@@ -146,7 +149,7 @@ class _Rules:
         self.found: dict[tuple[object, ...], UInt8] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
-    def reasons(self, metric: Metric) -> UInt8:
+    def reasons(self, metric: Metric, reads: Property) -> UInt8:
         """Return the first rule that holds for each user, 0 where none does."""
         definition, cutoff = metric.definition, metric.cutoff
         key = (
@@ -154,13 +157,15 @@ class _Rules:
             cutoff if definition.order_free else None,
             definition.needs_candidates,
             definition.defined_when_all_relevant,
-            definition.reads,
+            reads,
         )
         if key not in self.found:
-            self.found[key] = self._reasons(definition, cutoff)
+            self.found[key] = self._reasons(definition, cutoff, reads)
         return self.found[key]
 
-    def _reasons(self, definition: MetricDefinition, cutoff: int | None) -> UInt8:
+    def _reasons(
+        self, definition: MetricDefinition, cutoff: int | None, reads: Property
+    ) -> UInt8:
         result = self.for_all_metrics.copy()
         if definition.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
@@ -172,8 +177,8 @@ class _Rules:
         computed = definition.defined_when_all_relevant or self.protocol.all_relevant == "computed"
         if not computed:
             mark(result, self.all_relevant, Reason.ALL_RELEVANT)
-        if definition.reads not in ("relevance", "judgement"):
-            without_gain, not_finite = self.gains(definition.reads)
+        if reads not in ("relevance", "judgement"):
+            without_gain, not_finite = self.gains(reads)
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             if self.protocol.no_relevant != "computed":
                 mark(result, without_gain, Reason.NO_GAIN)
@@ -200,8 +205,12 @@ class _Rules:
     def outside(self) -> Bool | None:
         """Who does not count in any mean; None if everybody counts."""
         ranks = self.ranks
-        has_rows = steps(ranks.indptr) > 0
-        return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)
+        return why.outside(
+            self.known,
+            lambda: ranks.n_relevant > 0,
+            lambda: steps(ranks.indptr) > 0,
+            self.protocol,
+        )
 
     @cached_property
     def all_relevant(self) -> Bool:

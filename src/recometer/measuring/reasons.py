@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 import numpy as np
 
@@ -116,20 +117,23 @@ def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
     values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
-def outside(known: Bool, has_relevant: Bool, has_rows: Bool, rules: Protocol) -> Bool | None:
+def outside(
+    known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
+) -> Bool | None:
     """Tell who does not count in any mean, by the rule `users`; None if everybody counts.
 
-    It depends on whether the source has a list for the user, and test a relevant item, or any.
+    It depends on whether the source has a list for the user, and test a relevant item, or any;
+    what test has is asked for where a rule reads it.
     """
     users = rules.users
     if users in ("test", "known"):
         # Where they would count as a number: those without any row are not in test.
-        return ~has_rows if rules.no_relevant != "undefined" else None
+        return ~has_rows() if rules.no_relevant != "undefined" else None
     outside: Bool = np.zeros(len(known), bool)
     if users in ("known_relevant", "listed"):
         outside |= ~known
     if users in ("relevant", "known_relevant"):
-        outside |= ~has_relevant
+        outside |= ~has_relevant()
     return outside
 
 
