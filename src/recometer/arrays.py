@@ -39,7 +39,9 @@ def steps(numbers: Int64) -> Int64:
 
 
 def read_only(array: Array) -> Array:
-    """Return a view of an array that cannot be written to."""
+    """Return an array that cannot be written to, or a view of one that can."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

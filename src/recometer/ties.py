@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
-from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of
+from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
@@ -152,7 +152,8 @@ class Reach:
 def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
     within = groups.start < cutoff
     if all_of(within):
-        return slice(None), groups.indptr, groups.start
+        # A source of one's own may have made them of columns of a table.
+        return slice(None), *(np.ascontiguousarray(one) for one in (groups.indptr, groups.start))
     rows = within.nonzero()[0]  # mostly few: nothing else is looked at
     counts = np.bincount(groups.user[rows], minlength=groups.n_users)
     return rows, indptr_of(counts), groups.start[rows]
@@ -433,9 +434,12 @@ def worth_of(
     return worth != 0, worth
 
 
+_FEW_ONES = read_only(np.ones(FEW))
+
+
 def _ones(n: int) -> Float64:
-    """Return so many ones, of which many take no memory."""
-    return np.ones(n) if n <= FEW else np.broadcast_to(1.0, n)
+    """Return so many ones, which take no memory."""
+    return _FEW_ONES[:n] if n <= FEW else np.broadcast_to(1.0, n)
 
 
 def two_to(power: Float64) -> Float64:

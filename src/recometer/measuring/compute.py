@@ -108,16 +108,14 @@ def compute(
             raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
         reading[record].append(metric)
     tasks: list[_Task] = []
-    values: dict[str, Float64] = {}
-    reasons: dict[str, UInt8] = {}
+    tables: list[tuple[_Plan, Float64, UInt8]] = []
     for one in every:
         wanted = tuple(reading[one.record])
         known = tuple(id(metric.definition) for metric in wanted)
         plan = _planned(wanted, known, protocol, type(one))
         table = np.empty((len(plan.valued), one.n_users))
         codes = np.empty((len(plan.names), one.n_users), np.uint8)
-        values |= zip(plan.valued, table, strict=True)
-        reasons |= zip(plan.names, codes, strict=True)
+        tables.append((plan, table, codes))
         if plan.variants:
             parts = [part for block in one.blocks() for part in _parts(block, threads)]
             tasks += [_Task(one, part, plan, table, codes) for part in parts]
@@ -127,6 +125,13 @@ def compute(
     else:
         for task in tasks:
             _run(task)
+    values: dict[str, Float64] = {}
+    reasons: dict[str, UInt8] = {}
+    for plan, table, codes in tables:
+        # Their rows cannot be written to, either.
+        table.flags.writeable = codes.flags.writeable = False
+        values |= zip(plan.valued, table, strict=True)
+        reasons |= zip(plan.names, codes, strict=True)
     names = [str(metric) for metric in metrics]
     return {name: values[name] for name in names if name in values}, {
         name: reasons[name] for name in names

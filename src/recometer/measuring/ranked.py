@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,10 +39,7 @@ class RankedUsers(Measured):
         self.user_keys = user_keys
         # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
         self._settled: dict[Hashable, Ranks] = {}
-        self._rules: dict[Hashable, _Rules] = {}
-        # By the identity of rules, which are kept for as long: whether what is ranked depends on
-        # the cut-off, and what `settling.settle` takes for each.
-        self._known: dict[int, tuple[Protocol, bool, dict[int | None, Settling]]] = {}
+        self._known: dict[int, _Known] = {}  # by the identity of rules, which it keeps
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -114,26 +112,42 @@ class RankedUsers(Measured):
         return self._settled[how]
 
     def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
-        key = id(rules), self._settling(metric, rules)
-        if key not in self._rules:
-            self._rules[key] = _Rules(self.settled(metric, rules), rules)
-        return self._rules[key]
+        known = self._of(rules)
+        cutoff = metric.cutoff if known.reads_cutoff else None
+        found = known.applied.get(cutoff)
+        if found is None:
+            found = known.applied[cutoff] = _Rules(self.settled(metric, rules), rules)
+        return found
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
         """Return what `settling.settle` takes."""
+        known = self._of(rules)
+        cutoff = metric.cutoff if known.reads_cutoff else None
+        found = known.settlings.get(cutoff)
+        if found is None:
+            own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
+            found = known.settlings[cutoff] = Settling(*own, cutoff)
+        return found
+
+    def _of(self, rules: Protocol) -> _Known:
         known = self._known.get(id(rules))
         if known is None:
-            known = self._known[id(rules)] = rules, settling.reads_cutoff(rules), {}
-        cutoff, settlings = metric.cutoff if known[1] else None, known[2]
-        if cutoff not in settlings:
-            own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
-            settlings[cutoff] = Settling(*own, cutoff)
-        return settlings[cutoff]
+            known = self._known[id(rules)] = _Known(rules, settling.reads_cutoff(rules), {}, {})
+        return known
 
     @cached_property
     def _one_property(self) -> bool:
         """Whether the groups of gains are those of relevance, and found once."""
         return all_of(self.ranks.gain == self.ranks.relevant)
+
+
+class _Known(NamedTuple):
+    """What is known of some rules, by the cut-off if what is ranked depends on that."""
+
+    rules: Protocol
+    reads_cutoff: bool
+    settlings: dict[int | None, Settling]  # what `settling.settle` takes
+    applied: dict[int | None, _Rules]
 
 
 class _Rules:

@@ -67,7 +67,7 @@ class Batches(NamedTuple):
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
     """Rank users from their scores of all items, some users at a time."""
     work = RankWork(aligned, batches.request)
-    batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
+    batches.each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
@@ -142,8 +142,8 @@ class RankWork:
         self.limit = None if aligned.candidates is not None else request.depth
         self.protocol = request.protocol
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
-        self.above = np.full(n, -1, np.int64)
-        self.tied, self.before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.above, self.tied, self.before = np.zeros((3, n), np.int64)
+        self.above.fill(-1)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
         # Scores of the judged items, where a rule reads them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
