@@ -100,7 +100,9 @@ class ListedUsers(Measured):
         if rules.users in ("test", "known", "all", "positive") and not reads:
             return None
         judged, known = self.judged, self.data.lists.known
-        return why.outside(known, judged.n_relevant > 0, judged.n_rows > 0, rules)
+        return why.outside(
+            known, lambda: judged.n_relevant > 0, lambda: judged.n_rows > 0, rules
+        )
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
@@ -139,8 +141,7 @@ class ListedUsers(Measured):
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, lists.known, rules)
         why.mark_cold(result, lists.flags, rules)
-        why.mark_scores(result, lists.flags)
-        why.mark_constant(result, lists.flags, rules)
+        why.mark_scores(result, lists.flags, rules)
         return result
 
 
