@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +23,7 @@ from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results.pooling import denominators
 from recometer.spark import _rows
+from recometer.spark._bytes import packed, unpacked
 from recometer.spark._cells import Cells
 
 N_REASONS = max(Reason) + 1
@@ -140,29 +139,25 @@ class Sums:
             for name in ("low", "high", "total", "counts"):
                 arrays[f"{number} cells {name}"] = getattr(one.cells, name)
             own.append([one.n_infinite, one.n_missing, one.cells.squares, one.cells.bits])
-        text = json.dumps({**plain, "own": own}, default=str).encode()
-        buffer = io.BytesIO()
-        np.savez(buffer, plain=np.frombuffer(text, np.uint8), **arrays)
-        return buffer.getvalue()
+        return packed({**plain, "own": own}, arrays)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Sums:
         """Read what `to_bytes` returned."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            plain = json.loads(arrays["plain"].tobytes())
-            own = plain.pop("own")
-            metrics = {}
-            for number, name in enumerate(plain.pop("metrics")):
-                n_infinite, n_missing, *spread = own[number]
-                cells = [arrays[f"{number} cells {n}"] for n in ("low", "high", "total", "counts")]
-                sums = [arrays[f"{number} {n}"] for n in ("weighted", "parts", "chance", "rows")]
-                metrics[name] = MetricSums(
-                    arrays[f"{number} reasons"],
-                    Cells(cells[0], cells[1], cells[2], cells[3], *spread),
-                    n_infinite,
-                    n_missing,
-                    *sums,
-                )
+        plain, arrays = unpacked(content)
+        own = plain.pop("own")
+        metrics = {}
+        for number, name in enumerate(plain.pop("metrics")):
+            n_infinite, n_missing, *spread = own[number]
+            cells = [arrays[f"{number} cells {n}"] for n in ("low", "high", "total", "counts")]
+            sums = [arrays[f"{number} {n}"] for n in ("weighted", "parts", "chance", "rows")]
+            metrics[name] = MetricSums(
+                arrays[f"{number} reasons"],
+                Cells(cells[0], cells[1], cells[2], cells[3], *spread),
+                n_infinite,
+                n_missing,
+                *sums,
+            )
         return cls(**plain, metrics=metrics)
 
 

@@ -27,6 +27,9 @@ from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
 from recometer.spark.result import SparkEvaluation
 
+# Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
+# together, as it does for all others.
+HEAVY = ("factors", "counts")
 BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
 
 if TYPE_CHECKING:
@@ -147,7 +150,8 @@ def evaluate(
 def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     """Return the rows of all users, and one of sums per partition."""
     kinds, users = plan.kinds(), plan.of_users.frame
-    partitions = _frames.partitions_of(users, partitions)
+    if partitions is None and job.kind in HEAVY:
+        partitions = _frames.partitions_of(users, None)
     blocked = None
     if job.kind == "counts":
         blocked = plan.blocked(kinds, job.options["sizes"], partitions or BLOCKS_OF_USERS)
