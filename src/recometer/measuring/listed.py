@@ -13,8 +13,10 @@ from recometer.errors import InternalError
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
 from recometer.measuring.reasons import Reason, mark
+from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.data import ListData, Side, needed
 from recometer.metrics.listed.sums import of_listed, relevant_places
+from recometer.metrics.listed.whole import add_up
 from recometer.metrics.registry import Metric, Without
 from recometer.protocol import Protocol
 from recometer.ragged import PER_USER, Record
@@ -110,6 +112,11 @@ class ListedUsers(Measured):
         if not counted.all():
             weights = counted.astype(np.int64) if weights is None else weights * counted
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
+
+    def add_up(self, metric: Metric, rules: Protocol) -> Summed:
+        """Return what the users add up to, for a metric with one value for all of them."""
+        counted = self._for_all_metrics(rules) == 0
+        return add_up(metric, self.data, None if counted.all() else counted.astype(np.int64))
 
     @property
     def judged(self) -> Judged:
