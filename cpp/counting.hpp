@@ -96,7 +96,7 @@ struct Counting {
     __attribute__((always_inline)) static void descend_level(const Table* level, const Vec& score,
                                                              Int& path, Vec& reached) {
         if constexpr (kBit < L) {
-            const Vec threshold = S::lookup(level[kBit], path);
+            const Vec threshold = S::template lookup<kBit>(level[kBit], path);
             const Mask up = S::reaches(score, threshold);
             path = S::template set_bit<kBit>(up, path);
             reached = S::select(up, threshold, reached);
