@@ -101,8 +101,8 @@ def check_overlaps(
     if isinstance(candidates, Interactions):
         hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
-        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they are misses. "
-        f"Hint: {hint}."
+        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they "
+        f"are misses. Hint: {hint}."
     )
 
 
