@@ -131,16 +131,12 @@ def evaluate(
     sums, of_items = _collected(rows, job, plan.closure)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
-    over_users = {}
-    if of_items is not None:
-        popularity = job.given["popularity"]
-        over_users = _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
     return SparkEvaluation(
         metrics=job.given["metrics"],
         protocol=stated,
         seed=job.given["seed"],
         sums=sums,
-        over_users=over_users,
+        over_users=_over_users(plan, job, sums, of_items),
         rows=rows,
         counts={name: n for name, n in plan.counts(sums).items() if n},
         definitions=definitions_of(job.given["metrics"]),
@@ -169,6 +165,14 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
         return job.run(batches)
 
     return spread.mapInArrow(run, job.schema())
+
+
+def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
+    """Return the values of the metrics with one value for all users, by name."""
+    if of_items is None:
+        return {}
+    popularity = job.given["popularity"]
+    return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
 
 
 def _collected(rows: Frame, job: Job, closure: int) -> tuple[Sums, Any]:
