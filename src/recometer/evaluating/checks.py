@@ -197,7 +197,7 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
             continue
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
         most_first = codes[np.argsort(-counts, kind="stable")].tolist()
-        why = [Reason(code).sentence for code in most_first]
+        why = [reason.sentence for code in most_first for reason in Reason if reason == code]
         if why:
             alike.setdefault("; or ".join(why), []).append(name)
     for reason, names in alike.items():
