@@ -127,6 +127,7 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
         (first - second,),
         lambda x, axis=-1: x.mean(axis=axis),
         permutation_type="samples",
+        vectorized=True,
         n_resamples=1_000,
         batch=500,
         rng=np.random.default_rng(0),

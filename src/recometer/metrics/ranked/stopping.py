@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, largest
 from recometer.errors import InputError
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.large_ties import of_large_tie
@@ -133,7 +133,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
             "err needs the largest gain that there can be. Hint: write err@10(max_gain=5); "
             "evaluate takes that of test if none is given."
         )
-    chosen = np.arange(len(groups.size))[groups.reach(cutoffs).rows]
+    chosen = np.arange(len(groups.size))[groups.first(largest(cutoffs))[0]]
     user, relevant = groups.user[chosen], groups.relevant[chosen]
     indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
     with np.errstate(invalid="ignore"):  # such gains are undefined later
