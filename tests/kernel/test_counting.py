@@ -127,9 +127,9 @@ class Problem:
         return self.run(reference.score_items, reference.rank_factors, **options)
 
 
-# Around the tile's edges (users in groups of 4, 6, 14; items in panels of 8, 16, 32 and chunks
+# Around the tile's edges (users in groups of 4, 6, 10, 14; items in panels of 8, 16, 32 and chunks
 # of 64, 128, 256), and beyond.
-USERS = [1, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 29]
+USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
 

@@ -413,6 +413,16 @@ def test_rounding_is_no_difference() -> None:
     assert found.effects.n_equal == 1
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_rounding_of_many_users_is_no_difference(unit: float) -> None:
+    generator = np.random.default_rng(5)
+    second = unit * (0.5 + generator.random(6_000))
+    first = second * (1 + 1e-14 * generator.choice([-1, 1], 6_000))
+    first[:500] += unit * generator.random(500)
+    assert (first == second).sum() < 100
+    assert compare(first, second).effects.n_equal == 5_500
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InputError, match="2 and 3"):
         compare([0.0, 1.0], [0.0, 1.0, 1.0])

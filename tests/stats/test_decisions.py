@@ -99,6 +99,8 @@ def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) 
 def test_power_meets_the_normal_approximation_where_it_begins() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
+    # Where both tails count. scipy.stats.nct 1.17 with 2,000 degrees of freedom.
+    assert power_of(0.01, 1.0, 2_001, alpha=0.3) == pytest.approx(0.3468187, abs=8e-5)
     # scipy.stats.nct 1.17 with 4,999 degrees of freedom, and with one.
     assert power_of(2.5 / np.sqrt(5_000), 1.0, 5_000) == pytest.approx(0.705252, abs=1e-4)
     assert power_of(31 / np.sqrt(2), 1.0, 2) == pytest.approx(0.98499, abs=0.01)
@@ -115,6 +117,8 @@ def test_users_and_differences_that_are_needed() -> None:
     assert users_needed(1e-9, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
     assert np.isnan(smallest_difference(1.0, 1))
+    # A difference is relative to the deviation, whatever that is.
+    assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 
 def test_power_holds_on_drawn_differences() -> None:

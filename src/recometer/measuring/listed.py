@@ -13,8 +13,10 @@ from recometer.errors import InternalError
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
 from recometer.measuring.reasons import Reason, mark
+from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.data import ListData, Side, needed
 from recometer.metrics.listed.sums import of_listed, relevant_places
+from recometer.metrics.listed.whole import add_up
 from recometer.metrics.registry import Metric, Without
 from recometer.protocol import Protocol
 from recometer.ragged import PER_USER, Record
@@ -100,7 +102,7 @@ class ListedUsers(Measured):
         if rules.users in ("test", "known", "all", "positive") and not reads:
             return None
         judged, known = self.judged, self.data.lists.known
-        return why.outside(known, judged.n_relevant > 0, judged.n_rows > 0, rules)
+        return why.outside(known, lambda: judged.n_relevant > 0, lambda: judged.n_rows > 0, rules)
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
@@ -112,6 +114,10 @@ class ListedUsers(Measured):
         if counted is not None:
             weights = counted if weights is None else weights * counted
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
+
+    def add_up(self, metric: Metric, rules: Protocol) -> Summed:
+        """Return what the users add up to, for a metric with one value for all of them."""
+        return add_up(metric, self.data, self._who_counts(rules))
 
     def _who_counts(self, rules: Protocol) -> Int64 | None:
         """Return 1 for the users who count, and 0 for the others; None where all do."""
@@ -139,8 +145,7 @@ class ListedUsers(Measured):
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, lists.known, rules)
         why.mark_cold(result, lists.flags, rules)
-        why.mark_scores(result, lists.flags)
-        why.mark_constant(result, lists.flags, rules)
+        why.mark_scores(result, lists.flags, rules)
         return result
 
 

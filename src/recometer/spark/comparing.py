@@ -272,8 +272,9 @@ def _checked(
                 f"{names[0]} and {name} were evaluated by different protocols. Hint: "
                 "protocol=other.protocol repeats one."
             )
-    common = [str(one) for one in first.metrics]
+    common = [str(one) for one in first.metrics if str(one) not in first.over_users]
     asked = common if metrics is None else _listed(metrics)
+    _check_of_users(first, asked, chosen=metrics is not None)
     for name in names:
         for metric in asked:
             own = list(map(str, models[name].metrics))
@@ -282,6 +283,19 @@ def _checked(
                     f"{name} has no metric {metric!r}. {did_you_mean(metric, own)}"
                 )
     return names, asked
+
+
+def _check_of_users(first: SparkEvaluation, asked: Sequence[str], *, chosen: bool) -> None:
+    """Refuse metrics with one value for all users, or say that they are left out."""
+    whole = [name for name in first.over_users if name in asked or not chosen]
+    if not whole:
+        return
+    what = f"{', '.join(whole)}: one value for all users has no difference by user"
+    if chosen:
+        raise InputError(
+            f"{what}, and on Spark no users are resampled. Hint: result.mean() has the values."
+        )
+    warn(f"{what}, so it is not compared. Hint: result.mean() has the values.")
 
 
 def _listed(metrics: Iterable[str]) -> list[str]:
