@@ -242,6 +242,17 @@ def test_users_that_the_source_does_not_know():
     assert (every, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
 
+def test_users_who_do_not_count_are_drawn_without_effect():
+    """A resample may draw them as often as it likes."""
+    known = np.array([False, True, True])
+    lists = TopLists(np.array([[0], [1], [-1]]), 4, known, np.zeros(3, bool))
+    users = ListedUsers(ListData(lists, n_catalogue=4))
+    metrics = parse("coverage@1 user_coverage@1")
+    for weights in ([5, 1, 1], [0, 1, 1]):
+        found = compute_for_all(users, metrics, Protocol(users="known"), np.array(weights))
+        assert found == {"coverage@1": 1 / 4, "user_coverage@1": 1 / 2}
+
+
 def test_many_users_are_taken_in_blocks(monkeypatch):
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
     rng = np.random.default_rng(0)

@@ -4,5 +4,5 @@ import os
 import pathlib
 
 SHARED = pathlib.Path(
-    os.environ.get("RECOMETER_SHARED", pathlib.Path(__file__).parents[2] / "shared")
+    os.environ.get("RECOMETER_SHARED", pathlib.Path(__file__).parents[3] / "shared")
 )

@@ -17,7 +17,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
-FILE = pathlib.Path(__file__).parent / "metrics" / "convention_numbers.toml"
+FILE = pathlib.Path(__file__).parents[1] / "metrics" / "convention_numbers.toml"
 CONTENT = tomllib.loads(FILE.read_text(encoding="utf-8"))
 CASES = CONTENT.pop("cases")
 
