@@ -131,16 +131,12 @@ def evaluate(
     sums, of_items = _collected(rows, job, plan.closure)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
-    over_users = {}
-    if of_items is not None:
-        popularity = job.given["popularity"]
-        over_users = _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
     return SparkEvaluation(
         metrics=job.given["metrics"],
         protocol=stated,
         seed=job.given["seed"],
         sums=sums,
-        over_users=over_users,
+        over_users=_of_all_users(plan, job, sums, of_items),
         rows=rows,
         counts={name: n for name, n in plan.counts(sums).items() if n},
         definitions=definitions_of(job.given["metrics"]),
@@ -150,6 +146,13 @@ def evaluate(
         chance=bool(chance),
         user=str(plan.of_users.columns["user"]),
     )
+
+
+def _of_all_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
+    """Return the values of metrics that have one for all users."""
+    if of_items is None:
+        return {}
+    return _whole.values(plan.metrics, plan.protocol, sums, of_items, job.given["popularity"])
 
 
 def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:

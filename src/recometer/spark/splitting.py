@@ -450,8 +450,8 @@ def _check(protocol: SplitProtocol, n_left: int) -> None:
         where = f"Fold {protocol.fold}: "
     if not counts["test"]:
         raise NoTestUsersError(
-            f"{where}no user can be tested: of {n_left:,} interactions that the filters leave, none "
-            f"of them is held out for test by {protocol}. Hint: loosen one of them."
+            f"{where}no user can be tested: of {n_left:,} interactions that the filters leave, "
+            f"none of them is held out for test by {protocol}. Hint: loosen one of them."
         )
     if not counts["train"] + counts["remainder"]:
         warn(
