@@ -17,8 +17,9 @@ OF_LISTS = (
     "user_coverage@5 user_coverage@10(least=any) gini@5 gini@5(patience=0.8) "
     "gini@5(support=listed) gini@5(support=padded,divisor=others,complement=true) entropy@5 "
     "entropy@5(unit=nats) entropy@5(divisor=largest) personalization@5 "
-    "personalization@10(overlap=cosine) personalization@10(overlap=matrix) novelty@5(divisor=rows) "
-    "popularity@5(divisor=rows) novelty@5(divisor=rows,unseen=dropped)"
+    "personalization@10(overlap=cosine) personalization@10(overlap=matrix) "
+    "novelty@5(divisor=rows) popularity@5(divisor=rows) "
+    "novelty@5(divisor=rows,unseen=dropped)"
 )
 
 

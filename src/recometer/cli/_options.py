@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,6 +62,18 @@ def complete_metrics(incomplete: str) -> list[str]:
     """Return the names that the last name of a list of metrics may become."""
     done, space, last = incomplete.rpartition(" ")
     return [done + space + name for name in METRICS if name.startswith(last)]
+
+
+def metrics_option(help: str, default: str) -> Any:
+    """Return the option --metrics of a command, whose help ends with that it may be repeated."""
+    return typer.Option(
+        "--metrics",
+        "-m",
+        metavar="METRICS",
+        help=f"{help}. May be repeated.",
+        autocompletion=complete_metrics,
+        show_default=default,
+    )
 
 
 def complete_rules(incomplete: str) -> list[str]:

@@ -136,7 +136,7 @@ def evaluate(
         protocol=stated,
         seed=job.given["seed"],
         sums=sums,
-        over_users=_of_all_users(plan, job, sums, of_items),
+        over_users=_over_users(plan, job, sums, of_items),
         rows=rows,
         counts={name: n for name, n in plan.counts(sums).items() if n},
         definitions=definitions_of(job.given["metrics"]),
@@ -146,13 +146,6 @@ def evaluate(
         chance=bool(chance),
         user=str(plan.of_users.columns["user"]),
     )
-
-
-def _of_all_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
-    """Return the values of metrics that have one for all users."""
-    if of_items is None:
-        return {}
-    return _whole.values(plan.metrics, plan.protocol, sums, of_items, job.given["popularity"])
 
 
 def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
@@ -172,6 +165,14 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
         return job.run(batches)
 
     return spread.mapInArrow(run, job.schema())
+
+
+def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
+    """Return the values of the metrics with one value for all users, by name."""
+    if of_items is None:
+        return {}
+    popularity = job.given["popularity"]
+    return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
 
 
 def _collected(rows: Frame, job: Job, closure: int) -> tuple[Sums, Any]:
