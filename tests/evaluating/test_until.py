@@ -480,3 +480,12 @@ def test_looks_change_how_many_are_read_and_not_who() -> None:
     )
     assert len(few) < len(many) == 150
     assert set(few.user_ids) < set(many.user_ids)  # type: ignore[arg-type]
+
+
+def test_the_next_look_is_when_enough_users_are_likely_to_be_read():
+    until = rm.Until("ndcg@5 ± 0.1")
+    assert until.next_number(0, 10_000) == 1_000
+    assert until.next_number(1_000, 10_000) == 1_250  # nothing is known
+    assert until.next_number(1_000, 10_000, needed=3_000) == 3_000
+    assert until.next_number(3_000, 10_000, needed=2_900) == 3_240
+    assert until.next_number(1_000, 10_000, needed=8_000) == 10_000  # or nearly all

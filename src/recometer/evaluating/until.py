@@ -14,8 +14,8 @@ from recometer.protocol import Protocol
 from recometer.results.together import is_over_rows
 
 DECIDED = "decided"
-LEAST_GROWTH = 1.05  # from look to look, where it is known how many users are needed
-NEARLY_ALL = 0.9  # of the users: to read the others takes less time than one more look
+LEAST_GROWTH = 1.08  # from look to look, where it is known how many users are needed
+NEARLY_ALL = 0.75  # of the users: to read the others takes less time than several looks
 WIDTH = re.compile(r"(?P<metric>.+?)\s*(?:±|\+/?-)\s*(?P<width>[^%]*?)\s*(?P<percent>%?)")
 HINT = "Hint: 'ndcg@10 ± 0.002' (or 'ndcg@10 +- 0.002'), or 'ndcg@10 ± 2%' of the mean"
 

@@ -83,7 +83,8 @@ def evaluate(
         with blocks of users, and the counts of all blocks are added up. The values are the same,
         and no single machine reads all items.
     partitions
-        The number of partitions of the users. None takes ``spark.sql.shuffle.partitions``.
+        The number of partitions of the users. None takes ``spark.sql.shuffle.partitions``; where
+        lists or pairs are small, Spark may put partitions together.
     keep
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
         so that they are computed only once. If Spark cannot keep them (serverless), they are
