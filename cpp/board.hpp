@@ -19,11 +19,9 @@ class Board {
     using C = Counting<S>;
 
     /// @param finished null, or see RankFactors
-    Board(const Judged<Real>& judged, const Ragged& excluded, const Falling& falling,
-          const std::uint8_t* finished, std::size_t n_users, std::int64_t first, std::int64_t last,
-          std::int64_t limit)
+    Board(const Judged<Real>& judged, const Falling& falling, const std::uint8_t* finished,
+          std::size_t n_users, std::int64_t first, std::int64_t last, std::int64_t limit)
         : judged_(judged),
-          excluded_(excluded),
           falling_(falling),
           n_users_(n_users),
           first_(first),
@@ -42,8 +40,6 @@ class Board {
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
             user.end = finished != nullptr && finished[u] != 0 ? user.begin : collect(u);
             user.active = user.begin;
-            skip_excluded(u, first_at_least(excluded.items, excluded.indptr[u],
-                                            excluded.indptr[u + 1], first));
             const std::size_t groups =
                 static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
             tables += groups;
@@ -58,25 +54,18 @@ class Board {
     /// The lowest score of an active user that is still counted.
     Real lowest(std::size_t u) const { return value_[user_[u].active]; }
 
-    /// Call use(i - from) for the excluded items i of the user in [from, to).
-    template <class F>
-    void each_excluded(std::size_t u, std::int64_t from, std::int64_t to, F use) const {
-        if (user_[u].next_item >= to) return;
-        const std::int64_t end = excluded_.indptr[u + 1];
-        for (std::int64_t e = user_[u].next_excluded; e < end && excluded_.items[e] < to; ++e) {
-            use(excluded_.items[e] - from);
+    /// Fetch what `settle` will read of a user.
+    void prefetch(std::size_t u) const {
+        const User& user = user_[u];
+        __builtin_prefetch(value_.get() + user.active, 0, 2);
+        for (std::int64_t t = user.active; t < user.end; ++t) {
+            __builtin_prefetch(ties_.get() + t, 1, 2);
         }
     }
 
     /// Count a chunk of the user's scores: the items from, from + 1, ..., NaN where none is.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
-        User& user = user_[u];
-        if (user.next_item < from + C::kChunk) {
-            std::int64_t next = user.next_excluded;
-            const std::int64_t end = excluded_.indptr[u + 1];
-            while (next < end && excluded_.items[next] < from + C::kChunk) ++next;
-            skip_excluded(u, next);
-        }
+        const User& user = user_[u];
         std::uint32_t ties[kChunkVectors];
         const Real* tables = user.tables;
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
@@ -123,14 +112,14 @@ class Board {
 
  private:
     struct User {
-        std::int64_t begin, end;                // its thresholds, ascending
-        std::int64_t active;                    // those before are given up
-        std::int64_t next_excluded, next_item;  // its position, and the item itself
+        std::int64_t begin, end;  // its thresholds, ascending
+        std::int64_t active;      // those before are given up
         Real* tables;
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score: positions in Judged::order
         std::int64_t passed;      // where items come in their own order: those before are lower
+        std::int64_t item;        // the first of these items
         std::int64_t equal;       // candidates with this score
         std::int64_t met;         // those of them that are judged
     };
@@ -149,13 +138,6 @@ class Board {
         return count;
     }
 
-    /// Let the user's next excluded item be the one at this position, if there is one.
-    void skip_excluded(std::size_t u, std::int64_t next) const {
-        user_[u].next_excluded = next;
-        const bool ended = next >= excluded_.indptr[u + 1];
-        user_[u].next_item = ended ? std::int64_t{1} << 62 : excluded_.items[next];
-    }
-
     static int size(std::int64_t group, const User& user) {
         return static_cast<int>(user.end - group < C::kGroup ? user.end - group : C::kGroup);
     }
@@ -170,7 +152,7 @@ class Board {
         std::int64_t t = user_[u].begin;
         for (std::int64_t o = t; o < end; ++t) {
             const Real value = judged_.scores[judged_.order[o]];
-            Ties ties{o, o, o, 0, 0};
+            Ties ties{o, o, o, item_at(o), 0, 0};
             for (; ties.end < end && judged_.scores[judged_.order[ties.end]] == value; ++ties.end) {
                 lower_[ties.end] = 0;
             }
@@ -202,13 +184,18 @@ class Board {
                 if (!(value_[t] == scores[at])) t = find(group, group + n, scores[at]);
                 const std::int64_t item = falling_.item(from + at);
                 Ties& tie = ties_[t];
+                ++tie.equal;
+                // Nearly always a judged item meets itself, and no other has its score.
+                if (tie.item == item && tie.end - tie.begin == 1) {
+                    ++tie.met;
+                    continue;
+                }
                 std::int64_t higher = first_not_below(tie, item);
                 if (higher < tie.end && item_at(higher) == item) {
                     ++tie.met;
                     ++higher;
                 }
                 if (higher < tie.end) ++lower_[higher];
-                ++tie.equal;
             }
         }
     }
@@ -261,7 +248,6 @@ class Board {
     }
 
     const Judged<Real> judged_;
-    const Ragged excluded_;
     const Falling falling_;
     const std::size_t n_users_;
     const std::int64_t first_, last_, limit_;

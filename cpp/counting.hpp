@@ -21,17 +21,19 @@ constexpr std::int64_t kMaxChunks = 255;  // counted between two flushes: 8 plan
 constexpr std::int64_t kKeptChunks = 31;  // where planes of many users are kept: 5 planes
 constexpr std::size_t kKeptBytes = 4 << 20;
 
-/// Add the 2^kHeight words from `first` on to the low planes; returns what is carried over.
-template <class S, int kHeight, class Word>
+/// Add 2^kHeight words, the first of which is number `first`, to the low planes; returns what is
+/// carried over. words(n, out) writes those from number n on that are made together.
+template <class S, int kHeight, class Words>
 __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* low, int first,
-                                                               Word word) {
+                                                               typename S::Int* out, Words words) {
     using Int = typename S::Int;
+    if constexpr (kHeight == S::kTogether) words(first, out);
     if constexpr (kHeight == 0) {
-        return word(first);
+        return out[first % (1 << S::kTogether)];
     } else {
         constexpr int kHalf = 1 << (kHeight - 1);
-        const Int a = carry_of<S, kHeight - 1>(low, first, word);
-        const Int b = carry_of<S, kHeight - 1>(low, first + kHalf, word);
+        const Int a = carry_of<S, kHeight - 1>(low, first, out, words);
+        const Int b = carry_of<S, kHeight - 1>(low, first + kHalf, out, words);
         const Int old = low[kHeight - 1];
         low[kHeight - 1] = S::parity(old, a, b);
         return S::majority(old, a, b);
@@ -39,13 +41,13 @@ __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* 
 }
 
 /// Add 2^kLow words to the counters of one bit each that lie across the planes.
-template <class S, int kLow, class Word>
+template <class S, int kLow, class Words>
 __attribute__((always_inline)) inline void add_words(typename S::Int* planes, int n_planes,
-                                                     Word word) {
+                                                     Words words) {
     using Int = typename S::Int;
-    Int low[kLow];
+    Int low[kLow], out[1 << S::kTogether];
     for (int p = 0; p < kLow; ++p) low[p] = S::load_bits(planes + p);
-    Int carry = carry_of<S, kLow>(low, 0, word);
+    Int carry = carry_of<S, kLow>(low, 0, out, words);
     for (int p = 0; p < kLow; ++p) S::store_bits(planes + p, low[p]);
     for (int p = kLow; p < n_planes; ++p) {
         const Int old = S::load_bits(planes + p);
@@ -64,6 +66,7 @@ struct Counting {
     static constexpr int kGroup = (1 << S::kLevels) - 1;
     static constexpr int kGroupTable = kTable * S::kLevels;
     static constexpr int kChunk = kChunkVectors * S::kLanes;
+    static constexpr int kTogether = 1 << S::kTogether;
 
     /// Add the chunk's candidates to the planes of a group; write a mask of the lanes of each
     /// vector that equal a threshold, and return whether there is one.
@@ -77,15 +80,22 @@ struct Counting {
         const Vec none = S::broadcast(not_a_number<Real>());
         std::uint32_t any = 0;
 
-        auto descend = [&](int v) __attribute__((always_inline)) {
-            const Vec score = S::load(scores + v * S::kLanes);
-            Mask up = S::reaches(score, root);
-            Int path = S::template set_bit<0>(up, S::zero());
-            Vec reached = S::select(up, root, none);
+        // Some side by side, since each step of a descent waits for the one before.
+        auto descend = [&](int first, Int* words) __attribute__((always_inline)) {
+            Vec score[kTogether], reached[kTogether];
+            Int path[kTogether];
+            for (int i = 0; i < kTogether; ++i) {
+                score[i] = S::load(scores + (first + i) * S::kLanes);
+                const Mask up = S::reaches(score[i], root);
+                path[i] = S::template set_bit<0>(up, S::zero());
+                reached[i] = S::select(up, root, none);
+            }
             descend_level<L, 1>(level, score, path, reached);
-            ties[v] = S::bits(S::equals(score, reached));
-            any |= ties[v];
-            return S::one_hot(path);
+            for (int i = 0; i < kTogether; ++i) {
+                ties[first + i] = S::bits(S::equals(score[i], reached[i]));
+                any |= ties[first + i];
+                words[i] = S::one_hot(path[i]);
+            }
         };
 
         add_words<S, kLowPlanes>(planes, n_planes, descend);
@@ -93,13 +103,15 @@ struct Counting {
     }
 
     template <int L, int kBit, class Table>
-    __attribute__((always_inline)) static void descend_level(const Table* level, const Vec& score,
-                                                             Int& path, Vec& reached) {
+    __attribute__((always_inline)) static void descend_level(const Table* level, const Vec* score,
+                                                             Int* path, Vec* reached) {
         if constexpr (kBit < L) {
-            const Vec threshold = S::template lookup<kBit>(level[kBit], path);
-            const Mask up = S::reaches(score, threshold);
-            path = S::template set_bit<kBit>(up, path);
-            reached = S::select(up, threshold, reached);
+            for (int i = 0; i < kTogether; ++i) {
+                const Vec threshold = S::template lookup<kBit>(level[kBit], path[i]);
+                const Mask up = S::reaches(score[i], threshold);
+                path[i] = S::template set_bit<kBit>(up, path[i]);
+                reached[i] = S::select(up, threshold, reached[i]);
+            }
             descend_level<L, kBit + 1>(level, score, path, reached);
         }
     }
@@ -140,11 +152,10 @@ struct Counting {
 
     static void build_tables(const Real* thresholds, int n, int levels, Real* tables) {
         for (int l = 0; l < levels; ++l) {
-            for (int path = 0; path < kTable; ++path) {
-                const int step = 1 << (levels - 1 - l);
-                const int at = rank_of(path & ((1 << l) - 1), levels) + step - 1;
-                tables[l * kTable + path] =
-                    path < (1 << l) && at < n ? thresholds[at] : not_a_number<Real>();
+            const int step = 1 << (levels - 1 - l);
+            for (int path = 0; path < (1 << l); ++path) {
+                const int at = rank_of(path, levels) + step - 1;
+                tables[l * kTable + path] = at < n ? thresholds[at] : not_a_number<Real>();
             }
         }
     }

@@ -3,6 +3,7 @@
 //     tile.hpp      scores of users x items
 //     top.hpp       the best candidates of a block of users
 //     counting.hpp  a chunk of scores against the thresholds of a user
+//     excluding.hpp items taken out of a chunk of scores
 //     board.hpp     the thresholds of a block of users
 //     kernel.hpp    the loops around them
 //
@@ -13,7 +14,8 @@
 //     one_hot(x)        1 << x
 //     parity, majority  the two outputs of a full adder, bit by bit
 //     count_bit(x, b)   in how many lanes bit b is set
-// A tile of scores is kUsers users x 2 vectors of items.
+// 2^kTogether vectors are counted side by side. A tile of scores is kUsers users x 2 vectors of
+// items.
 //
 // Everything in these files has internal linkage and no static initialiser: a function or object
 // shared between the instruction sets could be taken from the wrong one by the linker.
@@ -23,24 +25,12 @@
 
 #include "board.hpp"
 #include "counting.hpp"
+#include "excluding.hpp"
 #include "ranking.hpp"
 #include "tile.hpp"
 
 namespace recometer {
 namespace {
-
-/// Take excluded items out of a chunk and check the rest where that is asked for.
-template <class S>
-void finish_chunk(const Board<S>& board, std::size_t u, typename S::Real* scores, std::int64_t from,
-                  std::int64_t to, bool check, NanRule rule, bool minus_infinity_is_absent,
-                  std::uint32_t* flags, std::int64_t& absent) {
-    using Real = typename S::Real;
-    if (check) {
-        board.each_excluded(u, from, to, [=](std::int64_t at) { scores[at] = Real{0}; });
-        check_scores(scores, to - from, rule, minus_infinity_is_absent, flags[u], absent);
-    }
-    board.each_excluded(u, from, to, [=](std::int64_t at) { scores[at] = not_a_number<Real>(); });
-}
 
 template <class S>
 std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
@@ -55,8 +45,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     std::int64_t chunks = packed_chunks<Real>(p.n_factors, range, kChunk);
     if (chunks > kMaxChunks) chunks = kMaxChunks;
 
-    Board<S> board(p.judged, p.excluded, p.falling, p.finished, p.n_users, p.first, p.last,
-                   p.limit);
+    Board<S> board(p.judged, p.falling, p.finished, p.n_users, p.first, p.last, p.limit);
     // Planes are read out seldom where nobody leaves and those of all users fit into a cache.
     const bool everybody = p.limit >= p.items.n_items;
     const std::int64_t most = everybody && chunks < kKeptChunks ? kKeptChunks : chunks;
@@ -68,6 +57,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
     Buffer<Int> planes(n_slots * user_planes);
+    Excluding<S> excluding(p.excluded, p.n_users, p.first, chunks);
     std::memset(static_cast<void*>(planes.get()), 0, n_slots * user_planes * sizeof(Int));
     // Users with something left to count; all of them where scores are to be looked at.
     Buffer<std::size_t> active(p.n_users);
@@ -108,23 +98,31 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
             const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
             Int* const slots = planes.get() + (keep ? first * user_planes : 0);
             const Real* panel = items.get();
+            const std::size_t* const group = active.get() + first;
+            excluding.find(group, n, from, to);
+            // What the next group needs comes while this one is scored, where that takes a while.
+            const std::size_t next = n_chunks > 1 ? first + n + kUsers : 0;
+            for (std::size_t a = first + n; a < n_active && a < next; ++a) {
+                excluding.prefetch(active[a]);
+                board.prefetch(active[a]);
+            }
             for (std::int64_t c = from; c < to; c += kChunk) {
-                const std::int64_t c_to = to - c < kChunk ? to : c + kChunk;
+                const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
                 panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
                                        scores.get(), kChunk);
+                std::int64_t absent = 0;
+                finish_chunk(excluding, (c - from) / kChunk, scores.get(), group, n, n_items,
+                             p.check, p.nan_rule, false, p.flags, absent);
                 for (std::size_t u = 0; u < n; ++u) {
-                    Real* const chunk = scores.get() + u * static_cast<std::size_t>(kChunk);
-                    std::int64_t absent = 0;
-                    finish_chunk(board, active[first + u], chunk, c, c_to, p.check, p.nan_rule,
-                                 false, p.flags, absent);
-                    board.count(active[first + u], chunk, c, slots + u * user_planes, n_planes);
+                    board.count(group[u], scores.get() + u * static_cast<std::size_t>(kChunk), c,
+                                slots + u * user_planes, n_planes);
                 }
             }
             for (std::size_t u = 0; full && u < n; ++u) {
-                board.flush(active[first + u], slots + u * user_planes, n_planes);
+                board.flush(group[u], slots + u * user_planes, n_planes);
             }
         }
-        if (!full) continue;
+        if (!full || everybody) continue;
         // Users whose judged items have all been given up, or found, need no more scores.
         std::size_t left = 0;
         for (std::size_t a = 0; a < n_active; ++a) {
@@ -149,7 +147,8 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
     using C = Counting<S>;
     constexpr std::int64_t kChunk = C::kChunk;
 
-    Board<S> board(p.judged, p.excluded, Falling{}, nullptr, p.n_users, 0, p.n_items, p.limit);
+    Board<S> board(p.judged, Falling{}, nullptr, p.n_users, 0, p.n_items, p.limit);
+    Excluding<S> excluding(p.excluded, p.n_users, 0, 1);
     Buffer<Real> scores(static_cast<std::size_t>(kChunk));
     const std::size_t n = board.max_groups() * kPlanes;
     Buffer<Int> planes(n);
@@ -162,7 +161,9 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());
-            finish_chunk(board, u, scores.get(), from, to, true, p.nan_rule, true, p.flags, absent);
+            excluding.find(&u, 1, from, to);
+            finish_chunk(excluding, 0, scores.get(), &u, 1, to - from, true, p.nan_rule, true,
+                         p.flags, absent);
             board.count(u, scores.get(), from, planes.get(), kPlanes);
             if (++pending == step) {
                 board.flush(u, planes.get(), kPlanes);

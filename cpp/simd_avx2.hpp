@@ -30,6 +30,7 @@ struct Single256 : Bits256 {
     static constexpr int kLanes = 8;
     static constexpr int kUsers = 6;
     static constexpr int kLevels = 4;
+    static constexpr int kTogether = 1;
 
     static Vec load(const float* p) { return _mm256_loadu_ps(p); }
     static void store(float* p, Vec x) { _mm256_storeu_ps(p, x); }
@@ -63,6 +64,7 @@ struct Double256 : Bits256 {
     static constexpr int kLanes = 4;
     static constexpr int kUsers = 6;
     static constexpr int kLevels = 3;
+    static constexpr int kTogether = 1;
 
     static Vec load(const double* p) { return _mm256_loadu_pd(p); }
     static void store(double* p, Vec x) { _mm256_storeu_pd(p, x); }

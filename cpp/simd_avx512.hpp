@@ -28,6 +28,7 @@ struct Single512 : Bits512 {
     static constexpr int kLanes = 16;
     static constexpr int kUsers = 14;
     static constexpr int kLevels = 5;
+    static constexpr int kTogether = 3;
 
     static Vec load(const float* p) { return _mm512_loadu_ps(p); }
     static void store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
@@ -61,6 +62,7 @@ struct Double512 : Bits512 {
     static constexpr int kLanes = 8;
     static constexpr int kUsers = 14;
     static constexpr int kLevels = 4;
+    static constexpr int kTogether = 3;
 
     static Vec load(const double* p) { return _mm512_loadu_pd(p); }
     static void store(double* p, Vec x) { _mm512_storeu_pd(p, x); }

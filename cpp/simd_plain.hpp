@@ -25,6 +25,7 @@ struct Plain {
     static constexpr int kLanes = 4;
     static constexpr int kUsers = 4;
     static constexpr int kLevels = 5;
+    static constexpr int kTogether = 0;
     struct Vec {
         R x[kLanes];
     };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "counting.hpp"
+#include "excluding.hpp"
 #include "ranking.hpp"
 #include "sorting.hpp"
 #include "tile.hpp"
@@ -19,10 +20,8 @@ class Shelves {
     using Real = typename S::Real;
     static constexpr std::int64_t kChunk = Counting<S>::kChunk;
 
-    Shelves(const Top<Real>& top, const Ragged& excluded, const Falling& falling,
-            std::size_t n_users, std::int64_t first)
+    Shelves(const Top<Real>& top, const Falling& falling, std::size_t n_users)
         : top_(top),
-          excluded_(excluded),
           falling_(falling),
           n_users_(n_users),
           room_(static_cast<std::size_t>(2 * top.k) + S::kLanes),
@@ -36,28 +35,13 @@ class Shelves {
                 shelf(u)[user.n] = {top.scores[at], top.items[at]};
             }
             user.reach = user.n == top.k ? shelf(u)[user.n - 1].score : -infinity<Real>();
-            user.next_excluded =
-                first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
         }
     }
 
-    /// Put down the candidates among a chunk of the user's scores, those of the places
-    /// [from, to); what lies beyond them must be NaN.
-    /// @param flags null: the scores are finite for sure
-    void put(std::size_t u, Real* scores, std::int64_t from, std::int64_t to, NanRule rule,
-             bool minus_infinity_is_absent, std::uint32_t* flags, std::int64_t& absent) {
+    /// Put down the candidates among a chunk of the user's scores, the first of which is that of
+    /// the place `from`; what is not a candidate must be NaN.
+    void put(std::size_t u, const Real* scores, std::int64_t from) {
         User& user = user_[u];
-        const std::int64_t begin = user.next_excluded, end = excluded_.indptr[u + 1];
-        std::int64_t& next = user.next_excluded;
-        while (next < end && excluded_.items[next] < to) ++next;
-        if (flags != nullptr) {
-            for (std::int64_t e = begin; e < next; ++e) scores[excluded_.items[e] - from] = 0;
-            check_scores(scores, to - from, rule, minus_infinity_is_absent, flags[u], absent);
-        }
-        for (std::int64_t e = begin; e < next; ++e) {
-            scores[excluded_.items[e] - from] = not_a_number<Real>();
-        }
-
         Entry<Real>* const out = shelf(u);
         auto reach = S::broadcast(user.reach);
         for (int v = 0; v < kChunkVectors; ++v) {
@@ -101,9 +85,8 @@ class Shelves {
 
  private:
     struct User {
-        std::int64_t n;              // entries on the shelf
-        std::int64_t next_excluded;  // the first excluded item that may follow
-        Real reach;                  // the score of the k-th best when the shelf was last cut
+        std::int64_t n;  // entries on the shelf
+        Real reach;      // the score of the k-th best when the shelf was last cut
     };
 
     Entry<Real>* shelf(std::size_t u) const { return entries_.get() + u * room_; }
@@ -121,7 +104,6 @@ class Shelves {
     }
 
     const Top<Real> top_;
-    const Ragged excluded_;
     const Falling falling_;
     const std::size_t n_users_;
     const std::size_t room_;
@@ -137,7 +119,8 @@ void top_factors(const TopFactors<typename S::Real>& p) {
 
     const std::int64_t most = kChunk * packed_chunks<Real>(p.n_factors, p.last - p.first, kChunk);
     const bool leaving = p.falling.items != nullptr && !p.check;
-    Shelves<S> shelves(p.top, p.excluded, p.falling, p.n_users, p.first);
+    Shelves<S> shelves(p.top, p.falling, p.n_users);
+    Excluding<S> excluding(p.excluded, p.n_users, p.first, most / kChunk);
     Buffer<Real> items(static_cast<std::size_t>(most) * (p.n_factors + 1));
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
@@ -163,15 +146,17 @@ void top_factors(const TopFactors<typename S::Real>& p) {
         for (std::size_t first = 0; first < n_active; first += kUsers) {
             const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
             const Real* panel = items.get();
+            const std::size_t* const group = active.get() + first;
+            excluding.find(group, n, from, to);
             for (std::int64_t c = from; c < to; c += kChunk) {
-                const std::int64_t c_to = to - c < kChunk ? to : c + kChunk;
+                const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
                 panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
                                        scores.get(), kChunk);
+                std::int64_t absent = 0;
+                finish_chunk(excluding, (c - from) / kChunk, scores.get(), group, n, n_items,
+                             p.check, p.nan_rule, false, p.flags, absent);
                 for (std::size_t u = 0; u < n; ++u) {
-                    std::int64_t absent = 0;
-                    shelves.put(active[first + u],
-                                scores.get() + u * static_cast<std::size_t>(kChunk), c, c_to,
-                                p.nan_rule, false, p.check ? p.flags : nullptr, absent);
+                    shelves.put(group[u], scores.get() + u * static_cast<std::size_t>(kChunk), c);
                 }
             }
         }
@@ -195,7 +180,8 @@ void top_scores(const TopScores<typename S::Real>& p) {
     using Real = typename S::Real;
     constexpr std::int64_t kChunk = Counting<S>::kChunk;
 
-    Shelves<S> shelves(p.top, p.excluded, Falling{}, p.n_users, 0);
+    Shelves<S> shelves(p.top, Falling{}, p.n_users);
+    Excluding<S> excluding(p.excluded, p.n_users, 0, 1);
     Buffer<Real> scores(static_cast<std::size_t>(kChunk));
     for (std::size_t u = 0; u < p.n_users; ++u) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
@@ -203,7 +189,10 @@ void top_scores(const TopScores<typename S::Real>& p) {
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());
-            shelves.put(u, scores.get(), from, to, p.nan_rule, true, p.flags, absent);
+            excluding.find(&u, 1, from, to);
+            finish_chunk(excluding, 0, scores.get(), &u, 1, to - from, true, p.nan_rule, true,
+                         p.flags, absent);
+            shelves.put(u, scores.get(), from);
         }
         p.no_candidates[u] += absent;
     }
