@@ -415,7 +415,7 @@ def worth_of(
 
 
 def _ones(n: int) -> Float64:
-    """Return so many ones, of which many take no memory."""
+    """Return ones; a large number of them takes no memory."""
     return np.ones(n) if n <= FEW else np.broadcast_to(1.0, n)
 
 

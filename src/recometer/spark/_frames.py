@@ -140,7 +140,7 @@ def partitioned(frame: Frame, partitions: int | None, *within: str) -> Frame:
 
 
 def partitions_of(frame: Frame, given: int | None) -> int | None:
-    """Return into how many parts users are spread; None: Spark decides."""
+    """Return the number of parts that users are spread over. None lets Spark decide."""
     if given is not None:
         return given
     try:
