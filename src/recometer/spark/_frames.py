@@ -150,7 +150,7 @@ def partitions_of(frame: Frame, given: int | None) -> int | None:
 
 
 def check_array(data_type: Any, where: str) -> Any:
-    """Return the type of an array's elements; ColumnError: it is no array."""
+    """Return the type of an array's elements, or raise ColumnError for another type."""
     if data_type.typeName() != "array":
         hint = ""
         if data_type.typeName() in ("udt", "vector", "vectorudt"):
