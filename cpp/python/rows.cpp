@@ -6,6 +6,7 @@
 #include "../lists.hpp"
 #include "../splits.hpp"
 #include "../strings.hpp"
+#include "../sums.hpp"
 #include "../tables.hpp"
 #include "arrays.hpp"
 
@@ -122,6 +123,8 @@ TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& pl
 }
 
 void bind_tables(nb::module_& m) {
+    m.attr("ROWS_OF_PART") = kRowsOfPart;
+    m.attr("ROWS_WITHOUT_PARTS") = kRowsWithoutParts;
     m.def(
         "find_rows",
         [](In1<std::int64_t> indptr, In1<std::int32_t> items,
@@ -147,6 +150,21 @@ void bind_tables(nb::module_& m) {
         },
         nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("numbers"),
         exact("sums"));
+    m.def(
+        "add_within",
+        [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<double> terms,
+           In1<std::int64_t> cutoffs, Out2<double> sums) {
+            require(indptr.shape(0) >= 1, "indptr must not be empty");
+            const std::size_t n_users = indptr.shape(0) - 1;
+            const auto n_rows = static_cast<std::size_t>(indptr.data()[n_users]);
+            require(place.shape(0) == n_rows && terms.shape(0) == n_rows, "one entry per row");
+            require(sums.shape(0) == cutoffs.shape(0) && sums.shape(1) == n_users,
+                    "one sum per cut-off and user");
+            const PlacedRows rows{n_users, indptr.data(), place.data()};
+            nb::gil_scoped_release release;
+            add_within(rows, terms.data(), cutoffs.data(), cutoffs.shape(0), sums.data());
+        },
+        exact("indptr"), exact("place"), exact("terms"), exact("cutoffs"), exact("sums"));
 }
 
 template <class Value>

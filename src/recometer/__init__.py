@@ -141,7 +141,9 @@ def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"recometer.{name}")
     if name in LAZY:
-        return getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
+        value = getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
+        globals()[name] = value  # found without this function from now on
+        return value
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

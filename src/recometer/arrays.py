@@ -1,4 +1,4 @@
-"""Names of the types of arrays."""
+"""Names of the types of arrays, and what NumPy does slowly with small ones."""
 
 from typing import Any
 
@@ -17,8 +17,31 @@ UInt64 = npt.NDArray[np.uint64]
 UInt8 = npt.NDArray[np.uint8]
 
 
+def any_of(which: Bool | UInt8 | Int64) -> bool:
+    """Return whether one is True, or above 0: for a few entries sooner than ``which.any()``."""
+    return which.size > 0 and bool(which.item(which.argmax()) > 0)
+
+
+def all_of(which: Bool) -> bool:
+    """Return whether all are True: for a few entries sooner than ``which.all()``."""
+    return which.size == 0 or bool(which.item(which.argmin()))
+
+
+def largest(numbers: Int64) -> int:
+    """Return the largest number, at least 0: for a few entries sooner than ``numbers.max()``."""
+    return max(0, int(numbers.item(numbers.argmax()))) if numbers.size else 0
+
+
+def steps(numbers: Int64) -> Int64:
+    """Return by how much each number is above the one before, as `numpy.diff` does, sooner."""
+    found: Int64 = numbers[1:] - numbers[:-1]
+    return found
+
+
 def read_only(array: Array) -> Array:
-    """Return a view of an array that cannot be written to."""
+    """Return an array that cannot be written to, or a view of one that can."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64, all_of, steps
 from recometer.errors import InternalError
 
 PER_ROW: Final = {"per": "row"}
@@ -68,24 +68,24 @@ class Record:
         InternalError
             Naming the column.
         """
-        n_rows, n_users = (int(self.indptr[-1]) if isinstance(self, Table) else 0), self.n_users
-        for field, value in self._columns():
-            per = field.metadata.get("per")
+        kind: Any = type(self)
+        known, n_users = vars(self), self.n_users
+        n_rows = int(self.indptr[-1]) if isinstance(self, Table) else 0
+        for field, per in _shaped(kind):
+            value = known[field.name]
+            if value is None or (per is None and not isinstance(value, Record)):
+                continue
             if per == "row":
                 of_self = "of" not in field.metadata
                 expected = n_rows if of_self else int(self._table_of(field).indptr[-1])
-            elif per == "user":
-                expected = n_users
-            elif per == "item":
-                expected = self.n_items
-            elif isinstance(value, Record):
-                per, expected = "user", n_users
             else:
-                continue
+                expected = self.n_items if per == "item" else n_users
             found = value.n_users if isinstance(value, Record) else value.shape[0]
             if found != expected:
-                name = f"{type(self).__name__}.{field.name}"
-                raise InternalError(f"{name} must have one entry per {per}: {found} of {expected}.")
+                name = f"{kind.__name__}.{field.name}"
+                raise InternalError(
+                    f"{name} must have one entry per {per or 'user'}: {found} of {expected}."
+                )
 
     def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
         """Return what is known of some users.
@@ -194,6 +194,13 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
     return tuple(field for field in fields if field.init)
 
 
+@functools.cache
+def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
+    """Return the fields that have entries, and of what; None: those of a record, or no entries."""
+    each = ((field, field.metadata.get("per")) for field in _fields(record))
+    return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
+
+
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
     """Return the indptr of some users alone, and where their rows are."""
     if not isinstance(which, slice):
@@ -258,14 +265,22 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     """
     counts = lengths(indptr, users)
     taken = indptr_of(counts)
-    rows: Int64 = np.repeat(indptr[users] - taken[:-1], counts) + np.arange(taken[-1])
+    rows: Int64 = (indptr[users] - taken[:-1]).repeat(counts) + np.arange(taken[-1])
     return taken, rows
+
+
+def take_or_all(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
+    """Return the same as `take`; of all users in their order without copying anything."""
+    n = len(users)
+    if n and n == len(indptr) - 1 and users[0] == 0 and all_of(steps(users) == 1):
+        return indptr, slice(None)
+    return take(indptr, users)
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
     """Return how many rows each user has; those at -1 have none. `users=None` means all users."""
     if users is None:
-        return np.diff(indptr)
+        return steps(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
 
 
@@ -294,7 +309,7 @@ def column_sums(table: Array) -> Array:
 def indptr_of(counts: Int64 | Bool) -> Int64:
     """Return the indptr of a table from the number of rows of each user."""
     indptr = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=indptr[1:])
+    np.add.accumulate(counts, out=indptr[1:])
     return indptr
 
 
@@ -310,12 +325,12 @@ def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
 
 def users_of(indptr: Int64) -> Int64:
     """Return the user of each row."""
-    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.arange(len(indptr) - 1).repeat(steps(indptr))
 
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
     """Return the indptr of the rows that are kept."""
-    return indptr if keep.all() else indptr_of(keep)[indptr]
+    return indptr if all_of(keep) else indptr_of(keep)[indptr]
 
 
 def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -26,6 +28,18 @@ class UserFlag(enum.IntFlag):
     NAN_SCORE = 4  # a candidate's score is NaN
     INFINITE_SCORE = 8  # a candidate's score is infinite
     CONSTANT_SCORES = 16  # all candidates have the same score
+
+
+@functools.cache
+def _bits(which: tuple[UserFlag, ...]) -> np.uint32:
+    """Return several flags as one number; made once, for that takes longer than all else here."""
+    return np.uint32(functools.reduce(operator.or_, which))
+
+
+def raised(flags: UInt32, *which: UserFlag) -> Bool:
+    """Tell for which users one of some flags is raised: bool [n_users]."""
+    found: Bool = (flags & _bits(which)) != 0
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,7 +137,7 @@ class Ranks(Table):
     @property
     def ends_early(self) -> Bool:
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
-        known = (self.flags & np.uint32(UserFlag.KNOWN)) != 0
+        known = raised(self.flags, UserFlag.KNOWN)
         early: Bool = known & ((self.n_candidates < 0) | (self.depth < self.n_candidates))
         return early
 

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt64
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
+from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
@@ -27,7 +28,7 @@ Property = Literal[
     "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
-PART, LONG = 2**10, 2**11
+PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """Rows of a user that are added one by one: a part of many, and the most that are not parted."""
 
 FEW = 2**12  # numbers whose memory is not worth saving
@@ -98,7 +99,7 @@ class Groups:
     @cached_property
     def single(self) -> bool:
         """Whether every group is a single place."""
-        return bool((self.size == 1).all())
+        return all_of(self.size == 1)
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
         """Find the groups of each user that begin within a number of places: int64 [n_users].
@@ -114,6 +115,14 @@ class Groups:
     def parted(self, cutoff: int) -> Int64:
         """Find the groups of which only some places are within the cut-off, in user order."""
         return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
+
+    def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
+        """Find the groups that begin within a cut-off: which, their indptr, and their `start`."""
+        key = ("first", cutoff)
+        if key not in self.cache:
+            self.cache[key] = _first(self, cutoff)
+        found: tuple[Int64 | slice, Int64, Int64] = self.cache[key]
+        return found
 
     def reach(self, cutoffs: Int64) -> Reach:
         """Find the groups within several cut-offs: int64 [n_cutoffs]."""
@@ -140,11 +149,22 @@ class Reach:
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 
+def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
+    within = groups.start < cutoff
+    if all_of(within):
+        # A source of one's own may have made them of columns of a table.
+        indptr, start = (np.ascontiguousarray(one) for one in (groups.indptr, groups.start))
+        return slice(None), indptr, start
+    rows = within.nonzero()[0]  # mostly few: nothing else is looked at
+    counts = np.bincount(groups.user[rows], minlength=groups.n_users)
+    return rows, indptr_of(counts), groups.start[rows]
+
+
 def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     start, size, user = groups.start, groups.size, groups.user
     rows: Int64 | slice = slice(None)  # mostly not all, and then few: nothing else is looked at
     deepest = start < cutoffs.max(initial=0)
-    if not deepest.all():
+    if not all_of(deepest):
         rows = np.flatnonzero(deepest)
         start, size, user = start[rows], size[rows], user[rows]
     inside: Int64 | slice = slice(None)
@@ -154,7 +174,7 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     for cutoff in sorted(set(asked), reverse=True):
         # Ever fewer groups, found among those within the cut-off before.
         fewer = start < cutoff
-        if not fewer.all():
+        if not all_of(fewer):
             kept = np.flatnonzero(fewer)
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
@@ -187,7 +207,7 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     and then the parts, so that errors of rounding grow with the logarithm of their number.
     """
     # A long run covers two neighbours of these. Few have one, and nothing else is looked at.
-    if (user[:-PART:PART] == user[PART::PART]).any():
+    if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(np.diff(user, prepend=user[0] - 1))
         length = np.diff(run, append=len(user))
         if length.max() > LONG:
@@ -235,16 +255,16 @@ def resolve(
     within
         The cut-off of the rule ``"item_desc_within"``. None for the whole ranking.
     """
-    user = ranks.user
+    user, indptr = ranks.user, ranks.indptr
     has, every_worth = worth_of(ranks, by, relevant_from)
     ideal = _Ideal(ranks, user, by, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
     # Mostly it is all rows: then nothing is copied.
-    rows = slice(None) if has_and_ranked.all() else np.flatnonzero(has_and_ranked)
+    rows = slice(None) if all_of(has_and_ranked) else np.flatnonzero(has_and_ranked)
     user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
     count = np.ones(len(above), np.int64)
     members = worth = every_worth[rows]
-    if not tied.any():
+    if not any_of(tied):
         start, size = above, count
     elif ties == "expected":
         first, count = find_runs(user_of_row, above)
@@ -256,8 +276,9 @@ def resolve(
         start, size, worth = place[order], count, worth[order]
         members = worth
 
-    indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
-    seen = indptr_of(count)
+    if len(user_of_row) != len(user):
+        indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
+    seen = np.arange(len(count) + 1) if count.size == len(members) else indptr_of(count)
     ideal_indptr, ideal_gain = ideal.positive()
     return Groups(
         indptr=indptr,
@@ -391,7 +412,7 @@ def worth_of(
     if by == "relevance":
         # Mostly all are: then it takes no memory.
         ones = _ones(len(relevant))
-        return relevant, ones if relevant.all() else relevant.astype(np.float64)
+        return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
     if by == "judgement":
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
     if by == "gain":
@@ -414,9 +435,12 @@ def worth_of(
     return worth != 0, worth
 
 
+_FEW_ONES = read_only(np.ones(FEW))
+
+
 def _ones(n: int) -> Float64:
-    """Return ones; a large number of them takes no memory."""
-    return np.ones(n) if n <= FEW else np.broadcast_to(1.0, n)
+    """Return ones, which take no memory."""
+    return _FEW_ONES[:n] if n <= FEW else np.broadcast_to(1.0, n)
 
 
 def two_to(power: Float64) -> Float64:

@@ -174,6 +174,10 @@ ROWS = {
         {"indptr": filled(1), "items": NO_ROWS, "users": None, "numbers": filled(0)},
         {"sums": 0},
     ),
+    "add_within": (
+        {"indptr": filled(1), "place": filled(0), "terms": filled(0, float), "cutoffs": filled(2)},
+        {"sums": ((2, 0), float)},
+    ),
     "hold_first": ({**EVENTS, **TIMED, "sizes": filled(0)}, {"held": (0, np.uint8)}),
     "number_rows": ({**EVENTS, **TIMED}, {"places": (0, np.uint32)}),
     "hold_below": ({**EVENTS, "limit": 7}, {"held": (0, np.uint8)}),

@@ -5,6 +5,7 @@ Every function here has a twin in NumPy, slow and obvious, in `recometer._kernel
 
 from __future__ import annotations
 
+import functools
 import os
 
 try:
@@ -26,7 +27,7 @@ def instruction_set() -> str:
     ValueError
         The processor does not have the one that is named.
     """
-    available = _native.instruction_sets()
+    available = _available()
     chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", available[0])
     if chosen not in available:
         raise ValueError(
@@ -34,3 +35,8 @@ def instruction_set() -> str:
             f"{', '.join(available)}."
         )
     return chosen
+
+
+@functools.cache
+def _available() -> tuple[str, ...]:
+    return tuple(_native.instruction_sets())

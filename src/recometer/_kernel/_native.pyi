@@ -321,6 +321,11 @@ def group_rows(
     next: NDArray[numpy.int64],
     grouped: NDArray[numpy.float64],
 ) -> None: ...
+
+ROWS_OF_PART: int = 1024
+
+ROWS_WITHOUT_PARTS: int = 2048
+
 def find_rows(
     *,
     indptr: NDArray[numpy.int64],
@@ -337,6 +342,13 @@ def sum_rows(
     users: NDArray[numpy.int64] | None,
     numbers: NDArray[numpy.int64],
     sums: NDArray[numpy.int64],
+) -> None: ...
+def add_within(
+    indptr: NDArray[numpy.int64],
+    place: NDArray[numpy.int64],
+    terms: NDArray[numpy.float64],
+    cutoffs: NDArray[numpy.int64],
+    sums: NDArray[numpy.float64],
 ) -> None: ...
 def hold_first(
     *,

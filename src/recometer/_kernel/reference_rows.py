@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from typing import Any
 
 import numpy as np
 
-from recometer._kernel import RowOrder
-from recometer.arrays import Array, Bool, Int32, Int64, UInt8, UInt32, UInt64
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, RowOrder
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix
 
 
@@ -248,8 +250,25 @@ def trim_core(
 def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
     """Give the strings of a Polars series numbers, by first sight."""
     texts = column.to_list()
-    distinct = list(dict.fromkeys(texts))
-    number = {text: place for place, text in enumerate(distinct)}
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(text, row)
+    number = {text: place for place, text in enumerate(first)}
     numbers[:] = [number[text] for text in texts]
-    rows[: len(distinct)] = [texts.index(text) for text in distinct]
-    return len(distinct)
+    rows[: len(first)] = list(first.values())
+    return len(first)
+
+
+def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums: Float64) -> None:
+    """Add up what rows add that lie at places below cut-offs; see `cpp/sums.hpp`."""
+    for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        for column, cutoff in enumerate(cutoffs):
+            sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
+
+
+def _sum(terms: list[float]) -> float:
+    """Add numbers up one by one; of many, first those of each part."""
+    if len(terms) > ROWS_WITHOUT_PARTS:
+        begins = range(0, len(terms), ROWS_OF_PART)
+        return _sum([_sum(terms[begin : begin + ROWS_OF_PART]) for begin in begins])
+    return functools.reduce(operator.add, terms, 0.0)

@@ -71,13 +71,20 @@ def fingerprint(
     kind = "objects" if is_text else array.dtype.newbyteorder("<").str
     digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
     cancelled = _NEVER if cancelled is None else cancelled
-    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
-    streams = (_texts(part) if is_text else _bytes(part) for part in parts)
-    for whole in _whole_pieces(one for stream in streams for one in stream):
-        digest.update(_hashes(whole, cancelled, threads).astype("<u8").data)
+    for whole in _pieces(array, is_text):
+        digest.update(_hashes(whole, cancelled, threads).astype("<u8", copy=False).data)
         if cancelled.is_set():
             break
     return digest.hexdigest()
+
+
+def _pieces(array: Array | Piecewise, is_text: bool) -> Iterable[UInt8]:
+    """Return the bytes of an array: whole pieces at a time, but for the last."""
+    if isinstance(array, np.ndarray) and not is_text and _as_it_lies(array):
+        return [array.reshape(-1).view(np.uint8)] if array.size else []
+    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
+    streams = (_texts(part) if is_text else _bytes(part) for part in parts)
+    return _whole_pieces(one for stream in streams for one in stream)
 
 
 class Fingerprinting:
@@ -220,12 +227,17 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
         yield rest
 
 
+def _as_it_lies(array: npt.NDArray[np.generic]) -> bool:
+    """Return whether the bytes of an array are those of its values in order, little-endian."""
+    return array.flags.c_contiguous and array.dtype.str[0] in "<|"
+
+
 def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     """Return the bytes of the values in C order, little-endian."""
-    little = array.dtype.newbyteorder("<")
-    if array.flags.c_contiguous and array.dtype == little:
+    if _as_it_lies(array):
         yield array.reshape(-1).view(np.uint8)
     else:
+        little = array.dtype.newbyteorder("<")
         copies = np.nditer(  # type: ignore[call-overload]  # the stubs lack "contig"
             [array],
             flags=["buffered", "external_loop", "zerosize_ok"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -52,7 +53,12 @@ def to_scipy(tensor: Any) -> Any:
 
 def dtype_name(array: Any) -> str:
     """Return the dtype of an array or a tensor: ``"float32"``."""
-    return str(array.dtype).removeprefix("torch.")
+    return _name_of(array.dtype)
+
+
+@functools.cache
+def _name_of(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def dtype_and_device(array: Any) -> str:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, UInt8, UInt32
+from recometer.arrays import Float64, Int64, UInt8, UInt32, all_of, any_of
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
 from recometer.measuring.reasons import Reason
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag, raised
 from recometer.sources.base import Source
 
 
 def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interactions) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
+    unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
+    if not any_of(unusable) and any_of(raised(flags, UserFlag.KNOWN)):
+        return  # mostly, and soon
     users = range(test.n_users) if test.user_ids is None else test.user_ids[:3].tolist()
     check_known(KnownUsers.of(flags, n_relevant, [*users[:3]]), source)
 
@@ -37,9 +41,9 @@ class KnownUsers:
     @classmethod
     def of(cls, flags: UInt32, n_relevant: Int64, examples: Sequence[object]) -> KnownUsers:
         """Count them."""
-        known = (flags & UserFlag.KNOWN) != 0
+        known = raised(flags, UserFlag.KNOWN)
         judged = known & (n_relevant > 0)
-        unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
+        unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
         n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
         return cls(
             len(flags), int(np.count_nonzero(known)), int(n_judged), int(n_unusable), examples
@@ -80,7 +84,7 @@ def check_known(users: KnownUsers, source: Source) -> None:
 
 
 def check_overlaps(
-    counts: Mapping[str, int], n_relevant: int, n_rows: int, candidates: object
+    counts: Mapping[str, int], n_relevant: Int64 | int, n_rows: int, candidates: object
 ) -> None:
     """Warn where most of test is in train, or is not a candidate: then little is measured."""
     overlap = counts.get("train_test_overlap", 0)
@@ -91,21 +95,21 @@ def check_overlaps(
             "rm.audit(train, test) says more); without train= nothing is left out."
         )
     lost = counts.get("relevant_not_candidates", 0)
-    if 2 * lost <= n_relevant:
+    if not lost or 2 * lost <= np.sum(n_relevant):
         return
     hint = "candidates= and exclude= must leave what should be found"
     if isinstance(candidates, Interactions):
         hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
-        f"{lost:,} of {n_relevant:,} relevant rows of test are not candidates, so they are misses. "
-        f"Hint: {hint}."
+        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they "
+        f"are misses. Hint: {hint}."
     )
 
 
 def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
     """Refuse metrics that need more than lists give."""
     early = ranks.ends_early
-    if not early.any():
+    if not any_of(early):
         return
     whole = [str(metric) for metric in metrics if metric.definition.needs_whole_ranking]
     if whole:
@@ -146,7 +150,7 @@ def check_lists(longest: int, metrics: Iterable[Metric]) -> None:
 
 def check_baseline(baseline: TopLists, what: str) -> None:
     """Refuse a baseline that has no list for anybody."""
-    if not baseline.known.any():
+    if not any_of(baseline.known):
         raise InputError(
             f"The baseline ({what}) has no list for any user of test. Hint: are its user ids "
             "written like those of test?"
@@ -169,8 +173,8 @@ def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
     cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
     if not ranks.any_cutoff or not cutoffs:
         return {}
-    shorter = (ranks.n_candidates < max(cutoffs)) & ((ranks.flags & UserFlag.KNOWN) != 0)
-    return {"users_below_cutoff": int(np.count_nonzero(shorter))} if shorter.any() else {}
+    shorter = (ranks.n_candidates < max(cutoffs)) & raised(ranks.flags, UserFlag.KNOWN)
+    return {"users_below_cutoff": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
 
 
 def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
@@ -189,11 +193,11 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
         # The first of millions of users nearly always decides it.
-        if not np.isnan(column[:1]).all() or not np.isnan(column).all():
+        if len(column) and (not math.isnan(column[0]) or not all_of(np.isnan(column))):
             continue
-        sentences = {reason.value: reason.sentence for reason in Reason}
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
-        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        most_first = codes[np.argsort(-counts, kind="stable")].tolist()
+        why = [reason.sentence for code in most_first for reason in Reason if reason == code]
         if why:
             alike.setdefault("; or ".join(why), []).append(name)
     for reason, names in alike.items():

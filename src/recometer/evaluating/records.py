@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Int64, UInt32
+from recometer.arrays import Array, Bool, Int64, UInt32, any_of
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
@@ -88,11 +88,12 @@ def find_records(given: Inputs) -> Records:
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
         if not asked.some_users:
-            n_relevant = int(users.n_relevant.sum())
-            check_overlaps(ranks.counts, n_relevant, len(test), truth.candidates)
-        check_length(ranks, of_ranks, test)
+            check_overlaps(ranks.counts, users.n_relevant, len(test), truth.candidates)
+        early = any_of(ranks.ends_early)
+        if early:
+            check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
-        if not asked.some_users and ranks.ends_early.any():
+        if not asked.some_users and early:
             warn_beyond_lists(int(ranks.depth.max()), of_ranks)
         if not asked.some_users and ranks.any_cutoff:
             check_cutoffs(int(ranks.n_candidates.max(initial=0)), source, of_ranks)

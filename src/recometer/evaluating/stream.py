@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Int64, all_of, any_of
 from recometer.data import ids
 from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, InputTypeError
@@ -171,7 +171,7 @@ class Stream:
         named = batches.user_ids_of(users, index.n_users or 0)
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
-        if (places < 0).any():
+        if any_of(places < 0):
             rows = rows[places[rows] >= 0]
         counted.add(batch, rows, places[rows])
 
@@ -190,7 +190,7 @@ class Stream:
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)
         self._latest[places] = numbers
-        if not came[places].any() and (self._latest[places] == numbers).all():
+        if not any_of(came[places]) and all_of(self._latest[places] == numbers):
             return numbers
         known = places >= 0
         again = known & came[places]

@@ -7,13 +7,14 @@ formulas alone.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, UInt8
+from recometer.arrays import Float64, Int64, UInt8, any_of
 from recometer.errors import InternalError
 from recometer.measuring.measured import Measured, Together
 from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
@@ -28,8 +29,38 @@ USERS_PER_PART = 2048  # of whom a second thread takes a part
 class _Variant(NamedTuple):
     """Metrics that are computed at once, mostly one at several cut-offs, under their rules."""
 
-    metrics: list[Metric]
+    metrics: tuple[Metric, ...]
+    names: tuple[str, ...]
     rules: Protocol
+    over_users: bool  # whether they have no value of a user, but reasons
+
+
+class _Plan(NamedTuple):
+    """What is to be done for the metrics of one record, variant by variant."""
+
+    variants: tuple[_Variant, ...]
+    names: tuple[str, ...]  # of all metrics
+    valued: tuple[str, ...]  # of those with values of users
+    lower: Float64  # [n_valued, 1], the bounds of these values
+    upper: Float64
+
+    @classmethod
+    def of(cls, variants: Sequence[_Variant], one: type[Measured]) -> _Plan:
+        """Find the names and the bounds."""
+        bounds: list[tuple[float, float]] = []
+        for variant in variants:
+            definition = variant.metrics[0].definition
+            bounded = one.bounded(variant.rules)
+            pair = (definition.lower, definition.upper) if bounded else (-np.inf, np.inf)
+            bounds += [] if variant.over_users else [pair] * len(variant.metrics)
+        limits = np.array(bounds, np.float64).reshape(len(bounds), 2, 1)
+        return cls(
+            tuple(variants),
+            tuple(name for variant in variants for name in variant.names),
+            tuple(n for variant in variants if not variant.over_users for n in variant.names),
+            limits[:, 0],
+            limits[:, 1],
+        )
 
 
 class _Task(NamedTuple):
@@ -37,7 +68,9 @@ class _Task(NamedTuple):
 
     measured: Measured
     block: slice
-    variants: Sequence[_Variant]
+    plan: _Plan
+    values: Float64  # [n_valued, n_users], written
+    reasons: UInt8  # [n_metrics, n_users], written
 
 
 def compute(
@@ -68,34 +101,41 @@ def compute(
         The `Reason` why a value is undefined, 0 where it is defined.
     """
     every = [measured] if isinstance(measured, Measured) else list(measured)
-    by_record: dict[str, Measured] = {one.record: one for one in every}
-    tasks: list[_Task] = []
-    values: dict[str, Float64] = {}
-    reasons: dict[str, UInt8] = {}
+    reading: dict[str, list[Metric]] = {one.record: [] for one in every}
     for metric in metrics:
-        n_users = _read_by(metric, by_record).n_users
-        reasons[str(metric)] = np.empty(n_users, np.uint8)
-        if not metric.definition.over_users:
-            values[str(metric)] = np.empty(n_users)
+        record = metric.definition.record
+        if record not in reading:
+            raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
+        reading[record].append(metric)
+    tasks: list[_Task] = []
+    tables: list[tuple[_Plan, Float64, UInt8]] = []
     for one in every:
-        reading = [metric for metric in metrics if metric.definition.record == one.record]
-        variants = _variants(reading, protocol)
-        for block in one.blocks() if variants else ():
-            tasks += [_Task(one, part, variants) for part in _parts(block, threads)]
-
-    def run(task: _Task, ticker: Ticker | None = None) -> None:
-        some = task.measured.users(task.block)
-        for variant in task.variants:
-            _fill(some, variant, task.block, values, reasons)
-        if ticker is not None:
-            ticker.advance()
+        wanted = tuple(reading[one.record])
+        known = tuple(id(metric.definition) for metric in wanted)
+        plan = _planned(wanted, known, protocol, type(one))
+        table = np.empty((len(plan.valued), one.n_users))
+        codes = np.empty((len(plan.names), one.n_users), np.uint8)
+        tables.append((plan, table, codes))
+        if plan.variants:
+            parts = [part for block in one.blocks() for part in _parts(block, threads)]
+            tasks += [_Task(one, part, plan, table, codes) for part in parts]
 
     if min(threads, len(tasks)) > 1:
-        run_tasks(run, tasks, threads=threads, progress=False)
+        run_tasks(_run, tasks, threads=threads, progress=False)
     else:
         for task in tasks:
-            run(task)
-    return values, reasons
+            _run(task)
+    values: dict[str, Float64] = {}
+    reasons: dict[str, UInt8] = {}
+    for plan, table, codes in tables:
+        # Their rows cannot be written to, either.
+        table.flags.writeable = codes.flags.writeable = False
+        values |= zip(plan.valued, table, strict=True)
+        reasons |= zip(plan.names, codes, strict=True)
+    names = [str(metric) for metric in metrics]
+    return {name: values[name] for name in names if name in values}, {
+        name: reasons[name] for name in names
+    }
 
 
 def compute_for_all(
@@ -109,78 +149,98 @@ def compute_for_all(
     By the metric's name; NaN where it is undefined. `weights`, int64 [n_users], say how often each
     user counts: how often one was drawn in a resampling.
     """
-    found: dict[str, float] = {}
-    for wanted, rules in _variants(metrics, protocol):
-        definition = wanted[0].definition
-        row = measured.for_all(wanted, rules, weights)
-        row = np.clip(row, definition.lower, definition.upper)
-        if rules.undefined != "nan":
-            row = np.where(np.isnan(row), rules.undefined, row)
-        if rules.percent and definition.over_users:
-            row = 100 * row
-        if rules.decimals is not None:
-            row = np.round(row, rules.decimals)
-        found |= {str(metric): float(value) for metric, value in zip(wanted, row, strict=True)}
-    return {str(metric): found[str(metric)] for metric in metrics}
+    return computed_for_all(measured, metrics, protocol)(weights)
 
 
-def _fill(
-    some: Measured,
-    variant: _Variant,
-    block: slice,
-    values: Mapping[str, Float64],
-    reasons: Mapping[str, UInt8],
-) -> None:
+def computed_for_all(
+    measured: Together, metrics: Sequence[Metric], protocol: Protocol
+) -> Callable[[Int64 | None], dict[str, float]]:
+    """Return what computes the values for all users together, given how often each counts.
+
+    Users are resampled many times: what does not depend on who is drawn is done once.
+    """
+    variants = _variants(metrics, protocol)
+    order = [str(metric) for metric in metrics]
+
+    def compute_with(weights: Int64 | None) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for wanted, names, rules, _ in variants:
+            definition = wanted[0].definition
+            row = measured.for_all(wanted, rules, weights)
+            row = np.minimum(np.maximum(row, definition.lower), definition.upper)
+            if rules.undefined != "nan":
+                row = np.where(np.isnan(row), rules.undefined, row)
+            if rules.percent and definition.over_users:
+                row = 100 * row
+            if rules.decimals is not None:
+                row = np.round(row, rules.decimals)
+            found |= zip(names, row.tolist(), strict=True)
+        return {name: found[name] for name in order}
+
+    return compute_with
+
+
+def _run(task: _Task, ticker: Ticker | None = None) -> None:
     """Fill in the values and reasons of a block of users."""
-    metrics, rules = variant
-    definition = metrics[0].definition
-    if definition.over_users:
+    block, plan = task.block, task.plan
+    some, values = task.measured.users(block), task.values[:, block]
+    first = 0
+    for metrics, _, rules, over_users in plan.variants:
+        if not over_users:
+            values[first : first + len(metrics)] = some.compute(metrics, rules).T
+            first += len(metrics)
+    # Sums over tied groups may pass a bound by their rounding.
+    values.clip(plan.lower, plan.upper, out=values)
+    rows, codes = iter(values), iter(task.reasons[:, block])
+    for metrics, _, rules, over_users in plan.variants:
         for metric in metrics:
-            reasons[str(metric)][block] = some.reasons(metric, rules)
-        return
-    table, bounded = some.compute(metrics, rules), some.bounded(rules)
-    for column, metric in enumerate(metrics):
-        found, reason = values[str(metric)][block], some.reasons(metric, rules)
-        if bounded:
-            # Sums over tied groups may pass a bound by their rounding.
-            table[:, column].clip(definition.lower, definition.upper, out=found)
-        else:
-            found[:] = table[:, column]
-        if definition.may_be_nan:
-            reason = reason.copy()
-            mark(reason, np.isnan(found), Reason.ONE_KIND)
-        if reason.any():
-            replace_undefined(found, reason, rules)
-        if rules.decimals is not None:
-            found[:] = np.round(found, rules.decimals)
-        why = reasons[str(metric)][block]
-        why[:] = reason
-        gone = left_out(some.outside(metric, rules), found, rules)
-        if gone is not None:
-            why[gone] = Reason.NOT_COUNTED
+            why = next(codes)
+            why[:] = some.reasons(metric, rules)
+            if not over_users:
+                _settle(some, metric, rules, next(rows), why)
+    if ticker is not None:
+        ticker.advance()
+
+
+def _settle(some: Measured, metric: Metric, rules: Protocol, found: Float64, why: UInt8) -> None:
+    """Put in what rules say of undefined values, and of who counts."""
+    if metric.definition.may_be_nan:
+        mark(why, np.isnan(found), Reason.ONE_KIND)
+    if any_of(why):
+        replace_undefined(found, why, rules)
+    if rules.decimals is not None:
+        found[:] = np.round(found, rules.decimals)
+    gone = left_out(some.outside(metric, rules), found, rules)
+    if gone is not None:
+        why[gone] = Reason.NOT_COUNTED
 
 
 def _parts(block: slice, threads: int) -> list[slice]:
     """Cut a block of users into a part for each thread, where there are many users."""
-    n = max(1, min(threads, (block.stop - block.start) // USERS_PER_PART))
+    n = min(threads, (block.stop - block.start) // USERS_PER_PART)
+    if n <= 1:
+        return [block]
     ends = [block.start + (block.stop - block.start) * part // n for part in range(n + 1)]
     return [slice(begin, end) for begin, end in itertools.pairwise(ends)]
 
 
-def _read_by(metric: Metric, by_record: Mapping[str, Measured]) -> Measured:
-    """Return what a metric reads."""
-    record = metric.definition.record
-    if record not in by_record:
-        raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
-    return by_record[record]
+@functools.lru_cache(maxsize=64)
+def _planned(
+    metrics: tuple[Metric, ...], known: tuple[int, ...], protocol: Protocol, one: type[Measured]
+) -> _Plan:
+    """Return the plan, the same for the same metrics as long as they are `known` as the same."""
+    return _Plan.of(_variants(metrics, protocol), one)
 
 
 def _variants(metrics: Iterable[Metric], protocol: Protocol) -> list[_Variant]:
     """Put the cut-offs of the same metric together, unless what is ranked depends on them."""
-    found: dict[Hashable, _Variant] = {}
+    found: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)
         alone = rules.ties == "item_desc_within" or reads_cutoff(rules)
         key: Hashable = metric if alone else (metric.variant, metric.rules)
-        found.setdefault(key, _Variant([], rules)).metrics.append(metric)
-    return list(found.values())
+        found.setdefault(key, ([], rules))[0].append(metric)
+    return [
+        _Variant(tuple(some), tuple(map(str, some)), rules, some[0].definition.over_users)
+        for some, rules in found.values()
+    ]

@@ -67,6 +67,7 @@ class Measured(abc.ABC):
     def outside(self, metric: Metric, rules: Rules) -> Bool | None:
         """Tell who does not count in a mean, see `reasons.outside`."""
 
-    def bounded(self, rules: Rules) -> bool:
+    @classmethod
+    def bounded(cls, rules: Rules) -> bool:
         """Return whether values lie within the metric's bounds, but for rounding."""
         return True

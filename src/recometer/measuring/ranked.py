@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, steps
 from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
-from recometer.measuring.reasons import Reason, mark, raised
+from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
 
@@ -38,11 +39,7 @@ class RankedUsers(Measured):
         self.user_keys = user_keys
         # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
         self._settled: dict[Hashable, Ranks] = {}
-        self._rules: dict[Hashable, _Rules] = {}
-        # By the identity of rules, which are kept for as long.
-        self._known: dict[int, tuple[Protocol, bool]] = {}
-        self._settlings: dict[tuple[int, int | None], Settling] = {}
-        self._last: tuple[Metric, Protocol, Settling] | None = None
+        self._known: dict[int, _Known] = {}  # by the identity of rules, which it keeps
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -54,26 +51,29 @@ class RankedUsers(Measured):
         """Cut the users into blocks with a bounded number of users and of judged items."""
         first, n_users, indptr = 0, self.n_users, self.ranks.indptr
         while first < n_users:
-            full = np.searchsorted(indptr, indptr[first] + BLOCK_JUDGED, side="right") - 1
+            full = indptr.searchsorted(indptr[first] + BLOCK_JUDGED, side="right") - 1
             last = min(max(int(full), first + 1), first + BLOCK_USERS, n_users)
             yield slice(first, last)
             first = last
 
     def users(self, block: slice) -> RankedUsers:
         """Return some users alone, without copying what is known of them."""
+        if block == slice(0, self.n_users):
+            return self
         keys = self.user_keys
         keys = np.arange(block.start, block.stop, dtype=np.uint64) if keys is None else keys[block]
         return RankedUsers(self.ranks.users(block), self.seed, keys)
 
     def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
         """Return the first `Reason` that holds for each user, 0 where none does."""
-        return self._ruled(metric, rules).reasons(metric)
+        return self._ruled(metric, rules).reasons(metric, self._reads(metric))
 
     def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
         """Tell who does not count in a mean."""
         return self._ruled(metric, rules).outside
 
-    def bounded(self, rules: Protocol) -> bool:
+    @classmethod
+    def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, but for rounding."""
         # Items that count more than once may lead beyond a bound.
         once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
@@ -91,15 +91,18 @@ class RankedUsers(Measured):
 
     def groups(self, metric: Metric, rules: Protocol) -> Groups:
         """Return the tie groups that a metric reads, under its rules."""
-        reads: Property = metric.definition.reads
-        if reads == "gain" and self._one_property:
-            reads = "relevance"
+        reads = self._reads(metric)
         within = metric.cutoff if rules.ties == "item_desc_within" else None
         how = (rules.ties, reads, self.seed, self.user_keys, rules.relevant_from, within)
         key = (rules.ties, reads, rules.relevant_from, within, self._settling(metric, rules))
         if key not in self._groups:
             self._groups[key] = resolve(self.settled(metric, rules), *how)
         return self._groups[key]
+
+    def _reads(self, metric: Metric) -> Property:
+        """Return what a metric reads; without values in test, gains are relevance."""
+        reads: Property = metric.definition.reads
+        return "relevance" if reads == "gain" and self._one_property else reads
 
     def settled(self, metric: Metric, rules: Protocol) -> Ranks:
         """Return the ranks that a metric reads, under its rules."""
@@ -109,30 +112,42 @@ class RankedUsers(Measured):
         return self._settled[how]
 
     def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
-        key = id(rules), self._settling(metric, rules)
-        if key not in self._rules:
-            self._rules[key] = _Rules(self.settled(metric, rules), rules)
-        return self._rules[key]
+        known = self._of(rules)
+        cutoff = metric.cutoff if known.reads_cutoff else None
+        found = known.applied.get(cutoff)
+        if found is None:
+            found = known.applied[cutoff] = _Rules(self.settled(metric, rules), rules)
+        return found
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
         """Return what `settling.settle` takes."""
-        last = self._last  # mostly the same is asked for several times
-        if last is not None and metric is last[0] and rules is last[1]:
-            return last[2]
-        if id(rules) not in self._known:
-            self._known[id(rules)] = rules, settling.reads_cutoff(rules)
-        cutoff = metric.cutoff if self._known[id(rules)][1] else None
-        key = id(rules), cutoff
-        if key not in self._settlings:
+        known = self._of(rules)
+        cutoff = metric.cutoff if known.reads_cutoff else None
+        found = known.settlings.get(cutoff)
+        if found is None:
             own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
-            self._settlings[key] = Settling(*own, cutoff)
-        self._last = metric, rules, self._settlings[key]
-        return self._settlings[key]
+            found = known.settlings[cutoff] = Settling(*own, cutoff)
+        return found
+
+    def _of(self, rules: Protocol) -> _Known:
+        known = self._known.get(id(rules))
+        if known is None:
+            known = self._known[id(rules)] = _Known(rules, settling.reads_cutoff(rules), {}, {})
+        return known
 
     @cached_property
     def _one_property(self) -> bool:
-        """Without values in test, gains are relevance, and their groups are found once."""
-        return np.array_equal(self.ranks.gain, self.ranks.relevant)
+        """Whether the groups of gains are those of relevance, and found once."""
+        return all_of(self.ranks.gain == self.ranks.relevant)
+
+
+class _Known(NamedTuple):
+    """What is known of some rules, by the cut-off if what is ranked depends on that."""
+
+    rules: Protocol
+    reads_cutoff: bool
+    settlings: dict[int | None, Settling]  # what `settling.settle` takes
+    applied: dict[int | None, _Rules]
 
 
 class _Rules:
@@ -148,7 +163,7 @@ class _Rules:
         self.found: dict[tuple[object, ...], UInt8] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
-    def reasons(self, metric: Metric) -> UInt8:
+    def reasons(self, metric: Metric, reads: Property) -> UInt8:
         """Return the first rule that holds for each user, 0 where none does."""
         definition, cutoff = metric.definition, metric.cutoff
         key = (
@@ -156,13 +171,13 @@ class _Rules:
             cutoff if definition.order_free else None,
             definition.needs_candidates,
             definition.defined_when_all_relevant,
-            definition.reads,
+            reads,
         )
         if key not in self.found:
-            self.found[key] = self._reasons(definition, cutoff)
+            self.found[key] = self._reasons(definition, cutoff, reads)
         return self.found[key]
 
-    def _reasons(self, definition: MetricDefinition, cutoff: int | None) -> UInt8:
+    def _reasons(self, definition: MetricDefinition, cutoff: int | None, reads: Property) -> UInt8:
         result = self.for_all_metrics.copy()
         if definition.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
@@ -174,8 +189,8 @@ class _Rules:
         computed = definition.defined_when_all_relevant or self.protocol.all_relevant == "computed"
         if not computed:
             mark(result, self.all_relevant, Reason.ALL_RELEVANT)
-        if definition.reads not in ("relevance", "judgement"):
-            without_gain, not_finite = self.gains(definition.reads)
+        if reads not in ("relevance", "judgement"):
+            without_gain, not_finite = self.gains(reads)
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             if self.protocol.no_relevant != "computed":
                 mark(result, without_gain, Reason.NO_GAIN)
@@ -195,16 +210,19 @@ class _Rules:
         mark(result, few, Reason.FEW_CANDIDATES)
         why.mark_few(result, ranks.n_relevant, protocol)
         why.mark_cold(result, ranks.flags, protocol)
-        why.mark_scores(result, ranks.flags)
-        why.mark_constant(result, ranks.flags, protocol)
+        why.mark_scores(result, ranks.flags, protocol)
         return result
 
     @cached_property
     def outside(self) -> Bool | None:
         """Who does not count in any mean; None if everybody counts."""
         ranks = self.ranks
-        has_rows = np.diff(ranks.indptr) > 0
-        return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)
+        return why.outside(
+            self.known,
+            lambda: ranks.n_relevant > 0,
+            lambda: steps(ranks.indptr) > 0,
+            self.protocol,
+        )
 
     @cached_property
     def all_relevant(self) -> Bool:
@@ -214,7 +232,7 @@ class _Rules:
             return self.counted & (ranks.n_rankable >= ranks.n_candidates)
         # Beyond the end of a list relevant candidates may have been left out.
         all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
-        if all_relevant.any():
+        if any_of(all_relevant):
             all_relevant &= self._count(ranks.relevant & (ranks.above >= 0)) >= ranks.depth
         return all_relevant
 
@@ -223,15 +241,16 @@ class _Rules:
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)
-            largest = max(-float(gain.min(initial=0)), float(gain.max(initial=0)))
-            if not math.isfinite(largest * len(gain)):
-                not_finite = ~np.isfinite(sum_by_user(self.user, np.abs(gain), len(not_finite)))
+            size = np.abs(gain)
+            # NaN is the largest of all.
+            if len(size) and not math.isfinite(size.item(size.argmax()) * len(size)):
+                not_finite = ~np.isfinite(sum_by_user(self.user, size, len(not_finite)))
             self.gains_found[reads] = self._count(gain > 0) == 0, not_finite
         return self.gains_found[reads]
 
     def _count(self, rows: Bool) -> Int64:
-        if rows.all():
-            return np.diff(self.ranks.indptr)
+        if all_of(rows):
+            return steps(self.ranks.indptr)
         return np.bincount(self.user[rows], minlength=self.ranks.n_users)
 
     @cached_property

@@ -11,11 +11,11 @@ from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
-from recometer.measuring.reasons import Reason, mark, raised
+from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
-from recometer.ranks import Ratings, UserFlag
+from recometer.ranks import Ratings, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE
 
@@ -70,7 +70,7 @@ class RatedUsers(Measured):
             mark(result, nan, Reason.NAN_SCORE)
             mark(result, infinite, Reason.INFINITE_SCORE)
             mark(result, too_large, Reason.GAIN_NOT_FINITE)
-        why.mark_scores(result, ranks.flags)
+        why.mark_scores(result, ranks.flags, None)
         if definition.needs != "relevant" or rules.no_relevant != "computed":
             has = rows.read_by(definition).has(definition.needs)
             mark(result, ~has, WITHOUT[definition.needs])
@@ -80,9 +80,10 @@ class RatedUsers(Measured):
         """Tell who does not count in a mean."""
         return self.ranked.outside(metric, rules)
 
-    def bounded(self, rules: Protocol) -> bool:
+    @classmethod
+    def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, but for rounding."""
-        return self.ranked.bounded(rules)
+        return RankedUsers.bounded(rules)
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""

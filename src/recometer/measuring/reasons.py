@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32, any_of
 from recometer.protocol import Protocol
-from recometer.ranks import UserFlag
+from recometer.ranks import UserFlag, raised
 
 
 class Reason(enum.IntEnum):
@@ -60,20 +61,15 @@ class Reason(enum.IntEnum):
     NO_HIT = 39, "no listed item is relevant"
 
 
+OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCORES)
 # What holds of a user alone: over the rows of all users, those of the user count.
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
     """Note the reason of some users, unless they have one already."""
-    if where.any():
+    if any_of(where):
         result[where & (result == 0)] = reason
-
-
-def raised(flags: UInt32, flag: UserFlag) -> Bool:
-    """Tell for which users a flag is raised: bool [n_users]."""
-    found: Bool = (flags & np.uint32(flag)) != 0
-    return found
 
 
 def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
@@ -92,7 +88,7 @@ def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
 
 def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
     """Mark the users with fewer relevant items than there must be."""
-    if rules.min_positives > 1 or rules.no_relevant != "computed":
+    if rules.min_positives > 1:  # below that are those without any
         mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
 
 
@@ -102,41 +98,44 @@ def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
         mark(result, ~raised(flags, UserFlag.TRAINED), Reason.COLD_START)
 
 
-def mark_scores(result: UInt8, flags: UInt32) -> None:
-    """Mark the users whose scores cannot be ranked."""
+def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
+    """Mark the users whose scores cannot be ranked; with rules, those that are no ranking, too."""
+    if not any_of(raised(flags, *OF_SCORES)):
+        return
     mark(result, raised(flags, UserFlag.NAN_SCORE), Reason.NAN_SCORE)
     mark(result, raised(flags, UserFlag.INFINITE_SCORE), Reason.INFINITE_SCORE)
-
-
-def mark_constant(result: UInt8, flags: UInt32, rules: Protocol) -> None:
-    """Mark the users whose scores are all the same, where that is not a ranking."""
-    if rules.constant_scores == "undefined":
+    if rules is not None and rules.constant_scores == "undefined":
         mark(result, raised(flags, UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
 
 
 def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
     """Put in what the rules give instead of undefined values."""
     values[reason != 0] = np.nan if rules.undefined == "nan" else rules.undefined
+    if rules.undefined == "nan" and isinstance(rules.no_relevant, str):
+        return
     if not isinstance(rules.no_relevant, str):
         values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = rules.no_relevant
     # Those who do not count at all do not count as a number either.
     values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
-def outside(known: Bool, has_relevant: Bool, has_rows: Bool, rules: Protocol) -> Bool | None:
+def outside(
+    known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
+) -> Bool | None:
     """Tell who does not count in any mean, by the rule `users`; None if everybody counts.
 
-    It depends on whether the source has a list for the user, and test a relevant item, or any.
+    It depends on whether the source has a list for the user, and test a relevant item, or any;
+    what test has is asked for where a rule reads it.
     """
     users = rules.users
     if users in ("test", "known"):
         # Where they would count as a number: those without any row are not in test.
-        return ~has_rows if rules.no_relevant != "undefined" else None
+        return ~has_rows() if rules.no_relevant != "undefined" else None
     outside: Bool = np.zeros(len(known), bool)
     if users in ("known_relevant", "listed"):
         outside |= ~known
     if users in ("relevant", "known_relevant"):
-        outside |= ~has_relevant
+        outside |= ~has_relevant()
     return outside
 
 
@@ -156,8 +155,8 @@ def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
     """
     gone = reasons == Reason.NOT_COUNTED
     if rules.missing == "skip":
-        return np.where(gone, np.nan, values) if gone.any() else values
+        return np.where(gone, np.nan, values) if any_of(gone) else values
     undefined = np.isnan(values)
-    if rules.missing == "nan" and (undefined & ~gone).any():
+    if rules.missing == "nan" and any_of(undefined & ~gone):
         return np.full(len(values), np.nan)
     return np.where(gone, np.nan, np.where(undefined, 0.0, values))

@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer import _kernel
+from recometer.arrays import Float64, Int64, all_of, largest
 from recometer.metrics.logarithms import SMALLEST, log2_table
 from recometer.ties import Groups, sum_by_user
 
@@ -55,6 +56,12 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     ``value(rows, places)`` is what groups add with given numbers of their places. It is asked
         once for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
     """
+    if groups.single:  # which no cut-off parts
+        rows, indptr, start = groups.first(largest(cutoffs))
+        sums = np.empty((len(cutoffs), groups.n_users))
+        terms = np.ascontiguousarray(value(rows, groups.size[rows]))
+        _kernel.add_within(indptr, start, terms, cutoffs, sums)
+        return sums.T
     reach = groups.reach(cutoffs)
     whole = value(reach.rows, groups.size[reach.rows])
     parts = value(reach.parted, reach.places) if len(reach.parted) else whole
@@ -71,7 +78,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
 def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
     """Divide, with 0 where nothing is to be divided by."""
     some = denominator > 0
-    if some.all():
+    if all_of(some):
         return numerator / denominator
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=some)
 
@@ -79,13 +86,13 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
-    if groups.single:
-        reach = groups.reach(cutoffs)
-        counted = [np.bincount(user, minlength=groups.n_users) for _, user, *_ in reach.cutoffs]
-        return np.array(counted, np.float64).reshape(len(cutoffs), groups.n_users).T
-    return totals(
-        lambda rows, places: places * groups.relevant[rows] / groups.size[rows], groups, cutoffs
-    )
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        if groups.single:
+            return places.astype(np.float64)
+        return places * groups.relevant[rows] / groups.size[rows]
+
+    return totals(value, groups, cutoffs)
 
 
 @shared
@@ -115,7 +122,7 @@ def harmonic(start: Int64, places: Int64) -> Float64:
 def discounts(start: Int64, places: Int64) -> Float64:
     """Sum 1/log2(j + 1) over the places j = start + 1 .. start + places."""
     stop = start + places
-    return sums_between(_discount_table(_table_size(stop)), start, stop)
+    return sums_between(_discount_table(table_size(stop)), start, stop)
 
 
 def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
@@ -156,7 +163,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 def log2_of(numbers: Int64) -> Float64:
     """Return log2 of whole numbers from 1 on."""
-    return log2_table(_table_size(numbers))[numbers]
+    return log2_table(table_size(numbers))[numbers]
 
 
 def log1p_of(values: Float64) -> Float64:
@@ -165,10 +172,9 @@ def log1p_of(values: Float64) -> Float64:
     return np.fromiter(map(math.log1p, values.tolist()), np.float64, len(values))
 
 
-def _table_size(numbers: Int64) -> int:
+def table_size(numbers: Int64) -> int:
     """Round the largest number up to a power of two, so that few tables are ever made."""
-    largest = int(numbers.max(initial=0))
-    return max(1 << largest.bit_length(), SMALLEST)
+    return max(1 << largest(numbers).bit_length(), SMALLEST)
 
 
 @functools.cache

@@ -142,12 +142,12 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     )
 
     def __post_init__(self) -> None:
+        known = vars(self)
         for name in ("values", "reasons", "chance"):
-            columns = {key: read_only(column) for key, column in getattr(self, name).items()}
-            object.__setattr__(self, name, columns)
+            known[name] = {key: read_only(column) for key, column in known[name].items()}
         for name in (*PER_USER, *PROFILE):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, read_only(getattr(self, name)))
+            if known[name] is not None:
+                known[name] = read_only(known[name])
 
     @property
     def n_users(self) -> int:

@@ -46,8 +46,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         same=(request.test, request.train, request.candidates, request.exclude),
         equal=(index.user_ids, index.item_ids, catalogue),
     )
-    pool = None if aligned.pool is None else aligned.pool.copy()
-    return dataclasses.replace(aligned, flags=aligned.flags.copy(), pool=pool)
+    return aligned.anew()
 
 
 def _of_users(aligned: Aligned, users: Int64) -> Aligned:

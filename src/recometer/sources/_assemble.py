@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool, Int64, any_of, steps
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
@@ -77,27 +77,26 @@ def assemble(
     limit: int | None,
 ) -> Ranks:
     """Make the Ranks from the counts of all judged rows and their order, best first."""
-    n_excluded = np.diff(aligned.excluded_indptr)
-    n_candidates: Int64 = aligned.n_items - n_excluded - no_candidates
+    n_candidates: Int64 = aligned.n_items - aligned.n_excluded - no_candidates
     above, flags = above[order], aligned.flags
-    tied, before = _in_order(tied, order), _in_order(before, order)
-    if tied.any():
+    if any_of(tied):
+        tied, before = tied[order], before[order]
         # A judged item with everything else tied to it: all candidates have the same score.
         users = ragged.users_of(aligned.judged_indptr)
         constant = (tied == n_candidates[users] - 1) & (tied > 0)
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-    relevant = _in_order(aligned.relevant, order)
+    gain, relevant = aligned.in_order(order)
     return Ranks(
         indptr=aligned.judged_indptr,
         item=aligned.item[order].astype(np.int64),
         above=above,
         tied=tied,
         before=before,
-        gain=_in_order(aligned.gain, order),
+        gain=gain,
         relevant=relevant,
-        n_relevant=np.diff(ragged.offsets(relevant, aligned.judged_indptr)),
+        n_relevant=aligned.n_relevant,
         n_candidates=n_candidates,
-        n_excluded=n_excluded,
+        n_excluded=aligned.n_excluded,
         depth=n_candidates if limit is None else np.minimum(n_candidates, limit),
         flags=flags,
         counts=aligned.counts,
@@ -107,11 +106,6 @@ def assemble(
     )
 
 
-def _in_order(column: Array, order: Int64) -> Array:
-    """Return a column in another order, uncopied where all rows are alike, as they often are."""
-    return column if (column == column[:1]).all() else column[order]
-
-
 def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:
     """Return how many relevant items of each user are among the candidates."""
-    return np.diff(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))
+    return steps(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))

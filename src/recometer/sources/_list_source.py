@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array
+from recometer.arrays import Array, all_of, steps
 from recometer.data.matching import SourceIndex
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
@@ -111,8 +111,10 @@ class TableLists(Source):
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
-        listed = np.flatnonzero(np.diff(self._table.indptr))
-        return listed if self._table.user_ids is None else self._table.user_ids[listed]
+        has, user_ids = steps(self._table.indptr) > 0, self._table.user_ids
+        if user_ids is None:
+            return has.nonzero()[0]
+        return user_ids if all_of(has) else user_ids[has]
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Int32, Int64
+from recometer.arrays import Array, Int32, Int64, all_of
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _align_narrow, _assemble, _torch
@@ -67,7 +67,7 @@ class Batches(NamedTuple):
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
     """Rank users from their scores of all items, some users at a time."""
     work = RankWork(aligned, batches.request)
-    batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
+    batches.each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
@@ -139,11 +139,11 @@ class RankWork:
     def __init__(self, aligned: Aligned, request: Request) -> None:
         n = len(aligned.judged)
         self.aligned = aligned
-        self.limit = None if aligned.candidates is not None else request.depth
+        self.limit = request.depth
         self.protocol = request.protocol
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
-        self.above = np.full(n, -1, np.int64)
-        self.tied, self.before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.above, self.tied, self.before = np.zeros((3, n), np.int64)
+        self.above.fill(-1)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
         # Scores of the judged items, where a rule reads them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
@@ -154,10 +154,13 @@ class RankWork:
         scores = ranked_infinities(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
-        judged_indptr, at = ragged.take(aligned.judged_indptr, users)
-        has = aligned.judged[at] >= 0
-        who, at = ragged.users_of(judged_indptr)[has], at[has]
-        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
+        judged_indptr, at = ragged.take_or_all(aligned.judged_indptr, users)
+        who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
+        has = judged >= 0
+        if not all_of(has):
+            who, judged = who[has], judged[has]
+            at = has.nonzero()[0] if isinstance(at, slice) else at[has]
+        excluded_indptr, rows = ragged.take_or_all(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         table = (
             scores,
@@ -165,7 +168,7 @@ class RankWork:
             excluded_indptr,
             excluded,
             who,
-            aligned.judged[at],
+            judged,
             self.nan_rule,
         )
         counts = (
@@ -175,8 +178,7 @@ class RankWork:
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
         if self.score is not None:
-            positions = aligned.judged[at]
-            columns = positions if aligned.item_rows is None else aligned.item_rows[positions]
+            columns = judged if aligned.item_rows is None else aligned.item_rows[judged]
             own = scores[who, columns]
             self.score[at] = to_numpy(own) if is_tensor(own) else own
 
@@ -213,12 +215,15 @@ def _rank_scores(
     """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
     n_users = len(scores)
     own = scores[who, judged if columns is None else columns[judged]]
-    candidate = ~np.isneginf(own)
     if nan_rule == NanRule.UNDEFINED:
-        candidate &= ~np.isnan(own)
+        candidate = own > -np.inf
     else:
+        candidate = own != -np.inf
         own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
-    above, tied, before = (np.zeros(np.count_nonzero(candidate), np.int64) for _ in range(3))
+    every, n_judged = all_of(candidate), len(judged)
+    if not every:
+        who, judged, own = who[candidate], judged[candidate], own[candidate]
+    above, tied, before = np.zeros((3, len(judged)), np.int64)
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
     lost = _kernel.rank_scores(
         instruction_set=_kernel.instruction_set(),
@@ -226,9 +231,9 @@ def _rank_scores(
         columns=columns,
         excluded_indptr=excluded_indptr,
         excluded=excluded,
-        judged_indptr=np.searchsorted(who[candidate], np.arange(n_users + 1)),
-        judged=judged[candidate],
-        judged_scores=own[candidate],
+        judged_indptr=who.searchsorted(np.arange(n_users + 1)),
+        judged=judged,
+        judged_scores=own,
         above=above,
         tied=tied,
         before=before,
@@ -237,6 +242,7 @@ def _rank_scores(
         flags=flags,
         no_candidates=no_candidates,
     )
-    _assemble.check_own_scores(lost, judged[candidate])
-    places = _assemble.spread(candidate, len(judged), above, tied, before)
-    return Counts(*places, flags, no_candidates)
+    _assemble.check_own_scores(lost, judged)
+    if not every:
+        above, tied, before = _assemble.spread(candidate, n_judged, above, tied, before)
+    return Counts(above, tied, before, flags, no_candidates)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool, Int64, all_of
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
@@ -55,7 +55,7 @@ class _Batch(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether every list is taken, and is that of a user of test."""
-        return len(self.users) == self.lists.n_lists and bool((self.places >= 0).all())
+        return len(self.users) == self.lists.n_lists and all_of(self.places >= 0)
 
 
 class StreamedLists(TableLists):

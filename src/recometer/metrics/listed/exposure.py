@@ -90,7 +90,7 @@ def attention_of_items(
 ) -> scipy.sparse.csr_array:
     """Return the attention that each user's list gives to each item: sparse [n_users, n_items]."""
     d = places_discount(data.first(cutoff).shape[1], discount, patience)
-    found: scipy.sparse.csr_array = placed(data, cutoff, d)
+    found: scipy.sparse.csr_array = placed(data, cutoff, d).T
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, any_of
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import first_hit as _first_hit
 from recometer.metrics.ranked.facts import (
@@ -446,7 +446,7 @@ def _possible(groups: Groups, cutoffs: Int64) -> Int64:
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
     """Return k, the length of the ranking where there is none: [n_users or 1, n_cutoffs]."""
     whole = cutoffs == WHOLE
-    if not whole.any():
+    if not any_of(whole):
         return cutoffs[np.newaxis]
     return np.where(whole[:, np.newaxis], groups.depth, cutoffs[:, np.newaxis]).T
 

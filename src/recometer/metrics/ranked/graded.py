@@ -8,11 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, all_of, largest, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import ideal_members, members, sum_of_gains
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, discounts, log1p_of, log2_of, ratio, shared, totals
+from recometer.metrics.sums import (
+    columns,
+    discounts,
+    log1p_of,
+    log2_of,
+    ratio,
+    shared,
+    table_size,
+    totals,
+)
 from recometer.ties import LONG, Groups, sum_by_user
 
 GAIN = Parameter(
@@ -191,22 +200,29 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
     if ideal == "sum":
         return columns(functools.partial(_ones, discount), groups, cutoffs)
     gains = groups.ideal_gain
-    if ideal == "all" and len(gains) and gains.min() == gains.max():
-        # Added up as the terms of users are: the best order has exactly this value.
-        count = np.diff(groups.ideal_indptr)
-        place = np.arange(count.max())
-        terms = _discounted(gains[: len(place)], place, discount)
-        sums = np.append(0.0, np.cumsum(terms))
-        found = np.minimum(count, cutoffs[:, np.newaxis])
-        for many in np.unique(found[found > LONG]):
-            sums[many : many + 1] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
-        return sums[found].T
+    if ideal == "all" and len(gains) and all_of(gains == gains[:1]):
+        found = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
+        terms, sums = _sums_of_equal(float(gains[0]), table_size(found), discount)
+        result: Float64 = sums[found]
+        for many in np.unique(found[found > LONG]) if largest(found) > LONG else ():
+            result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
+        return result.T
     # Beyond the most gains of any user, all cut-offs are alike.
     _, place, _ = _ideal_terms(groups, discount, ideal)
     most = np.minimum(cutoffs, place.max(initial=0) + 1)
     distinct, which = np.unique(most, return_inverse=True)
     best = columns(functools.partial(_best_gains, discount, ideal), groups, distinct)
     return best.T[which].T
+
+
+@functools.lru_cache(maxsize=4)
+def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Float64]:
+    """Return what items of one gain add at the first places, and the sums of 0, 1, ... of them.
+
+    They are added up as the terms of users are: the best order has exactly this value.
+    """
+    terms = _discounted(np.full(size, gain), np.arange(size), discount)
+    return terms, np.append(0.0, np.cumsum(terms))
 
 
 def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Float64:

@@ -1,0 +1,31 @@
+// Sums over the first places of users, at several cut-offs in one pass.
+//
+// This header knows neither Python nor an instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace recometer {
+
+/// Rows of a user that are added one by one: a part of many, and the most that are not parted.
+constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
+
+/// The rows of each user, which lie at ascending places.
+struct PlacedRows {
+    std::size_t n_users;
+    const std::int64_t* indptr;  ///< [n_users + 1]
+    const std::int64_t* place;   ///< [n_rows], from 0 on
+};
+
+/// Add up what rows add that lie at places below cut-offs, in the order given.
+///
+/// Of more than kRowsWithoutParts rows, parts of kRowsOfPart are added up first, and then these
+/// sums, so that errors of rounding grow with the logarithm of their number.
+/// @param terms [n_rows]
+/// @param sums [n_cutoffs, n_users]: written
+/// @throws std::invalid_argument where the places of a user do not ascend
+void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
+                std::size_t n_cutoffs, double* sums);
+
+}  // namespace recometer

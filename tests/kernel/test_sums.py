@@ -1,0 +1,72 @@
+"""The native sums of the first places against their twin in NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, reference
+from recometer.ties import sum_by_user
+
+FEW = [0, 1, 2, 5]
+MANY = [ROWS_WITHOUT_PARTS, ROWS_WITHOUT_PARTS + 1, 3 * ROWS_OF_PART + 7]
+
+
+def placed(rng, lengths):
+    """Rows of users at places of which some are empty, and some hold several rows."""
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = [np.sort(rng.integers(0, 2 * n + 1, n)) for n in lengths]
+    return indptr, np.concatenate([*rows, []]).astype(np.int64)
+
+
+def summed(module, indptr, place, terms, cutoffs):
+    sums = np.full((len(cutoffs), len(indptr) - 1), -9.0)
+    module.add_within(indptr, place, terms, cutoffs, sums)
+    return sums
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    lengths=st.lists(st.sampled_from(FEW), max_size=6),
+    cutoffs=st.lists(st.integers(0, 12), max_size=4),
+)
+def test_rows_within_cutoffs_are_added_up(seed, lengths, cutoffs):
+    rng = np.random.default_rng(seed)
+    indptr, place = placed(rng, lengths)
+    case = indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64)
+    np.testing.assert_array_equal(summed(_kernel, *case), summed(reference, *case))
+
+
+def test_many_rows_are_added_up_in_parts():
+    rng = np.random.default_rng(0)
+    indptr, place = placed(rng, [*MANY, 3, 0])
+    terms = rng.normal(size=len(place))
+    whole = np.iinfo(np.int64).max
+    cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
+    found = summed(_kernel, indptr, place, terms, cutoffs)
+    np.testing.assert_array_equal(found, summed(reference, indptr, place, terms, cutoffs))
+    # The sums of tied groups, which a cut-off may part, are made of the same parts.
+    user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    for column, cutoff in enumerate(cutoffs):
+        rows = place < cutoff
+        other = sum_by_user(user[rows], terms[rows], len(indptr) - 1)
+        np.testing.assert_array_equal(found[column], other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indptr": np.zeros(0, int)}, "must not be empty"),
+        ({"place": np.zeros(1, int)}, "one entry per row"),
+        ({"terms": np.zeros(3)}, "one entry per row"),
+        ({"sums": np.zeros((1, 2))}, "one sum per cut-off and user"),
+        ({"sums": np.zeros((2, 1))}, "one sum per cut-off and user"),
+        ({"place": np.array([4, 3])}, "must ascend"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, message):
+    given = {"indptr": np.array([0, 2]), "place": np.array([0, 1]), "terms": np.ones(2)}
+    given |= {"cutoffs": np.array([9]), "sums": np.zeros((1, 1))}
+    with pytest.raises(ValueError, match=message):
+        _kernel.add_within(**{**given, **changes})
