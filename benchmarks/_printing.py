@@ -21,7 +21,7 @@ def printing(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]
     n_users = 2_000 if options.quick else 100_000
     times: dict[str, Any] = {}
     table = []
-    # Of few items an evaluation is quick; values of grades are nearly all different.
+    # With few items, an evaluation is quick; with grades, nearly all values differ.
     for n_items, grades in ((20_000, 1), (1_000, 5)):
         generator = np.random.default_rng(0)
         train, test = (_rows(generator, n_users, n_items, each, grades) for each in (50, 10))

@@ -14,7 +14,7 @@ from pathlib import Path
 # and allocators keep memory that the next one would find ready (Polars' for half a second).
 PAUSE = 1.0
 QUIET = 0.05  # share of the processors that other processes may use
-PATIENCE = 3  # so many times the repeats are tried for quiet ones
+PATIENCE = 3  # quiet repeats are looked for in this multiple of the repeats
 WAIT = 120.0  # seconds at most that all rounds wait for quiet
 
 

@@ -210,7 +210,7 @@ def models(run: Run) -> None:
 
 def stream(run: Run) -> None:
     """100 batches, and the whole of them in one call: of scores, and of candidates with a truth."""
-    # Of a small catalogue, what a call takes by itself shows: about a tenth of a millisecond.
+    # A small catalogue shows what a call itself takes: about a tenth of a millisecond.
     for n_items, goal in ((8000, 1.1), (1000, None)):
         scores, relevant = _data(10_000, n_items, 5 / n_items)
         evaluator = rm.Evaluator(relevant, metrics=FIVE, threads=run.threads)
@@ -290,7 +290,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
-    parser.add_argument("--repeats", type=int, default=9, help="medians of so many (9)")
+    parser.add_argument("--repeats", type=int, default=9, help="number of repeats per median (9)")
     parser.add_argument("--threads", type=int, action="append", help="on both sides (2, and 1)")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "calls.json")
     parser.add_argument(

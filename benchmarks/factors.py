@@ -35,7 +35,7 @@ MAPPED = BASE.but("2,000,000 items, memory-mapped", n_items=2_000_000, mapped=Tr
 GOWALLA = BASE.but("Gowalla", n_users=29_858, n_items=40_981, n_train=27, n_relevant=7)
 MORE_USERS = BASE.but("10 x users", n_users=10 * BASE.n_users)
 
-# Of trained factors, as so many times what metrics with a cut-off take, or lists.
+# For trained factors: the ratio to what metrics with a cut-off take, or lists.
 TRAINED_TARGETS = {
     "all metrics": 8,
     "NumPy's product of the factors": 5,
@@ -309,7 +309,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
-    parser.add_argument("--repeats", type=int, default=5, help="medians of so many (5)")
+    parser.add_argument("--repeats", type=int, default=5, help="number of repeats per median (5)")
     parser.add_argument("--threads", type=int, default=2, help="on both sides (2)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, no targets")
     parser.add_argument("--no-others", action="store_true", help="leave out other libraries")

@@ -31,7 +31,7 @@ OTHERS_USERS = 300_000
 WARM_UP_USERS = 100
 QUICK = ("rectools", "pytrec_eval")  # the others are timed once
 FASTEST = ("rectools",)
-# Of more, the slower ones are left out, and what consists of Python's objects does not fit.
+# With more users, the slower ones are left out, and Python's objects do not fit.
 FEW_USERS = 30_000
 OTHERS = (*QUICK, "ranx", "torchmetrics")
 TOLERANCE = 1e-6  # torchmetrics computes in float32

@@ -306,7 +306,7 @@ CASES: dict[str, Callable[[Run], None]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
-    parser.add_argument("--repeats", type=int, default=5, help="medians of so many (5)")
+    parser.add_argument("--repeats", type=int, default=5, help="number of repeats per median (5)")
     parser.add_argument("--threads", type=int, default=2, help="of ours (2)")
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--users-beside-others", type=int, default=50_000)

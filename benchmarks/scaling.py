@@ -114,7 +114,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3, help="medians of so many (3)")
+    parser.add_argument("--repeats", type=int, default=3, help="number of repeats per median (3)")
     parser.add_argument("--quick", action="store_true", help="leave out the larger sizes")
     parser.add_argument("--output", type=Path, default=RESULTS, help="a folder")
     options = parser.parse_args()

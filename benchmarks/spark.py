@@ -54,7 +54,7 @@ class Taken(NamedTuple):
 
 
 def session(cores: int) -> Any:
-    """Start Spark on so many cores of this machine."""
+    """Start Spark on some cores of this machine."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -144,7 +144,7 @@ def made(spark: Any, folder: Path, n_users: int, n_items: int) -> tuple[rs.Facto
 
 
 def scale(cores: int, rounds: int) -> list[dict[str, Any]]:
-    """Time factors of several sizes on so many cores, items travelling and in blocks."""
+    """Time factors of several sizes on some cores, items travelling and in blocks."""
     spark = session(cores)
     found: list[dict[str, Any]] = []
     for place, (n_users, n_items) in enumerate(SIZES):

@@ -35,7 +35,7 @@ SHARE = 0.2
 BEGIN, END = 1_000_000_000, 1_200_000_000
 LATER = END - int(SHARE * (END - BEGIN))  # from here on a fifth of the interactions
 CASES = {
-    # What at least the fastest other takes, in times of ours; None: nothing to reach.
+    # The least ratio of the fastest other's time to ours. None sets no target.
     "last 1 of each user": 4.0,
     "a random fifth of all": 2.0,
     "a random fifth of each user's": None,

@@ -184,7 +184,7 @@ def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
 
 @functools.cache
 def _attainable(n_differ: int) -> float:
-    """Return the chance that a sign test of so many users has p of at most 0.05."""
+    """Return the chance that a sign test of this number of users has p of at most 0.05."""
     from scipy.special import bdtr
 
     p = 2 * bdtr(np.arange(n_differ // 2 + 1), n_differ, 0.5)
@@ -194,7 +194,7 @@ def _attainable(n_differ: int) -> float:
 def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]:
     """Return how often the randomisation test rejects where it should, and what was predicted.
 
-    Models are swapped at random for so many users that about half of the samples tell (the mean
+    Models are swapped at random for enough users that about half of the samples tell (the mean
     difference is 2 standard errors), or the differences of all users are shifted by that.
     """
     differences = population.first - population.second

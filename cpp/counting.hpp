@@ -160,7 +160,7 @@ struct Counting {
         }
     }
 
-    /// Planes that can hold the counts of so many chunks.
+    /// The number of planes that can hold the counts of `chunks` chunks.
     static int planes_for(std::int64_t chunks) {
         int planes = kLowPlanes;
         while ((1ll << (planes - kLowPlanes)) <= chunks) ++planes;

@@ -1,4 +1,4 @@
-// Where judged items stand in lists that somebody else ranked.
+// Where judged items stand in lists that were ranked elsewhere.
 //
 // One pass over a user's list drops padding, training items and repeated items; a mark per item
 // then tells each judged item its place. Where there are scores, that of each judged item is

@@ -102,7 +102,7 @@ struct RankFactors {
     std::int64_t first, last;
     Ragged excluded;  ///< places
     Judged<Real> judged;
-    std::int64_t limit;      ///< judged items with so many candidates above them are given up
+    std::int64_t limit;      ///< judged items with this many candidates above them are given up
     bool check;              ///< look for scores that are not finite
     NanRule nan_rule;        ///< read where `check` is set
     std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added where `check` is set

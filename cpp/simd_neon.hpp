@@ -38,7 +38,7 @@ struct Single128 : Bits128 {
     static constexpr int kLanes = 4;
     static constexpr int kUsers = 10;
     static constexpr int kLevels = 5;
-    static constexpr int kTogether = 0;
+    static constexpr int kTogether = 1;
 
     static Vec load(const float* p) { return vld1q_f32(p); }
     static void store(float* p, Vec x) { vst1q_f32(p, x); }
@@ -82,7 +82,7 @@ struct Double128 : Bits128 {
     static constexpr int kLanes = 2;
     static constexpr int kUsers = 10;
     static constexpr int kLevels = 4;
-    static constexpr int kTogether = 0;
+    static constexpr int kTogether = 1;
 
     static Vec load(const double* p) { return vld1q_f64(p); }
     static void store(double* p, Vec x) { vst1q_f64(p, x); }

@@ -161,7 +161,7 @@ void pack_users(const typename S::Real* users, std::size_t n_factors, const std:
     }
 }
 
-/// kUsers x n scores from so many packed items; returns where the next items lie.
+/// kUsers x n scores of the next n packed items; returns where those after them lie.
 /// @param out [kUsers][n]
 template <class S>
 const typename S::Real* score_chunk(const typename S::Real* panel, const typename S::Real* users,

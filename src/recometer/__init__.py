@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recometer.evaluating.until import Until
     from recometer.evaluation import evaluate
     from recometer.explanation import explain
-    from recometer.group_exposure import exposure
+    from recometer.group_exposure import Fairness, exposure, fairness
     from recometer.metrics.conventions import Convention, conventions
     from recometer.protocol import Protocol
     from recometer.ranks import Ranks, TopLists, UserFlag
@@ -57,6 +57,7 @@ __all__ = [
     "Evaluation",
     "Evaluator",
     "Factors",
+    "Fairness",
     "FileError",
     "Folds",
     "InputError",
@@ -88,6 +89,7 @@ __all__ = [
     "evaluate",
     "explain",
     "exposure",
+    "fairness",
     "from_model",
     "load",
     "power",
@@ -105,6 +107,7 @@ LAZY = {
     "Evaluation": "results.evaluation",
     "Evaluator": "evaluating.evaluator",
     "Factors": "sources.factors",
+    "Fairness": "group_exposure",
     "Folds": "split.result",
     "Interactions": "data.interactions",
     "Leaderboard": "results.leaderboard",
@@ -127,6 +130,7 @@ LAZY = {
     "evaluate": "evaluation",
     "explain": "explanation",
     "exposure": "group_exposure",
+    "fairness": "group_exposure",
     "from_model": "sources.models",
     "load": "results.evaluation",
     "power": "comparison",

@@ -1,13 +1,14 @@
-"""exposure(): the share of attention that groups of items get, beside their share of items."""
+"""exposure() and fairness(): the attention that groups of items get, beside what they make up."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Float64
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import in_train
@@ -15,7 +16,15 @@ from recometer.errors import InputError, InputTypeError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
-from recometer.metrics.listed.exposure import exposure_of_groups
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.exposure import (
+    attention_of_items,
+    expected_exposure,
+    exposure_of_groups,
+    rank_fairness,
+    shares_of_groups,
+)
+from recometer.metrics.listed.sums import places_discount
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results.evaluation import Evaluation
@@ -104,41 +113,260 @@ def exposure(
     >>> found["exposure"].round(4).to_list(), found["per_item"].round(2).to_list()
     ([0.7602, 0.2398], [2.28, 0.36])
     """
-    catalogue = _catalogue(item_groups)
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k < 2**63:
-        raise InputError(f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63).")
-    if discount not in DISCOUNTS:
-        raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
-    if not isinstance(patience, int | float) or not 0 < patience < 1:
-        raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
-    trained = None if train is None else read_interactions(train, "train", warns=False)
-    truth: Interactions | None
-    if isinstance(lists, Evaluation):
-        truth = None if test is None else read_interactions(test, "test")
-        found = _lists_of(lists, truth, k)
-    else:
-        check_source(lists, test)
-        truth = test_of(lists, test)
-        request = Request(truth, trained, settled, threads=resolve_threads(threads))
-        found = lists.top(request, k)
-    # Metrics that read the same: the groups, and with test what is relevant.
-    reads = Metric("category_entropy" if truth is None else "subtopic_recall", k)
-    empty = Interactions.of(np.zeros((found.n_users, 0))) if truth is None else truth
-    removes_train = isinstance(lists, Evaluation) or lists.removes_train(settled)
-    data = list_data(
-        found,
-        needed_by([reads]),
-        test=empty,
-        train=trained,
-        relevant_from=settled.relevant_from,
-        ranks=None,
-        catalogue=catalogue,
-        baseline=None,
-        in_train=in_train(empty, trained) if removes_train and trained is not None else None,
-        memory=Memory(),
+    read = _Read(item_groups, test, train, k, discount, patience, settled, threads)
+    data = read.data(read.lists(lists))
+    return _frame(read.catalogue, exposure_of_groups(data, k, discount, patience))
+
+
+@dataclasses.dataclass(frozen=True)
+class Fairness:
+    """How fairly attention is distributed among groups of items and single items.
+
+    Attributes
+    ----------
+    ratio : float
+        The lowest of the groups' shares of the attention, divided by their shares of the target,
+        relative to the highest: 0 to 1. 1 means that all groups get attention in proportion to the
+        target. Groups whose share of the target is 0 are left out.
+    difference : float
+        Half of the sum of the absolute differences between shares of the attention and shares of
+        the target: the share of attention that would have to go to other groups, 0 to 1.
+    rank_fairness : float
+        Attention-weighted rank fairness: the mean over users of 1 minus the Jensen-Shannon
+        divergence, in bits, between the shares in the user's own list and those of the target.
+        1 means that every list has the shares of the target.
+    disparity : float
+        Expected-exposure disparity (EE-D): the mean over users of the sum over items of e^2, where
+        e is the attention that the item gets. Randomised lists lower it.
+    relevance : float
+        Expected-exposure relevance (EE-R): the mean of the sum of e t, where t is the attention
+        that an item gets if the user's relevant items take the first places in random order and
+        all others follow in random order.
+    loss : float
+        Expected-exposure loss (EE-L): the mean of the sum of (e - t)^2. 0 is ideal.
+    """
+
+    ratio: float
+    difference: float
+    rank_fairness: float
+    disparity: float
+    relevance: float
+    loss: float
+
+
+def fairness(
+    lists: Source | Evaluation | Sequence[Source | Evaluation],
+    item_groups: Catalogue | Mapping[Any, Any] | Sequence[Any] | Array,
+    test: object = None,
+    *,
+    target: str | Mapping[Any, float] = "relevant",
+    train: object = None,
+    k: int = 10,
+    discount: str = "log",
+    patience: float = 0.85,
+    protocol: str | Protocol = "recometer",
+    threads: int | None = None,
+    **rules: Unpack[Rules],
+) -> Fairness:
+    """Compute how fairly attention is distributed, as single numbers.
+
+    Parameters
+    ----------
+    lists
+        A source, or an evaluation that has `lists`. Several of them are lists that a randomised
+        model showed the same users at different times: their attention is averaged.
+    item_groups, test, train, k, discount, patience, protocol, threads, **rules
+        As for `exposure`. Items without a group are left out of the numbers of groups.
+    target
+        The share of the attention that each group should get: its share of the users' relevant
+        items (``"relevant"``), its share of the items (``"catalogue"``), or a dict from group to
+        share.
+
+    Returns
+    -------
+    Fairness
+        NaN stands for a number that is undefined because no list has an item with a group, no
+        group has a share of the target, or no user has a relevant item.
+
+    Raises
+    ------
+    InputError
+        If `target` is not one of these or does not have a share for each group, several lists are
+        not about the same users, or as for `exposure`.
+
+    References
+    ----------
+    Singh & Joachims 2018, Fairness of exposure in rankings: ratio and difference. Sapiezynski et
+    al. 2019, Quantifying the impact of user attention on fair group representation in ranked
+    lists. Diaz et al. 2020, Evaluating stochastic rankings with expected exposure. Raj & Ekstrand
+    2022, Measuring fairness in ranked results: a comparison.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> source = rm.Lists({"ann": ["film", "book"], "bob": ["film"]})
+    >>> groups = {"film": "major", "book": "small", "song": "small"}
+    >>> found = rm.fairness(source, groups, {"ann": ["book"], "bob": ["film"]}, k=2)
+    >>> round(found.ratio, 4), round(found.difference, 4), round(found.rank_fairness, 4)
+    (0.3155, 0.2602, 0.8397)
+    """
+    settled = protocol_of(protocol, rules, [*(fairness.__kwdefaults__ or ())])
+    if test is None:
+        raise InputError("fairness needs test. Hint: the items that should have been recommended.")
+    read = _Read(item_groups, test, train, k, discount, patience, settled, threads)
+    shown = [*lists] if isinstance(lists, Sequence) else [lists]
+    if not shown:
+        raise InputError("There are no lists. Hint: a source, or several of the same users.")
+    drawn = [read.data(one, of_train=True) for one in _aligned([read.lists(one) for one in shown])]
+    exposed = [exposure_of_groups(data, k, discount, patience) for data in drawn]
+    # Without items that have no group, which are last.
+    share = _normalised(np.mean([one.exposure[:-1] for one in exposed], axis=0))
+    wanted = _target(target, read.catalogue, exposed[0].relevant)
+    attention = [attention_of_items(data, k, discount, patience) for data in drawn]
+    fair = [
+        rank_fairness(shares_of_groups(one, data), wanted)
+        for one, data in zip(attention, drawn, strict=True)
+    ]
+    mean = sum(attention[1:], start=attention[0]) / len(attention)
+    worth = places_discount(k, discount, patience)
+    single = expected_exposure(mean.tocsr(), drawn[0], worth)
+    entitled = wanted > 0
+    favour = share[entitled] / wanted[entitled]
+    return Fairness(
+        ratio=float(favour.min() / favour.max()) if len(favour) else np.nan,
+        difference=float(np.abs(share - wanted).sum() / 2),
+        rank_fairness=_mean(np.concatenate(fair)),
+        disparity=_mean(single.disparity),
+        relevance=_mean(single.relevance),
+        loss=_mean(single.loss),
     )
-    return _frame(catalogue, exposure_of_groups(data, k, discount, patience))
+
+
+def _mean(values: Float64) -> float:
+    """Return the mean of what is defined."""
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else np.nan
+
+
+def _normalised(shares: Float64) -> Float64:
+    total = shares.sum()
+    return shares / total if total > 0 else np.full(len(shares), np.nan)
+
+
+def _target(
+    target: str | Mapping[Any, float], catalogue: Catalogue, relevant: Float64 | None
+) -> Float64:
+    """Return the share of each group."""
+    if isinstance(target, Mapping):
+        names = [str(name) for name in catalogue.category_names]
+        given = {str(group): share for group, share in target.items()}
+        if given.keys() != set(names):
+            raise InputError(
+                f"target has the groups {', '.join(sorted(given))}, but the groups of items are "
+                f"{', '.join(sorted(names))}. Hint: a share for each of them."
+            )
+        shares = np.array([given[name] for name in names])
+        if shares.dtype.kind not in "iuf" or not (shares >= 0).all() or not shares.sum() > 0:
+            raise InputError("Every share of target must be a number of at least 0, one above 0.")
+        return _normalised(shares.astype(np.float64))
+    if target == "catalogue":
+        return _normalised(_sizes(catalogue)[:-1])
+    if target == "relevant":
+        assert relevant is not None
+        return _normalised(relevant[:-1])
+    raise InputError(
+        f"target={brief(target)} must be relevant, catalogue, or a dict from group to share."
+    )
+
+
+def _aligned(lists: list[TopLists]) -> list[TopLists]:
+    """Give several lists the same numbers of items."""
+    if len(lists) == 1:
+        return lists
+    if len({one.n_users for one in lists}) > 1:
+        raise InputError("The lists are not about the same users. Hint: the same test for all.")
+    if any(one.item_ids is None for one in lists):
+        if len({one.n_items for one in lists}) > 1 or any(
+            one.item_ids is not None for one in lists
+        ):
+            raise InputError("The lists are not about the same items. Hint: ids in all of them.")
+        return lists
+    known = np.unique(np.concatenate([needed(one.item_ids) for one in lists]))
+    found = []
+    for one in lists:
+        places = np.append(np.searchsorted(known, needed(one.item_ids)), -1)
+        found.append(
+            dataclasses.replace(one, items=places[one.items], item_ids=known, n_items=len(known))
+        )
+    return found
+
+
+class _Read:
+    """The arguments that `exposure` and `fairness` have in common, checked and read."""
+
+    def __init__(
+        self,
+        item_groups: object,
+        test: object,
+        train: object,
+        k: object,
+        discount: str,
+        patience: object,
+        protocol: Protocol,
+        threads: int | None,
+    ) -> None:
+        self.catalogue = _catalogue(item_groups)
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k < 2**63:
+            raise InputError(
+                f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63)."
+            )
+        if discount not in DISCOUNTS:
+            raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
+        if not isinstance(patience, int | float) or not 0 < patience < 1:
+            raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
+        self.k = k
+        self.given_test = test
+        self.protocol = protocol
+        self.threads = threads
+        self.train = None if train is None else read_interactions(train, "train", warns=False)
+        self.truth: Interactions | None = None
+        self.removes_train = True
+
+    def lists(self, given: Source | Evaluation) -> TopLists:
+        """Return the lists of a source or an evaluation, and read the test."""
+        if isinstance(given, Evaluation):
+            if self.truth is None and self.given_test is not None:
+                self.truth = read_interactions(self.given_test, "test")
+            return _lists_of(given, self.truth, self.k)
+        check_source(given, self.given_test)
+        if self.truth is None:
+            self.truth = test_of(given, self.given_test)
+        self.removes_train = given.removes_train(self.protocol)
+        threads = resolve_threads(self.threads)
+        return given.top(Request(self.truth, self.train, self.protocol, threads=threads), self.k)
+
+    def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
+        """Return lists with the groups, what is relevant, and what train excludes."""
+        truth = self.truth
+        excludes = self.removes_train and self.train is not None
+        # Metrics that read the same: the groups, and with test what is relevant.
+        reads = [Metric("category_entropy" if truth is None else "subtopic_recall", self.k)]
+        if of_train and excludes:
+            reads.append(Metric("popularity", self.k))
+        empty = Interactions.of(np.zeros((lists.n_users, 0))) if truth is None else truth
+        return list_data(
+            lists,
+            needed_by(reads),
+            test=empty,
+            train=self.train,
+            relevant_from=self.protocol.relevant_from,
+            ranks=None,
+            catalogue=self.catalogue,
+            baseline=None,
+            in_train=in_train(empty, self.train) if excludes and self.train is not None else None,
+            memory=Memory(),
+        )
 
 
 def _catalogue(item_groups: object) -> Catalogue:
@@ -186,12 +414,9 @@ def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopL
 def _frame(catalogue: Catalogue, found: Any) -> polars.DataFrame:
     import polars as pl
 
-    groups = catalogue.categories
-    assert groups is not None
+    groups = needed(catalogue.categories)
     width = np.diff(groups.indptr)
-    part = np.repeat(1 / np.maximum(width, 1), width)
-    size = np.bincount(groups.indices, weights=part, minlength=groups.shape[1])
-    size = np.append(size, np.count_nonzero(width == 0))
+    size = _sizes(catalogue)
     columns: dict[str, Any] = {
         "group": [*catalogue.category_names, None],
         "items": np.append(np.diff(groups.tocsc().indptr), np.count_nonzero(width == 0)),
@@ -213,3 +438,12 @@ def _frame(catalogue: Catalogue, found: Any) -> polars.DataFrame:
     if found.relevant is not None:
         there = pl.any_horizontal(there, pl.col("relevant") > 0)
     return frame.filter(pl.col("group").is_not_null() | there)
+
+
+def _sizes(catalogue: Catalogue) -> Float64:
+    """Return how many items each group has; the last entry is items without a group."""
+    groups = needed(catalogue.categories)
+    width = np.diff(groups.indptr)
+    part = np.repeat(1 / np.maximum(width, 1), width)
+    size = np.bincount(groups.indices, weights=part, minlength=groups.shape[1])
+    return np.append(size, np.count_nonzero(width == 0)).astype(np.float64)

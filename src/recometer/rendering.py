@@ -360,7 +360,7 @@ def to_json(shown: Shown) -> str:
 def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
     """Return rows in CSV, what is undefined empty; numbers have all of their digits.
 
-    `field` makes the text of a value; None: as it is.
+    `field` makes the text of a value. None keeps the value as it is.
     """
     import csv
 

@@ -439,7 +439,7 @@ _FEW_ONES = read_only(np.ones(FEW))
 
 
 def _ones(n: int) -> Float64:
-    """Return so many ones, which take no memory."""
+    """Return ones, which take no memory."""
     return _FEW_ONES[:n] if n <= FEW else np.broadcast_to(1.0, n)
 
 

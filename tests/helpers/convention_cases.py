@@ -28,7 +28,7 @@ def load(name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Read a value of the files, in which NaN and infinity are texts; None: it is none."""
+    """Read a value of the files, in which NaN and infinity are texts, or return None."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -156,7 +156,7 @@ class Cases:
 
 
 def ask_for(record: Record) -> Ask | None:
-    """Return the call that gives the record; None: there is none."""
+    """Return the call that gives the record, or None without one."""
     library = record["library"]
     return LIBRARIES[library](record) if library in LIBRARIES else None
 

@@ -118,7 +118,7 @@ def kind(record: Record) -> str:
 
 
 def exception(record: Record) -> str | None:
-    """Return why a record is out of reach; None: it is not."""
+    """Return why a record is out of reach, or None if it is not."""
     for library, call, source, reason in EXCEPTIONS:
         if (
             record["library"] == library
@@ -228,7 +228,7 @@ def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], r
 
 
 def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
-    """Say what differs between a record and an evaluation; None: nothing does."""
+    """Say what differs between a record and an evaluation, or return None."""
     convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
     assert convention is not None
     tolerance = 1e-6 if convention.float32 else 1e-9

@@ -159,7 +159,7 @@ def compare():
 
 
 def interrupted_after(seconds, work):
-    """Return how many seconds of the processor work goes on after so many; None: it ended."""
+    """Return the seconds of processor time that work goes on after a delay, or None if it ended."""
     begin = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:

@@ -122,6 +122,6 @@ def _ids(data: Interactions, kind: str) -> Array | None:
 
 
 def _own(looked: Looked, kind: str) -> Array | None:
-    """Return the ids of a source; None: it has positions, or does not say."""
+    """Return the ids of a source, or None if it has positions or does not say."""
     found = looked.source.arrays().get(f"{kind}_ids")
     return found if isinstance(found, np.ndarray) else None

@@ -88,7 +88,7 @@ class Looked:
 
     @cached_property
     def trained(self) -> Interactions | None:
-        """The interactions of train of the users that are looked at; None: there is no train."""
+        """The training interactions of the examined users, or None without train."""
         if self.train is None:
             return None
         users = matching.users_in(self.train, self.test, "train")

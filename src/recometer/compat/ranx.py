@@ -259,7 +259,7 @@ def _as(kind: type[Any], data: Any) -> Any:
 
 
 def _lists(run: Run) -> Lists | None:
-    """Return the lists of a run; None: they are all empty."""
+    """Return the lists of a run, or None if all are empty."""
     data = run._data
     some = any(data.values()) if isinstance(data, Mapping) else len(run) > 0
     lists: Lists | None = run.read(Lists, "score") if some else None

@@ -362,9 +362,9 @@ def _measured(
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
-    """Return scores with a row for each query, and its targets; None: they would not be dense.
+    """Return scores with a row per query, and its targets, or None if they would be sparse.
 
-    What is beyond the end of a query has the score -inf, which is no candidate.
+    What is beyond the end of a query has the score -inf and is not a candidate.
     """
     from scipy.sparse import coo_array
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 4096  # rows of which it is told how large one is
-# Of the rows of a part there are several copies while they become a table of lists: as they are
+# The rows of a part exist several times while they become a table of lists: as they are
 # read and decoded, by user, and as numbers.
 COPIES = 6
 MOST_PARTS = 1000  # each reads the files once

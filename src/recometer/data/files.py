@@ -413,7 +413,7 @@ def collect(
 
 
 def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
-    """Return the number of rows, if so many columns of Parquet files may be read."""
+    """Return the number of rows, if this number of columns may be read from Parquet files."""
     import polars as pl
 
     n_rows = int(collect(table.select(pl.len()), ["len"], path).item())

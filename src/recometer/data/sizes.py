@@ -23,7 +23,7 @@ def bytes_of(size: object, name: str, least: int = 0) -> int:
         A whole number of bytes, or a text with a unit: ``"64MB"`` (millions), ``"1.5 GiB"``
         (2**30 each). Capital and small letters are the same.
     name
-        Of the argument, for messages.
+        The name of the argument, for messages.
     least
         The smallest size that is taken.
 

@@ -185,7 +185,7 @@ def pairs_of(
 
 
 def _rows(users: object, score: Array) -> Array | None:
-    """Return the user of each candidate, in the shape of the scores; None: there is one user."""
+    """Return the user of each candidate, shaped like the scores, or None for a single user."""
     if score.ndim == 1:
         return None if users is None else user_ids_of(users, len(score))
     named = np.arange(len(score)) if users is None else user_ids_of(users, len(score))

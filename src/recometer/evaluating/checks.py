@@ -129,7 +129,7 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
 
 
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs beyond all lists, the longest of which has so many items."""
+    """Warn of cut-offs beyond all lists, given the length of the longest one."""
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         warn(

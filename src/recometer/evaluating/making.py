@@ -73,7 +73,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
 
 
 def _by_popularity(given: Inputs, records: Records) -> FoundByPopularity | None:
-    """Count the relevant items that were found, by popularity; None: there is no train or rank."""
+    """Count found relevant items by popularity, or return None without train or ranks."""
     truth, asked, ties = given.truth, given.asked, given.protocol.ties
     of_ranks = truth.reading(*RANKED)
     if asked.train is None or truth.bands is None or records.ranks is None or not of_ranks:

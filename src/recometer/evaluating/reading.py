@@ -177,7 +177,7 @@ def with_users_read(
 
 
 def bounds_here(metric: Metric, given: Inputs) -> tuple[float, float] | None:
-    """Return the range of a metric by what test and the rules say; None: it is not known."""
+    """Return the range of a metric under test and the rules, or None if it is unknown."""
     truth = given.truth
     return bounds_of(
         metric, given.protocol, negative=truth.negative_gains, binary=truth.binary_gains

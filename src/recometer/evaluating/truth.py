@@ -78,7 +78,7 @@ class Truth:
 
     @cached_property
     def bands(self) -> Bands | None:
-        """The items of train by popularity; None: there is no train."""
+        """The items of train by popularity, or None without train."""
         return None if self._users_of_items is None else bands(self._users_of_items)
 
     @cached_property

@@ -174,7 +174,7 @@ def check_metric(metric: Metric, protocol: Protocol) -> None:
 def bounds_of(
     metric: Metric, protocol: Protocol, *, negative: bool, binary: bool
 ) -> tuple[float, float] | None:
-    """Return the lowest and the highest value that counts for a user; None: not known.
+    """Return the lowest and the highest value of a user, or None if they are unknown.
 
     `negative` and `binary` are those of `Metric.bounds`.
     """

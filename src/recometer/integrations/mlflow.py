@@ -22,7 +22,7 @@ from recometer.sources.pairs import Pairs
 from recometer.version import __version__
 
 FOLDER = "recometer"
-"""Of the artifacts in a run."""
+"""The folder of the artifacts in a run."""
 # What `mlflow.models.evaluate` may call what recommends; of the last, MLflow has metrics itself.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"

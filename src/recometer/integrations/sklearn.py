@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["RankingScore", "ranking_scorer"]
 
 RESPONSES = ("decision_function", "predict_proba", "predict")
-"""Of an estimator, the first that it has: what rows are ranked by."""
+"""Rows are ranked by the first of these methods that an estimator has."""
 
 
 class RankingScore:

@@ -84,7 +84,7 @@ def _cells(given: Given, model: Model, groups: Groups, counted: Bool) -> Cells:
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # Of each run a column per band; batches have users of their own.
+        # There is a column per run and band; batches have users of their own.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(

@@ -22,7 +22,7 @@ def main_pair(given: Given, standings: Standings) -> tuple[str, str] | None:
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
-    # Of equals, which `sorted` leaves in their order, the best come first.
+    # `sorted` keeps the order of equals: the best come first.
     models = sorted(names, key=lambda name: given.model(name).by_chance)
     others = sorted(models[1:], key=lambda name: _stands_apart(given, name))
     return models[0], others[0]

@@ -29,8 +29,9 @@ class UsersRead:
     reached
         Whether it was known before all were read.
     intervals : mapping of str to Interval
-        Of the mean of each metric over all users of test: confidence sequences, which hold at all
-        times, so that it does not matter when one stops. Once all were read, they are the means.
+        Intervals for the mean of each metric over all users of test, by confidence sequences. They
+        hold at all times, so that it does not matter when one stops. Once all
+        were read, they are the means.
     """
 
     until: str

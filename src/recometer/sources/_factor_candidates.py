@@ -25,7 +25,7 @@ USERS_PER_BLOCK = 1024
 
 
 def blocks(aligned: Aligned, most: int) -> list[Int64]:
-    """Cut the users who have candidates into blocks of at most so many (or one user)."""
+    """Cut the users who have candidates into blocks of limited size, or of one user."""
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))

@@ -32,7 +32,7 @@ class FilePlaces:
         self.bytes_per_item = 8 if self.by_place is None else 24
 
     def rows(self, part: int) -> Int64:
-        """Return the row of each item in its part, where a part has so many."""
+        """Return the row of each item in its part of `part` items."""
         place = np.arange(self._n) if self._place is None else self._place.astype(np.int64)
         place %= part
         return place

@@ -28,7 +28,7 @@ from recometer.tasks import Ticker, run_tasks
 # What a task needs for a user beside two copies of its factors, for a judged item, and for a
 # candidate beside its factors.
 BYTES_PER_USER, BYTES_PER_JUDGED, BYTES_PER_CANDIDATE = 64, 64, 48
-# Of the budget: for what is known of each item, for the order of items by their lengths, and for
+# Shares of the budget for what is known of each item, for the order of items by length, and for
 # the tasks. The rest, a quarter at least, is for the factors of a part.
 SHARE_OF_PLACES, SHARE_OF_ORDER, SHARE_OF_TASKS = 1 / 2, 1 / 8, 1 / 8
 BYTES_PER_LENGTH = 24  # of an item, where items are put in order

@@ -19,10 +19,11 @@ from recometer.arrays import Array, Int64
 
 Tensor = Any
 
-# Of a tile: small enough for registers and shared memory, large enough to be bound by arithmetic.
+# A tile is small enough for registers and shared memory, and large enough to be bound by
+# arithmetic.
 SIZES = {"USERS": 64, "ITEMS": 128, "FACTORS": 32}
-# Of the compiler: 8 warps keep a tile in their registers; multiplications and additions are fused,
-# as the kernel of the processor fuses them.
+# Options of the compiler: 8 warps keep a tile in their registers; multiplications and additions
+# are fused, as the kernel of the processor fuses them.
 OPTIONS = {"num_warps": 8, "enable_fp_fusion": True}
 JUDGED = 16  # judged items of a row: their counts stay in registers
 TILES = 64  # that a program goes through, one after the other

@@ -138,7 +138,7 @@ class Kept(Generic[AnyRecord]):
     Parameters
     ----------
     cls
-        Of the records.
+        The class of the records.
     of
         The classes of records in them, by field.
     alike
@@ -231,7 +231,7 @@ class ItemCodes:
 
 
 class Came:
-    """The ids of users who came, which know quickly whether somebody is among them."""
+    """The ids of users who came, with quick lookup."""
 
     def __init__(self) -> None:
         self._parts: list[Array] = []  # as they came

@@ -19,7 +19,7 @@ from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import ItemCodes, Kept
 from recometer.sources.memory import Memory
 
-# Of the lists themselves; all other counts are of test, train and candidates, which are known.
+# Counts of the lists themselves; all others are known from test, train and candidates.
 OF_LISTS = (
     "cut_in_ties",
     "list_duplicates",
@@ -72,7 +72,7 @@ class StreamedLists(TableLists):
     ranked
         Whether `rank` will be asked.
     k
-        How many places `top` will be asked for; None: it will not be.
+        The number of places that `top` will be asked for. None means that it will not be called.
     counts_others
         Whether users count who have a list, and are not in test.
     """

@@ -176,7 +176,7 @@ class Lists(TableLists):
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
     def with_user_ids(self, user_ids: Array) -> Lists | None:  # type: ignore[override]
-        """Return the same lists, whose users have ids that were positions; None: of files."""
+        """Return the same lists with ids for their users, or None for lists in files."""
         return super().with_user_ids(user_ids) if self._files is None else None
 
     @property

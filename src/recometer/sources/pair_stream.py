@@ -40,7 +40,7 @@ class StreamedPairs:
 
     @property
     def names_users(self) -> bool | None:
-        """Whether users have ids; None: nobody came yet."""
+        """Whether users have ids, or None before the first batch."""
         return bool(len(self._came)) if self._n_users else None
 
     def came(self, user_ids: Array) -> Bool:
@@ -229,7 +229,7 @@ class CountedPairs(Source):
         return self._ranks
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted beside true ratings; None: there are none."""
+        """Return predicted beside true ratings, or None without ratings."""
         return self._ratings
 
 

@@ -40,7 +40,7 @@ class StreamedScores(Source):
     ranked
         Whether `rank` will be asked.
     k
-        How many places `top` will be asked for; None: it will not be.
+        The number of places that `top` will be asked for. None means that it will not be called.
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:

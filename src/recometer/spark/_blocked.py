@@ -34,7 +34,7 @@ class Blocked:
     users, items
         The factors.
     test, train
-        What is judged, and what leaves the ranking (None: nothing does).
+        What is judged, and what leaves the ranking. None excludes nothing.
     kinds
         As what ids are read.
     how
@@ -166,7 +166,7 @@ def _literal(name: Any) -> str:
 
 
 def limits_of(items: Table, kind: str, n_items: int, n_blocks: int) -> tuple[Any, ...]:
-    """Return ids that cut the items into about so many blocks of about the same size."""
+    """Return ids that cut the items into about this number of blocks of similar size."""
     share = DRAWN_PER_BLOCK * n_blocks / n_items
     named = items.frame.selectExpr(f"CAST({items['item']} AS {kind}) AS i")
     drawn = named if share >= 1 else named.sample(share, seed=0)
@@ -176,5 +176,5 @@ def limits_of(items: Table, kind: str, n_items: int, n_blocks: int) -> tuple[Any
 
 
 def blocks_of(size: int, closure: int, n_items: int) -> int:
-    """Return into how many blocks items of so many bytes are cut, each as large as a closure."""
+    """Return the number of blocks of items, each small enough for a closure."""
     return max(1, min(math.ceil(size / max(closure, 1)), n_items, MOST_BLOCKS))

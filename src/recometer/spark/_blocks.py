@@ -22,8 +22,8 @@ def blocks(
     batches : pyarrow.RecordBatch
         Rows sorted by user.
     rows_per_block
-        A block has at least so many rows but for the last one, and ends with the batch that
-        reaches them.
+        The least number of rows of a block, except for the last one. A block ends with the batch
+        that reaches it.
     user
         The column of users.
     arrays

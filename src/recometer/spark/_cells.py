@@ -10,7 +10,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.stats.grouping import SAME, Grouped
 
 # Different values that are kept as they are; beyond that, those with the same leading bits are one
-# cell, of as many bits as leave so many cells.
+# cell. The number of bits is the largest that leaves at most this number of cells.
 MOST_VALUES = 8_192
 ALL_BITS = 64
 FEWER_BITS = (52, 46, 42, 38, 35, 32, 30, 28, 26, 25, 24, 23, 22, 21, 20, 18, 16, 12)

@@ -37,7 +37,7 @@ class Counting:
     user, item
         The Spark types of ids.
     dtype
-        Of factors.
+        The dtype of the factors.
     n_factors
     nan_scores
         The rule.

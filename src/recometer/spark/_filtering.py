@@ -108,7 +108,7 @@ class SparkFilters:
         return self.frame.where(f"{number} >= {least} AND NOT isnan({number})")
 
     def _with_counts(self, rows: Frame, user: int, item: int, *, at_once: bool) -> Frame:
-        """Return the rows of users and items that have so many; both counted at once, or not."""
+        """Return the rows whose user and item each have enough rows, counted at once or in turn."""
         start = rows
         for column, least in ((self.columns.user, user), (self.columns.item, item)):
             if least > 1:

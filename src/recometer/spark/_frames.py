@@ -140,7 +140,7 @@ def partitioned(frame: Frame, partitions: int | None, *within: str) -> Frame:
 
 
 def partitions_of(frame: Frame, given: int | None) -> int | None:
-    """Return into how many parts users are spread; None: Spark decides."""
+    """Return the number of parts that users are spread over. None lets Spark decide."""
     if given is not None:
         return given
     try:
@@ -150,7 +150,7 @@ def partitions_of(frame: Frame, given: int | None) -> int | None:
 
 
 def check_array(data_type: Any, where: str) -> Any:
-    """Return the type of an array's elements; ColumnError: it is no array."""
+    """Return the type of an array's elements, or raise ColumnError for another type."""
     if data_type.typeName() != "array":
         hint = ""
         if data_type.typeName() in ("udt", "vector", "vectorudt"):

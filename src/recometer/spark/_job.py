@@ -60,9 +60,9 @@ class Job:
     kind
         ``"factors"``, ``"counts"`` (of factors), ``"lists"``, ``"arrays"`` or ``"pairs"``.
     options
-        Of the source: what its class takes beside the data.
+        The arguments that the class of the source takes beside the data.
     items
-        Of factors.
+        The item factors, for factors only.
     values
         Which of the tables of test, train and candidates have values.
     brings_truth

@@ -290,7 +290,7 @@ class Plan:
         _check_defined(sums)
 
     def counts(self, sums: Sums) -> dict[str, int]:
-        """Return what the rules settled; what is no sum over users is counted here."""
+        """Return what the rules settled; what is not a sum over users is counted here."""
         found = dict(sums.counts)
         if found.get("items_unknown"):
             found["items_unknown"] = self._unknown_items()

@@ -33,7 +33,7 @@ class Given:
     table
         The rows that belong to users.
     items
-        Of factors, the table of item factors.
+        The table of item factors, for factors only.
     like
         A source of the same kind on one machine, which knows what rules change nothing.
     """

@@ -51,9 +51,9 @@ class MetricSums:
     chance : float64 [2]
         The sums of weight times the value of a random order, and of weights.
     rows : float64 [_rows.SIZE]
-        Of metrics over the rows of all users.
+        The sums of metrics over the rows of all users.
     whole : float64 [n_totals]
-        Of metrics with one value for all users: what belongs to no item.
+        The sums of metrics with one value for all users that belong to no item.
     """
 
     reasons: Int64
@@ -91,9 +91,9 @@ class Sums:
     n_users, n_rows
         Users, and rows of test.
     facts : mapping of str to int
-        Added up: counts of what rules settled, and of what is checked once all is known.
+        Sums over all blocks: counts of what rules settled, and of what is checked at the end.
     largest : mapping of str to float
-        Of which the largest number holds: the longest list, the largest value of test, ...
+        Maxima over all blocks: the longest list, the largest value of test, ...
     examples
         The ids of a few users.
     metrics : mapping of str to MetricSums

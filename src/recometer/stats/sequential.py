@@ -246,7 +246,7 @@ class ConfidenceSequence:
         if self.aim is None:
             stakes: Float64 = np.sqrt(level / (variances * t * np.log(t + 1)))[np.newaxis]
             return stakes
-        # Of users drawn without replacement, the mean of those to come moves away from a wrong
+        # Without replacement, the mean of the users to come moves away from a wrong
         # candidate: the stakes that make capital grow fastest move along.
         drift = 1.0 if self.population is None else self.population / (self.population - place)
         if isinstance(self.aim, str):

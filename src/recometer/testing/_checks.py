@@ -27,7 +27,7 @@ RULES: tuple[TieRule, ...] = (
 
 
 MOST_USERS = 8
-"""Of the cases of most laws: few cases of more users cost less than more cases of few."""
+"""The most users in the cases of most laws: few large cases cost less than many small ones."""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:

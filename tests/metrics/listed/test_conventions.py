@@ -44,7 +44,7 @@ class Rule:
     users
         Whose lists are read.
     absent
-        What a user without a value counts as; None: is left out.
+        What a user without a value counts as. None leaves the user out.
     features
         Instead of those of the cases.
     last

@@ -1,15 +1,19 @@
-"""How much of the users' attention groups of items get."""
+"""How much of the users' attention groups of items, and single items, get."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.metrics.listed.data import ListData, needed
-from recometer.metrics.listed.sums import exposures, places_discount
-from recometer.ragged import sums_of
+from recometer.metrics.listed.sums import exposures, log2, placed, places_discount
+from recometer.ragged import sums_of, users_of
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,3 +83,115 @@ def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
     part = np.repeat(of_items / np.maximum(width, 1), width)
     found = sums_of(groups.indices, part, groups.shape[1])
     return np.append(found, of_items[width == 0].sum())
+
+
+def attention_of_items(
+    data: ListData, cutoff: int, discount: str = "log", patience: float = 0.85
+) -> scipy.sparse.csr_array:
+    """Return the attention that each user's list gives to each item: sparse [n_users, n_items]."""
+    d = places_discount(data.first(cutoff).shape[1], discount, patience)
+    found: scipy.sparse.csr_array = placed(data, cutoff, d).T
+    return found
+
+
+def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
+    """Return the groups' shares of the attention of each list: float64 [n_users, n_groups].
+
+    Items without a group do not count. A list without any other has NaN.
+    """
+    groups = needed(data.categories).astype(np.float64)
+    width = np.maximum(np.diff(groups.indptr), 1)
+    found = attention @ groups.multiply(1 / width[:, np.newaxis]).tocsr()
+    sums: Float64 = found.toarray()
+    total = sums.sum(axis=1, keepdims=True)
+    shares: Float64 = np.divide(sums, total, out=np.full_like(sums, np.nan), where=total > 0)
+    return shares
+
+
+def rank_fairness(shares: Float64, target: Float64) -> Float64:
+    """Return 1 minus the Jensen-Shannon divergence from a target: float64 [n_users].
+
+    Parameters
+    ----------
+    shares : float64 [n_users, n_groups]
+    target : float64 [n_groups]
+        Both add up to 1.
+
+    Notes
+    -----
+    ``1 - (KL(p, m) + KL(q, m)) / 2`` in bits with ``m = (p + q) / 2``: 1 for the shares of the
+    target, 0 for lists of groups that have no part in it.
+
+    References
+    ----------
+    Sapiezynski et al. 2019, Quantifying the impact of user attention on fair group representation
+    in ranked lists. Ekstrand et al. 2023, Overview of the TREC 2022 fair ranking track: the
+    divergence.
+    """
+    middle = (shares + target) / 2
+    away = (_divergence(shares, middle) + _divergence(target, middle)) / 2
+    return np.where(np.isnan(shares).any(axis=1), np.nan, 1 - away)
+
+
+def _divergence(of: Float64, middle: Float64) -> Float64:
+    parts = np.broadcast_to(of, middle.shape)
+    there = parts > 0
+    terms = np.zeros(middle.shape)
+    terms[there] = parts[there] * log2(parts[there] / middle[there])
+    found: Float64 = terms.sum(axis=1)
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ExpectedExposure:
+    """Expected exposure of single items: float64 [n_users] each, NaN without a relevant item."""
+
+    disparity: Float64
+    relevance: Float64
+    loss: Float64
+
+
+def expected_exposure(
+    attention: scipy.sparse.csr_array, data: ListData, worth: Float64
+) -> ExpectedExposure:
+    """Compare the attention of each item with that of an ideal, randomised ranking.
+
+    Parameters
+    ----------
+    attention : sparse [n_users, n_items]
+        The mean attention over all lists that a user is shown.
+    data
+        With `test`; items of `train`, if there are any, are no candidates.
+    worth : float64 [k]
+        The attention that each place gets.
+
+    Notes
+    -----
+    With the attention e of an item and the attention t that it gets if the R relevant items of a
+    user take the first R places in random order, and all n - R others the places that follow, the
+    disparity is ``sum of e^2``, the relevance ``sum of e t``, and the loss ``sum of (e - t)^2``.
+
+    References
+    ----------
+    Diaz et al. 2020, Evaluating stochastic rankings with expected exposure.
+    """
+    test, relevant = needed(data.test), needed(data.relevant)
+    users, items = users_of(test.indptr)[relevant], test.items[relevant]
+    found = np.bincount(users, minlength=data.n_users)
+    candidates = np.full(data.n_users, data.n_items)
+    if data.train is not None:
+        candidates -= np.diff(data.train.indptr)
+    above = np.concatenate([[0.0], np.cumsum(worth)])
+    until = above[np.minimum(found, len(worth))]
+    others = candidates - found
+    rest = above[np.minimum(candidates, len(worth))] - until
+    of_relevant = np.divide(until, found, out=np.full(data.n_users, np.nan), where=found > 0)
+    of_others = np.divide(rest, others, out=np.zeros(data.n_users), where=others > 0)
+
+    got = np.bincount(users, np.asarray(attention[users, items]).ravel(), data.n_users)
+    total = np.asarray(attention.sum(axis=1)).ravel()
+    disparity = np.asarray(attention.multiply(attention).sum(axis=1)).ravel()
+    relevance = got * of_relevant + (total - got) * of_others
+    ideal = found * of_relevant**2 + others * of_others**2
+    undefined = np.where(found > 0, 0.0, np.nan)
+    return ExpectedExposure(disparity + undefined, relevance, disparity - 2 * relevance + ideal)

@@ -61,7 +61,7 @@ def exposures(
     `weights` [n_users] say how often, or how much, each user counts, `discount` what each place.
     """
     if weights is not None:
-        sums: Float64 = _placed(data, cutoff, discount) @ weights.astype(np.float64)
+        sums: Float64 = placed(data, cutoff, discount) @ weights.astype(np.float64)
         return sums
     items = data.first(cutoff)
     listed = items >= 0
@@ -71,7 +71,7 @@ def exposures(
     return np.bincount(items[listed], minlength=data.lists.n_items).astype(np.float64)
 
 
-def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
+def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
     """Return what the places of each user count for each item: sparse [n_items, n_users].
 
     It is kept: users are resampled many times.

@@ -122,7 +122,7 @@ def dcg(
                 "list": "the largest gains of the items in the whole list",
                 "signed": "the largest gains of all judged items, including those below 0",
                 "sum": "as many gains of 1 as the gains have in sum, rounded down, but one of 1 "
-                "for a sum of 0; of k + 1 and a sum below 0, so many less",
+                "for a sum of 0; with k + 1 and a sum below 0, reduced by its size",
             },
         ),
         "within": Parameter(

@@ -1,0 +1,159 @@
+"""fairness(): attention of groups and of single items as single numbers, defined once more here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+import recometer as rm
+
+ITEMS = "abcde"
+LISTS = {"ann": ["a", "b", "c"], "bob": ["b"], "cat": ["d", "a"]}
+OTHER = {"ann": ["e", "b", "a"], "bob": ["c", "d"], "cat": ["a", "d"]}
+TEST = {"ann": ["b", "d"], "bob": ["a"], "cat": ["a"]}
+GROUPS = {"a": "big", "b": "big", "c": "small", "d": "small", "e": "small"}
+DISCOUNTS = {
+    "log": lambda place: 1 / math.log2(place + 1),
+    "geometric": lambda place: 0.5 ** (place - 1),
+    "none": lambda place: 1.0,
+}
+
+
+def attention(lists, k, d):
+    """What each item gets of each user: a dict of dicts."""
+    return {
+        user: {item: d(place) for place, item in enumerate(row[:k], 1)}
+        for user, row in lists.items()
+    }
+
+
+def ideal(relevant, items, k, d):
+    """The mean over all orders in which relevant items are above all others."""
+    total, count = dict.fromkeys(items, 0.0), 0
+    others = [item for item in items if item not in relevant]
+    for above in itertools.permutations(relevant):
+        for below in itertools.permutations(others):
+            count += 1
+            for place, item in enumerate([*above, *below][:k], 1):
+                total[item] += d(place)
+    return {item: value / count for item, value in total.items()}
+
+
+def single_items(draws, items, k, d):
+    """EE-D, EE-R and EE-L."""
+    found = []
+    for user, relevant in TEST.items():
+        shown = [attention(lists, k, d)[user] for lists in draws]
+        got = {item: sum(one.get(item, 0) for one in shown) / len(shown) for item in ITEMS}
+        wanted = ideal(relevant, items(user), k, d)
+        pairs = [(got[item], wanted.get(item, 0)) for item in ITEMS]
+        sums = (lambda e, t: e * e, lambda e, t: e * t, lambda e, t: (e - t) ** 2)
+        found.append([sum(f(e, t) for e, t in pairs) for f in sums])
+    return np.mean(found, axis=0)
+
+
+def groups_of(lists, target, k, d):
+    """Ratio, difference, and attention-weighted rank fairness."""
+    total = np.zeros(2)
+    alike = []
+    for shown in attention(lists, k, d).values():
+        own = np.array(
+            [sum(x for item, x in shown.items() if GROUPS[item] == g) for g in ("big", "small")]
+        )
+        total += own
+        alike.append(1 - jensenshannon(own / own.sum(), target, base=2) ** 2)
+    share = total / total.sum()
+    favour = share / target
+    return favour.min() / favour.max(), abs(share - target).sum() / 2, np.mean(alike)
+
+
+@pytest.mark.parametrize("discount", DISCOUNTS)
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_single_lists(discount, k):
+    d = DISCOUNTS[discount]
+    targets = {"relevant": [0.75, 0.25], "catalogue": [0.4, 0.6]}
+    for target, shares in targets.items():
+        options = {"k": k, "discount": discount, "patience": 0.5, "target": target}
+        found = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options)
+        expected = groups_of(LISTS, np.array(shares), k, d)
+        assert (found.ratio, found.difference, found.rank_fairness) == pytest.approx(expected)
+        named = dict(zip(("big", "small"), shares, strict=True))
+        same = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options | {"target": named})
+        assert same.ratio == pytest.approx(found.ratio)
+        expected = single_items([LISTS], lambda user: ITEMS, k, d)
+        assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_lists_of_a_randomised_model(k):
+    d = DISCOUNTS["log"]
+    sources = [rm.Lists(LISTS), rm.Lists(OTHER)]
+    found = rm.fairness(sources, GROUPS, TEST, k=k)
+    expected = single_items([LISTS, OTHER], lambda user: ITEMS, k, d)
+    assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+    alone = [rm.fairness(source, GROUPS, TEST, k=k) for source in sources]
+    assert found.rank_fairness == pytest.approx(np.mean([one.rank_fairness for one in alone]))
+    assert found.disparity < np.mean([one.disparity for one in alone])
+
+
+def test_items_of_train_are_no_candidates():
+    train = {"ann": ["e"], "bob": ["d", "e"]}
+    found = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, train=train, k=3)
+    expected = single_items(
+        [LISTS],
+        lambda user: [item for item in ITEMS if item not in train.get(user, [])],
+        3,
+        DISCOUNTS["log"],
+    )
+    assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+
+
+def test_an_ideal_randomised_model_has_no_loss():
+    relevant = np.array([[1.0, 1.0, 0.0, 0.0]])
+    orders = [
+        [*above, *below]
+        for above in itertools.permutations([0, 1])
+        for below in itertools.permutations([2, 3])
+    ]
+    draws = [rm.Scores(-np.argsort(np.array([order])).astype(float)) for order in orders]
+    found = rm.fairness(draws, ["x", "y", "x", "y"], relevant, k=4)
+    assert found.loss == pytest.approx(0, abs=1e-12)
+    assert found.disparity == pytest.approx(found.relevance)
+    assert (found.ratio, found.difference) == pytest.approx((1, 0))
+
+
+def test_an_evaluation_is_read_like_its_source():
+    source = rm.Lists(LISTS)
+    result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
+    of_source = rm.fairness(source, GROUPS, TEST, k=3)
+    assert rm.fairness(result, GROUPS, TEST, k=3) == of_source
+
+
+def test_items_without_a_group_are_left_out():
+    some = {"a": "big", "b": None, "c": "small", "d": None, "e": None}
+    found = rm.fairness(rm.Lists(LISTS), some, TEST, k=3, discount="none", target="catalogue")
+    assert (found.ratio, found.difference) == pytest.approx((0.5, 1 / 6))
+    none = rm.fairness(rm.Lists({"ann": ["b"]}), some, {"ann": ["b"]}, k=1)
+    assert all(math.isnan(x) for x in (none.ratio, none.difference, none.rank_fairness))
+    assert none.loss == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"test": None}, "fairness needs test"),
+        ({"target": "equal"}, "target='equal' must be relevant, catalogue, or a dict"),
+        ({"target": {"big": 1}}, "target has the groups big, but the groups of items are big, sm"),
+        ({"target": {"big": 1, "small": -1}}, "Every share of target must be a number of at lea"),
+        ({"lists": []}, "There are no lists"),
+        ({"k": 0}, "k=0 must be a whole number"),
+    ],
+)
+def test_what_does_not_fit(changes, says):
+    given = {"lists": rm.Lists(LISTS), "item_groups": GROUPS, "test": TEST} | changes
+    with pytest.raises(rm.InputError, match=says):
+        rm.fairness(**given)

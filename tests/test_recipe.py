@@ -1,0 +1,51 @@
+"""The recipe for conda-forge needs what pyproject.toml needs."""
+
+import re
+import sys
+from pathlib import Path
+
+import recometer as rm
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+RECIPE = (ROOT / ".conda" / "recipe.yaml").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def section(name):
+    """The lines of a part of the requirements, without the list's marks."""
+    found = re.search(rf"^  {name}:\n((?:    .*\n)+)", RECIPE, re.MULTILINE)
+    return [line.strip().removeprefix("- ") for line in found[1].splitlines()]
+
+
+def spaced(requirement):
+    """What pip calls name>=1, as conda does: name >=1."""
+    return requirement.replace(">=", " >=")
+
+
+def test_what_runs():
+    always = [spaced(one) for one in PROJECT["project"]["dependencies"] if ";" not in one]
+    sometimes = [one.split(";") for one in PROJECT["project"]["dependencies"] if ";" in one]
+    older = [f"then: {spaced(one)}" for one, _ in sometimes]
+    conditions = [
+        f"if: match(python, {marker.replace('python_version', '').strip()})".replace("< '", '"<')
+        for _, marker in sometimes
+    ]
+    expected = ["python", *always, *(x.replace("'", '"') for x in [*conditions, *older])]
+    assert sorted(section("run")) == sorted(expected)
+
+
+def test_what_builds():
+    host = {spaced(one) for one in PROJECT["build-system"]["requires"]}
+    assert set(section("host")) == {"python", "pip", *host}
+    assert f"cmake {PROJECT['tool']['scikit-build']['cmake']['version']}" in section("build")
+
+
+def test_version_and_command():
+    assert re.search(r"^  version: (\S+)$", RECIPE, re.MULTILINE)[1] == rm.__version__
+    ((name, call),) = PROJECT["project"]["scripts"].items()
+    assert f"- {name} = {call}\n" in RECIPE
