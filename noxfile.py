@@ -50,16 +50,18 @@ def docs(session: nox.Session) -> None:
 @nox.session(default=False)
 def quality(session: nox.Session) -> None:
     """Run all checks of the code, and measure how much of it the tests reach."""
-    session.install(".[quality]")
+    session.install(".[quality]", "nanobind")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("clang-format", "--dry-run", "--Werror", *sources("cpp"))
+    session.run(".ci/check_tidy", session.virtualenv.location, external=True)
     session.run("codespell")
     session.run("sp-repo-review", ".")
     session.run("zizmor", "--offline", ".github")
     session.run("mypy")
     session.run("python", ".ci/check_public_types")
     session.run("pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered", *session.posargs)
+    session.run("python", "benchmarks/smoke.py")
 
 
 def sources(folder: str) -> list[str]:

@@ -13,7 +13,7 @@ import functools
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from _table import markdown, number, seconds
 from numpy.typing import NDArray
 
 import recometer as rm
+from recometer.evaluating.reading import batches, users_needed
 from recometer.stats import ConfidenceSequence
 
 RESULTS = Path(__file__).parent / "results" / "until.json"
@@ -41,25 +42,23 @@ def one_look(values: NDArray[np.float64], width: float) -> int:
     return int(np.ceil(1 / (1 / n + 1 / len(values))))
 
 
-def looks(n_users: int) -> Iterator[int]:
-    """Yield the numbers of users after which `rm.Until` looks."""
-    until, n = rm.Until(f"{METRIC} ± 1"), 0
-    while n < n_users:
-        n = until.next_number(n, n_users)
-        yield n
-
-
 def needed(values: NDArray[np.float64], width: float, seed: int) -> tuple[int, bool]:
     """Return how many users are read in a random order, and whether the interval missed."""
     order = np.random.default_rng(seed).permutation(len(values))
-    sequence, begin = ConfidenceSequence((0, 1), population=len(values), aim=width), 0
-    for stop in looks(len(values)):
-        found = sequence.update(values[order[begin:stop]])
-        begin = stop
-        if found.width / 2 <= width:
+    sequence, until = (
+        ConfidenceSequence((0, 1), population=len(values), aim=width),
+        rm.Until(f"{METRIC} ± {width:g}"),
+    )
+    read: list[NDArray[np.float64]] = []
+    begin = 0
+    for batch in batches(order, until, lambda: users_needed(sequence, read, until)):
+        read.append(values[batch])
+        begin += len(batch)
+        sequence.add(read[-1])
+        if sequence.interval.width / 2 <= width:
             break
     mean = float(values.mean())
-    return begin, begin < len(values) and mean not in found
+    return begin, begin < len(values) and mean not in sequence.interval
 
 
 def by_width(name: str, values: NDArray[np.float64], orders: int) -> list[Record]:

@@ -107,7 +107,7 @@ struct Counting {
                                                              Int* path, Vec* reached) {
         if constexpr (kBit < L) {
             for (int i = 0; i < kTogether; ++i) {
-                const Vec threshold = S::lookup(level[kBit], path[i]);
+                const Vec threshold = S::template lookup<kBit>(level[kBit], path[i]);
                 const Mask up = S::reaches(score[i], threshold);
                 path[i] = S::template set_bit<kBit>(up, path[i]);
                 reached[i] = S::select(up, threshold, reached[i]);

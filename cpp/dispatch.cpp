@@ -12,6 +12,8 @@ std::vector<const InstructionSet*> instruction_sets() {
         sets.push_back(&kAvx512);
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&kAvx2);
+#elif defined(RECOMETER_NEON)
+    sets.push_back(&kNeon);
 #endif
     sets.push_back(&kPlain);
     return sets;

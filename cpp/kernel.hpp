@@ -9,7 +9,7 @@
 //
 // S offers vectors of kLanes Reals and, for the counting, vectors of as many integers:
 //     reaches(a, b)     a >= b per lane (false for NaN); equals(a, b)
-//     lookup(t, i)      t[i] per lane, for tables of up to 2^(kLevels - 1) entries
+//     lookup<B>(t, i)   t[i] per lane, for a table of 2^B entries, at most 2^(kLevels - 1)
 //     set_bit<B>(m, x)  x | 1 << B in the lanes of m
 //     one_hot(x)        1 << x
 //     parity, majority  the two outputs of a full adder, bit by bit

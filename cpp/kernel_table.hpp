@@ -9,5 +9,5 @@
 #define RECOMETER_INSTRUCTION_SET(name, S, D) {name, RECOMETER_KERNEL(S), RECOMETER_KERNEL(D)}
 
 namespace recometer {
-extern const InstructionSet kAvx512, kAvx2, kPlain;
+extern const InstructionSet kAvx512, kAvx2, kNeon, kPlain;
 }

@@ -42,7 +42,10 @@ struct Single256 : Bits256 {
     static Vec select(Mask m, Vec a, Vec b) { return _mm256_blendv_ps(b, a, m); }
     static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_ps(m)); }
     static Vec table(const float* p) { return load(p); }
-    static Vec lookup(Vec table, Int index) { return _mm256_permutevar8x32_ps(table, index); }
+    template <int kBit>
+    static Vec lookup(Vec table, Int index) {
+        return _mm256_permutevar8x32_ps(table, index);
+    }
     template <int kBit>
     static Int set_bit(Mask m, Int x) {
         return _mm256_or_si256(x, both(_mm256_castps_si256(m), _mm256_set1_epi32(1 << kBit)));
@@ -74,6 +77,7 @@ struct Double256 : Bits256 {
     static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_pd(m)); }
     static Vec table(const double* p) { return load(p); }
     // There is no permutation of doubles by a vector: move both halves of each as floats.
+    template <int kBit>
     static Vec lookup(Vec table, Int index) {
         const Int low = _mm256_slli_epi64(index, 1);
         const Int twice = _mm256_shuffle_epi32(low, 0xA0);

@@ -40,7 +40,10 @@ struct Single512 : Bits512 {
     static Vec select(Mask m, Vec a, Vec b) { return _mm512_mask_mov_ps(b, m, a); }
     static std::uint32_t bits(Mask m) { return m; }
     static Vec table(const float* p) { return load(p); }
-    static Vec lookup(Vec table, Int index) { return _mm512_permutexvar_ps(index, table); }
+    template <int kBit>
+    static Vec lookup(Vec table, Int index) {
+        return _mm512_permutexvar_ps(index, table);
+    }
     template <int kBit>
     static Int set_bit(Mask m, Int x) {
         return _mm512_mask_add_epi32(x, m, x, _mm512_set1_epi32(1 << kBit));
@@ -71,7 +74,10 @@ struct Double512 : Bits512 {
     static Vec select(Mask m, Vec a, Vec b) { return _mm512_mask_mov_pd(b, m, a); }
     static std::uint32_t bits(Mask m) { return m; }
     static Vec table(const double* p) { return load(p); }
-    static Vec lookup(Vec table, Int index) { return _mm512_permutexvar_pd(index, table); }
+    template <int kBit>
+    static Vec lookup(Vec table, Int index) {
+        return _mm512_permutexvar_pd(index, table);
+    }
     template <int kBit>
     static Int set_bit(Mask m, Int x) {
         return _mm512_mask_add_epi64(x, m, x, _mm512_set1_epi64(1 << kBit));

@@ -71,6 +71,7 @@ struct Plain {
         return out;
     }
     static const R* table(const R* p) { return p; }
+    template <int kBit>
     static Vec lookup(const R* table, const Int& index) {
         return each<Vec>([&](int i) { return table[index.x[i]]; });
     }

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import sys
 
 import pytest
@@ -22,10 +23,28 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+HERE = pathlib.Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out folders that are named after a marker of all their tests, where it is not asked.
+
+    Their modules would be imported, and their tests made, to be deselected one by one.
+    """
+    folder = collection_path.parent == HERE and collection_path.name in ("live", "rivals")
+    left_out = f"not {collection_path.name}" in (config.option.markexpr or "")
+    return True if folder and left_out else None
+
+
+# Nearly all that is made while tests are collected stays: nothing is to be searched for garbage.
+gc.disable()
+
+
 def pytest_collection_finish():
     """Keep thousands of collected tests out of every garbage collection to come."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(params=FRAMES)

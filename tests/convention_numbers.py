@@ -22,12 +22,11 @@ CONTENT = tomllib.loads(FILE.read_text(encoding="utf-8"))
 CASES = CONTENT.pop("cases")
 
 
-def printed() -> Iterator[tuple[str | rm.Protocol, str, str, Mapping[str, float]]]:
-    """Yield each convention, case, metric and the numbers."""
+def printed() -> Iterator[tuple[str | rm.Protocol, str, Mapping[str, Mapping[str, float]]]]:
+    """Yield each convention, case, and the numbers of each metric."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
-            for metric, numbers in part["numbers"].items():
-                yield protocol_of(convention, part), part["case"], metric, numbers
+            yield protocol_of(convention, part), part["case"], part["numbers"]
 
 
 def protocol_of(convention: str, part: Mapping[str, Any]) -> str | rm.Protocol:

@@ -85,7 +85,13 @@ def test_equal_ranks_that_were_given_are_equal_places(rule, places):
 def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
     """The first two places are the lower ids', in falling order; the others follow, rising."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
-    for within, gains in ((3, [2, 1, 3, 4, 5]), (1, [1, 2, 3, 4, 5]), (None, [5, 4, 3, 2, 1])):
+    for within, gains in (
+        (3, [2, 1, 3, 4, 5]),
+        (1, [1, 2, 3, 4, 5]),
+        (6, [5, 4, 3, 2, 1]),
+        (100, [5, 4, 3, 2, 1]),
+        (None, [5, 4, 3, 2, 1]),
+    ):
         groups = resolve(ranks, "item_desc_within", "gain", within=within)
         assert groups.start.tolist() == [1, 2, 3, 4, 5]
         assert groups.gain.tolist() == gains

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,7 +21,14 @@ from recometer.comparing.corrections import (
     on_tukey,
     tukey_by,
 )
-from recometer.comparing.models import Model, Users, by_chance, read_models
+from recometer.comparing.models import (
+    Model,
+    Users,
+    by_chance,
+    check_baseline,
+    pairs_of,
+    read_models,
+)
 from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
@@ -301,12 +307,7 @@ def _models(given: object, baseline: str | None, chance: bool, *, whole: bool) -
         reading.check_read(found)
     if chance:
         found.append(by_chance(found))
-    names = [model.name for model in found]
-    if baseline is not None and baseline not in names:
-        raise UnknownNameError(
-            f"The baseline {baseline!r} is not one of the models. "
-            f"{did_you_mean(str(baseline), names)}"
-        )
+    check_baseline(baseline, (model.name for model in found))
     return found
 
 
@@ -407,11 +408,8 @@ def _compare_all(
     users: Users,
     options: Options,
 ) -> list[PairRow]:
-    if baseline is None:
-        pairs = list(itertools.combinations(models, 2))
-    else:
-        (base,) = (model for model in models if model.name == baseline)
-        pairs = [(model, base) for model in models if model is not base]
+    by_name = {model.name: model for model in models}
+    pairs = [(by_name[one], by_name[other]) for one, other in pairs_of([*by_name], baseline)]
     whole = [name for name in metrics if name in models[0].first.together]
     found = {}
     for name in metrics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @overload
 def evaluate(
-    source: Callable[[Split[Any]], Source | Recommender] | Sequence[Source],
-    test: Folds | Sequence[Split[Any]],
+    source: Callable[[Split], Source | Recommender] | Sequence[Source],
+    test: Folds | Sequence[Split],
     *,
     train: None = None,
     candidates: object = None,
@@ -68,7 +68,7 @@ def evaluate(
 
 
 def evaluate(
-    source: Source | Recommender | Callable[[Split[Any]], Source | Recommender] | Sequence[Source],
+    source: Source | Recommender | Callable[[Split], Source | Recommender] | Sequence[Source],
     test: object = None,
     *,
     train: object = None,

@@ -153,7 +153,8 @@ def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
     within = groups.start < cutoff
     if all_of(within):
         # A source of one's own may have made them of columns of a table.
-        return slice(None), *(np.ascontiguousarray(one) for one in (groups.indptr, groups.start))
+        indptr, start = (np.ascontiguousarray(one) for one in (groups.indptr, groups.start))
+        return slice(None), indptr, start
     rows = within.nonzero()[0]  # mostly few: nothing else is looked at
     counts = np.bincount(groups.user[rows], minlength=groups.n_users)
     return rows, indptr_of(counts), groups.start[rows]

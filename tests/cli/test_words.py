@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import ast
-import pathlib
 
 import pytest
+from modules import FILES, nodes_of
 
-import recometer
 from recometer.cli._words import PHRASES, in_words
-
-PACKAGE = pathlib.Path(recometer.__file__).parent
 
 
 def texts_of_the_library() -> list[str]:
     """Return every text in the code outside of the command line."""
     return [
         node.value
-        for path in PACKAGE.rglob("*.py")
-        if "cli" not in path.relative_to(PACKAGE).parts
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name, path in FILES.items()
+        if not name.startswith("cli/")
+        for node in nodes_of(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
 

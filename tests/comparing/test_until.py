@@ -228,7 +228,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
     assert "several: ndcg@5, recall@5" in refused(primary=None)
     assert "'rr' is not evaluated" in refused(UnknownNameError, primary="rr")
     assert "a difference may be 0" in refused(until="ndcg@5 ± 2%")
-    assert "none of the models" in refused(UnknownNameError, baseline="best")
+    assert "not one of the models" in refused(UnknownNameError, baseline="best")
     assert "no correction" in refused(UnknownNameError, correction="most")
     assert "leave correction= out" in refused(correction="tukey")
     assert "leave test= out" in refused(test="t")

@@ -215,12 +215,13 @@ def test_many_strings_in_pandas(dtype):
     few = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
     many = Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
     assert many.user_ids.tolist() == sorted(set(users))
-    for user, name in enumerate(few.user_ids.tolist()):
-        number = many.user_ids.tolist().index(name)
-        own = many.item_ids[many.items[many.indptr[number] : many.indptr[number + 1]]]
-        assert set(own) == set(items[users == name])
-        own = few.item_ids[few.items[few.indptr[user] : few.indptr[user + 1]]]
-        assert set(own) == set(items[:500][users[:500] == name])
+    for found, n in ((few, 500), (many, len(users))):
+        expected = {}
+        for user, item in zip(users[:n].tolist(), items[:n].tolist(), strict=True):
+            expected.setdefault(user, set()).add(item)
+        ends = zip(found.indptr[:-1], found.indptr[1:], strict=True)
+        own = [set(found.item_ids[found.items[start:end]]) for start, end in ends]
+        assert dict(zip(found.user_ids.tolist(), own, strict=True)) == expected
 
 
 def test_kind():

@@ -158,7 +158,7 @@ def test_with_all_that_metrics_read(kind):
         result = evaluator(source)
         assert same(result, expected)
         assert repr(evaluator.mean(source)) == repr(expected.mean())
-        assert str(result) == str(expected)
+    assert str(result) == str(expected)
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,18 @@ SINGLE_PRECISION = {"keras_rs"}
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-@pytest.mark.parametrize(("convention", "case", "metric", "numbers"), list(printed()), ids=str)
+@pytest.mark.parametrize(("convention", "case", "printed"), list(printed()), ids=str)
 def test_printed_numbers(
-    convention: str | rm.Protocol, case: str, metric: str, numbers: Mapping[str, float]
+    convention: str | rm.Protocol, case: str, printed: Mapping[str, Mapping[str, float]]
 ) -> None:
-    result = evaluate(convention, case, metric)
+    result = evaluate(convention, case, " ".join(printed))
     name = convention if isinstance(convention, str) else convention.name
     tolerance = 1e-6 if name in SINGLE_PRECISION else 1e-12
-    assert {which: found(result, metric, which) for which in numbers} == pytest.approx(
-        numbers, abs=tolerance
+    expected = {
+        (metric, of): number for metric in printed for of, number in printed[metric].items()
+    }
+    assert {(metric, of): found(result, metric, of) for metric, of in expected} == pytest.approx(
+        expected, abs=tolerance
     )
 
 

@@ -321,7 +321,8 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
     """Whoever adds a name adds a number that the library printed, or says that there is none."""
     compared = outcome.compared | {
         (convention if isinstance(convention, str) else convention.name, metric)
-        for convention, _, metric, _ in printed()
+        for convention, _, numbers in printed()
+        for metric in numbers
     }
     names: dict[str, set[str]] = collections.defaultdict(set)
     for convention, metric in compared:

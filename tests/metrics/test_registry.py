@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError
-from recometer.metrics import METRICS, Metric, Parameter, parse
+from recometer.metrics import METRICS, Metric, Parameter, parse, reading
 from recometer.metrics import metric as register
 from recometer.metrics.names import MAX_CUTOFFS
 from recometer.metrics.registry import SIDE_DATA, SideData, canonical, with_largest_gain
@@ -329,3 +329,10 @@ def test_unfit_cutoffs_of_a_metric(cutoff):
 def test_what_is_no_name(found):
     with pytest.raises(InputTypeError, match=r"named by text, but .*Hint: write 'ndcg@10"):
         parse(found)
+
+
+def test_metrics_are_found_by_what_they_read():
+    assert {"coverage", "novelty", "gini"} <= set(reading("lists"))
+    without = set(reading("lists", side=False))
+    assert "personalization" in without
+    assert not {"coverage", "novelty", "gini"} & without

@@ -83,6 +83,19 @@ def test_items_that_the_source_or_train_lacks_count() -> None:
     np.testing.assert_array_equal(found.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
 
 
+def test_an_item_that_test_repeats_is_found_once() -> None:
+    train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["c"]}
+    test = {"cid": ["a", "a", "b"]}
+    source = rm.Lists({"cid": ["a", "b"]})
+    with pytest.warns(rm.DataWarning, match="1 of 3 interactions repeat a pair"):
+        found = rm.evaluate(
+            source, test, train=train, metrics="recall@1", repeated_test="counted"
+        ).by_popularity
+    assert found is not None
+    assert found.relevant.sum() == 2
+    assert found.found.sum() == 1
+
+
 def test_they_are_saved_and_taken_with_their_users(data: dict[str, Matrix], tmp_path: Path) -> None:
     result = _evaluate(data, data["test"])
     result.save(tmp_path / "one.parquet")

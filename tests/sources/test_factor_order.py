@@ -71,7 +71,7 @@ def outcome(source, request, k, *, longest_first):
         patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k)
-    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+    return vars(ranks), vars(lists)
 
 
 @given(

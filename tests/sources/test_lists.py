@@ -1,5 +1,6 @@
 """Lists: every kind of data, and every rule that settles what a list leaves open."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -52,32 +53,33 @@ def integer_test():
 ORDERS = {"sorted": range(5), "shuffled": (4, 1, 2, 0, 3), "interleaved": (0, 2, 1, 3, 4)}
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("third", ["score", "rank"])
-def test_frames(frame, order, third):
-    assert rr(rm.Lists(frame(columns(ORDERS[order], third=third)))) == EXPECTED
+def test_frames(frame):
+    for order, third in itertools.product(ORDERS, ["score", "rank"]):
+        lists = rm.Lists(frame(columns(ORDERS[order], third=third)))
+        assert rr(lists) == EXPECTED, f"{order} rows with a {third}"
 
 
-@pytest.mark.parametrize("name", ["rating_2", "my_score", "utility"])
-def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame, name):
-    rows = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
-    assert rm.Lists(frame(rows)).describe().endswith("in the order of the rows")
-    rows[name] = [SCORES[row] for row in (4, 1, 2, 0, 3)]
-    with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
-        by_rows = rm.Lists(frame(rows))
-    assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
-    by_score = rm.Lists(frame(rows), score=name)
-    assert rr(by_score) == EXPECTED
-    assert "order of the rows" not in by_score.describe()
+def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame):
+    plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
+    assert rm.Lists(frame(plain)).describe().endswith("in the order of the rows")
+    for name in ("rating_2", "my_score", "utility"):
+        rows = {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
+        with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
+            by_rows = rm.Lists(frame(rows))
+        assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
+        by_score = rm.Lists(frame(rows), score=name)
+        assert rr(by_score) == EXPECTED
+        assert "order of the rows" not in by_score.describe()
 
 
-@pytest.mark.parametrize("name", ["slot", "Order", "index", "list_position", "itemNumber"])
-def test_what_could_be_a_rank_is_offered_as_one(frame, name):
-    rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
-    rows[name] = rows.pop("rank")
-    with pytest.warns(DataWarning, match=f"Hint: rank={name!r} ranks .* the lowest first; rank="):
-        rm.Lists(frame(rows))
-    assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
+def test_what_could_be_a_rank_is_offered_as_one(frame):
+    for name in ("slot", "Order", "index", "list_position", "itemNumber"):
+        rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
+        rows[name] = rows.pop("rank")
+        hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
+        with pytest.warns(DataWarning, match=hint):
+            rm.Lists(frame(rows))
+        assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
@@ -95,11 +97,11 @@ def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
     assert rr(by_rows) == rr(rm.Lists(path, score=False))
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("ids", [int, lambda code: code * 10**9 - 10**11])
-def test_frames_with_integer_ids(frame, order, ids):
+def test_frames_with_integer_ids(frame, ids):
     test = {ids(user): list(map(ids, items)) for user, items in integer_test().items()}
-    assert rr(rm.Lists(frame(columns(ORDERS[order], ids=ids))), test) == EXPECTED
+    for order, rows in ORDERS.items():
+        assert rr(rm.Lists(frame(columns(rows, ids=ids))), test) == EXPECTED, f"{order} rows"
 
 
 def test_the_order_of_rows_is_the_ranking_without_rank_and_score(frame):

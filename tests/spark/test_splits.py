@@ -14,15 +14,19 @@ from recometer.split import (
     Fraction,
     GivenUsers,
     KCore,
+    KFold,
     Last,
     LeaveOneOut,
     MinCounts,
     NoTestUsersError,
     Number,
     SeenInTrain,
+    UserFolds,
     UsersFraction,
     UsersNumber,
     ValuesFrom,
+    Windows,
+    folds,
 )
 
 pytestmark = MARKS
@@ -65,6 +69,29 @@ def test_every_row_goes_where_one_machine_puts_it(table, rows, what, options):
     assert made.protocol == expected.protocol
 
 
+FOLDS = [
+    (KFold(3), {"who": UsersFraction(0.7), "filters": SeenInTrain()}),
+    (Windows([10, 25, 40], length=20), {"min_train": 1, "filters": [SeenInTrain()]}),
+    (Last(1), {"who": UserFolds(2), "untested": "apart", "seed": 5}),
+]
+
+
+@pytest.mark.parametrize(("what", "options"), FOLDS, ids=lambda case: type(case).__name__)
+def test_folds_are_those_of_one_machine(table, rows, what, options):
+    schema = "user string, item bigint, rating double, time bigint, note string"
+    made = rs.folds(table(rows, schema), what, partitions=3, **options)
+    expected = list(folds(pl.DataFrame(rows), what, **options))
+    assert len(made) == len(expected)
+    for one, other in zip(made, expected, strict=True):
+        assert one.protocol == other.protocol
+        for name in ("train", "test", "remainder"):
+            part, whole = getattr(one, name), getattr(other, name)
+            assert (part is None) == (whole is None)
+            if part is not None:
+                assert sorted(map(tuple, part.collect())) == sorted(whole.rows()), name
+        one.unpersist()
+
+
 def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
     schema = "user string, item bigint, rating double, time bigint, note string"
     frame = table(rows, schema)
@@ -72,8 +99,10 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.split(frame, Last(1), min_train=1000)
     with pytest.raises(rm.InputError, match="have no user 'nobody'"):
         rs.split(frame, Last(1), who=GivenUsers(["nobody"]))
-    with pytest.raises(rm.InputTypeError, match="makes several splits"):
+    with pytest.raises(rm.InputTypeError, match=r"several splits. Hint: recometer\.spark\.folds"):
         rs.split(frame, rm.split.KFold(3))
+    with pytest.raises(rm.InputTypeError, match="One of what and who makes the folds"):
+        rs.folds(frame, Last(1))
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")

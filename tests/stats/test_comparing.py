@@ -127,6 +127,7 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
         (first - second,),
         lambda x, axis=-1: x.mean(axis=axis),
         permutation_type="samples",
+        vectorized=True,
         n_resamples=1_000,
         batch=500,
         rng=np.random.default_rng(0),
@@ -410,6 +411,16 @@ def test_rounding_is_no_difference() -> None:
     found = compare(first, [0.3, 0.1, 0.2])
     assert found.test.n_differ == 2
     assert found.effects.n_equal == 1
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_rounding_of_many_users_is_no_difference(unit: float) -> None:
+    generator = np.random.default_rng(5)
+    second = unit * (0.5 + generator.random(6_000))
+    first = second * (1 + 1e-14 * generator.choice([-1, 1], 6_000))
+    first[:500] += unit * generator.random(500)
+    assert (first == second).sum() < 100
+    assert compare(first, second).effects.n_equal == 5_500
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -234,6 +234,14 @@ def test_a_width_of_0_is_explained(kind) -> None:
     assert "All 3 values are 0.1" in found.note
 
 
+def test_a_group_of_nobody_is_empty() -> None:
+    found = group([np.nan])
+    assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
+    assert found.exact
+    assert found.sizes == 1.0
+    assert np.isnan(found.estimate)
+
+
 def test_a_value_beyond_the_range_is_named() -> None:
     values = [0.0, 0.5, 1.5, 0.2]
     with pytest.raises(InputError, match=r"value 1\.5 lies outside the range from 0 to 1"):
@@ -241,6 +249,9 @@ def test_a_value_beyond_the_range_is_named() -> None:
     found = interval(values, bounds=UNIT)
     assert found.method == "bca"
     assert "1.5 lies outside" in found.note
+    # A range that does not hold cuts nothing off.
+    far = interval([0.0, 5.0, 15.0, 2.0], "bca", bounds=UNIT)
+    assert tuple(far) == tuple(interval([0.0, 5.0, 15.0, 2.0], "bca"))
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
     # What counts as rounding is a share of the range, wherever the range lies.
     assert interval([-5.0, -4.5, -4 + 1e-12], bounds=(-5, -4)).method == "gaffke"

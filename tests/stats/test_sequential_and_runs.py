@@ -208,6 +208,11 @@ def test_folds_with_users_of_their_own() -> None:
     error = stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
+    # Folds whose means happen to agree tell no more than their users do.
+    same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
+    squares = np.array([0.25, 0.16, 0.09])
+    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
+    assert same.interval.width == pytest.approx(2 * half)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
@@ -316,6 +321,9 @@ def test_runs_refuse_what_they_cannot_take() -> None:
     assert "Fewer than two users" in over_runs([[0.1, 0.2], [np.nan, 0.3]]).note
     constant = over_runs(np.full((5, 3), 0.25))
     assert "no width" in constant.interval.note
+    for function in (over_runs, over_folds):
+        with pytest.raises(InputError, match="above 0 and below 1"):
+            function([[0.1, 0.2], [0.3, 0.5]], confidence=95)
     with pytest.raises(InputError, match="they have: 3"):
         over_folds([[0.1, 0.2, 0.3]])
     with pytest.raises(InputError, match="they have: 1, 2"):

@@ -250,11 +250,13 @@ def trim_core(
 def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
     """Give the strings of a Polars series numbers, by first sight."""
     texts = column.to_list()
-    distinct = list(dict.fromkeys(texts))
-    number = {text: place for place, text in enumerate(distinct)}
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(text, row)
+    number = {text: place for place, text in enumerate(first)}
     numbers[:] = [number[text] for text in texts]
-    rows[: len(distinct)] = [texts.index(text) for text in distinct]
-    return len(distinct)
+    rows[: len(first)] = list(first.values())
+    return len(first)
 
 
 def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums: Float64) -> None:

@@ -34,7 +34,11 @@ POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
 def read_factors(
-    paths: Sequence[str], test: Interactions | None, note: Note, columns: Mapping[str, str | None]
+    paths: Sequence[str],
+    test: Interactions | None,
+    note: Note,
+    columns: Mapping[str, str | None],
+    memory: int | None = None,
 ) -> Factors:
     """Read a factor model from files of the users, of the items, and of the ids of both.
 
@@ -43,7 +47,8 @@ def read_factors(
     numbers. Ids are text with one per line, a NumPy array, a column of a table, or the word
     ``positions``: they count the rows from 0. Those of test say whether ids in text are numbers,
     and whether they can be positions. In place of the first two there may be an archive of arrays
-    (.npz), which are called as the parameters of `Factors` are.
+    (.npz), which are called as the parameters of `Factors` are. With `memory`, arrays in files are
+    read part by part.
     """
     if is_archive(paths[0]):
         return _from_archive(paths, test, note, columns)
@@ -67,7 +72,9 @@ def read_factors(
     for (what, path, _, known), own in zip(sides, names, strict=True):
         if own is None and not (test is not None and known is None):
             _lacking(path, what, known)
-    return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
+    if not any(isinstance(matrix, np.memmap) for matrix in matrices):
+        memory = None
+    return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1], memory=memory)
 
 
 def read_matrix(path: Path) -> scipy.sparse.csr_array:
@@ -85,6 +92,11 @@ def read_matrix(path: Path) -> scipy.sparse.csr_array:
             f"{path} cannot be read as a sparse matrix: {error}. Hint: "
             "scipy.sparse.save_npz(path, matrix) writes one."
         ) from error
+
+
+def is_array(path: str) -> bool:
+    """Return whether a file is an array, which can be read part by part, by its name."""
+    return path.lower().endswith(".npy")
 
 
 def is_archive(path: str) -> bool:
@@ -170,7 +182,7 @@ def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
     """Return factors, and their ids where the file has them."""
-    if path.name.lower().endswith(".npy"):
+    if is_array(path.name):
         array = _load(path)
         if array.ndim != 2:
             raise InputError(

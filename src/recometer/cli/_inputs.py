@@ -14,11 +14,20 @@ import numpy as np
 import typer
 
 from recometer.arrays import Array
+from recometer.cli._alike import (
+    ORDERS,
+    alike,
+    lists_like,
+    make_alike,
+    named_alike,
+    pl_frame,
+    same_kinds,
+)
 from recometer.cli._factors import known_ids, like, read_factors, read_ids, read_matrix
 from recometer.cli._models import Model
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
 from recometer.cli._text import Note
-from recometer.data import ids, sessions, trec
+from recometer.data import ids, trec
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import (
     REQUIRED,
@@ -34,6 +43,7 @@ from recometer.data.files import (
     column_names,
     in_memory,
     integers,
+    is_parquet,
     open_file,
     read_columns,
     read_file,
@@ -46,7 +56,7 @@ from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 
 def catalogue_columns(
@@ -79,7 +89,6 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
 
 NONE = "none"  # what is asked for in place of a column that should not be read
 OPTIONAL = ("value", "time")  # columns that may be none
-ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
@@ -96,11 +105,14 @@ class Inputs:
     ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without it is
     read by its common names (not for ``"value"`` and ``"time"``): test, train and models may call
     them differently.
+
+    With `memory`, a number of bytes, files are read part by part where that is possible.
     """
 
     stdin: StandardInput
     columns: Mapping[str, str | None]
     note: Note
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -185,12 +197,14 @@ class Inputs:
                 user = present["user"]
                 if what == "train" and isinstance(user, ColumnPair):
                     present["user"] = user.parts[0]  # holds for all sessions of a user
-                found, frame = read_file(
-                    file,
+                asked: dict[str, Any] = {
                     **present,
-                    value=False if asked_value == NONE else asked_value,
-                    time=False if asked_time == NONE else asked_time,
-                )
+                    "value": False if asked_value == NONE else asked_value,
+                    "time": False if asked_time == NONE else asked_time,
+                }
+                if self.memory is not None and is_parquet(file):
+                    return self._in_parts(what, file, asked, test)
+                found, frame = read_file(file, **asked)
                 self._say(what, file, found._asdict())
             if test is not None:
                 frame = frame.with_columns(
@@ -207,6 +221,28 @@ class Inputs:
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
+
+    def _in_parts(
+        self, what: str, file: Path, asked: Mapping[str, Any], test: Interactions | None
+    ) -> Interactions:
+        """Read interactions in Parquet files for some users at a time."""
+        data = Interactions.of(file, **asked, memory=self.memory)
+        found = {} if data.columns is None else data.columns._asdict()
+        self._say(what, file, found, ", part by part")
+        self._check_alike(file, {side: known_ids(data, side) for side in REQUIRED}, test)
+        if not len(data):
+            raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
+        return data
+
+    def _check_alike(self, file: Path, given: Mapping[str, Any], test: Interactions | None) -> None:
+        """Refuse ids of other kinds than those of test, where the file is read part by part."""
+        for side, own in given.items():
+            if not same_kinds(own, known_ids(test, side)):
+                raise InputError(
+                    f"the {side} ids of {file} and of test are not written alike: one has "
+                    "numbers, the other texts. Hint: read part by part, they must be of one "
+                    "kind; or leave out --memory."
+                )
 
     def both(
         self, test: str | None, train: str | None
@@ -278,6 +314,7 @@ class Inputs:
                     test,
                     lambda text: self.note(self.stdin.named(text)),
                     self.columns_alone,
+                    self.memory,
                 )
             else:
                 read = self._lists if model.kind == "run" else functools.partial(self._pairs, rated)
@@ -302,10 +339,10 @@ class Inputs:
             read = {option: name for option, name in found.items() if name}
             _, fetch = open_file(file, {**wanted, **read})
             columns = {option: in_memory(fetch(option)) for option in read}
-            _make_alike(columns, test)
+            make_alike(columns, test)
             frame = pl_frame({**columns, "run": read_columns(file, [by])[by]})
             self._say(model.name, file, {**found, "each": by})
-            runs = Lists.each(frame, by="run", **_named_alike(columns))
+            runs = Lists.each(frame, by="run", **named_alike(columns))
         for name, lists in runs.items():
             yield str(name), lists if depth is None else Cut(lists, depth)
 
@@ -343,13 +380,18 @@ class Inputs:
             self._say(model.name, file, "TREC run")
         else:
             wanted = self._wanted(file)
-            lists = Lists(file, **wanted)
+            in_parts = self.memory is not None and is_parquet(file)
+            lists = Lists(file, **wanted, memory=self.memory if in_parts else None)
             found = choose_columns(column_names(file), wanted)
             if found["rank"] is not None:
                 found["score"] = None
             by_rows = found["rank"] is None and found["score"] is None
-            self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
-        return lists if _alike(lists, test) else _lists_like(file, wanted, test)
+            more = (by_rows, ", in the order of the rows"), (in_parts, ", part by part")
+            self._say(model.name, file, found, "".join(text for holds, text in more if holds))
+            if in_parts:
+                self._check_alike(file, {"user": lists.listed_users()}, test)
+                return lists
+        return lists if alike(lists, test) else lists_like(file, wanted, test)
 
     def _wanted(self, file: Path) -> dict[str, Any]:
         """Return the options of `Lists` that name the columns of a run."""
@@ -390,7 +432,7 @@ class Inputs:
             )
         read = [option for option, name in found.items() if name]
         columns = {option: in_memory(fetch(option)) for option in read}
-        _make_alike(columns, test)
+        make_alike(columns, test)
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
         return Pairs(pl_frame(columns), user="user", item="item", score="score", **given)
@@ -433,51 +475,6 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
         show(f"{what}: {message}", *where)
 
     return show_named
-
-
-def _alike(lists: Lists, test: Interactions | None) -> bool:
-    """Return whether ids are of the same kinds, as far as both have any."""
-    arrays = lists.arrays()
-    pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
-    return all(
-        not len(given)
-        or not len(known)
-        or sessions.kinds(given) == sessions.kinds(sessions.as_named_by(known, given))
-        for given, known in pairs
-        if isinstance(given, np.ndarray) and known is not None
-    )
-
-
-def _lists_like(file: Path, wanted: Mapping[str, object], test: Interactions | None) -> Lists:
-    """Read lists once more, with ids such as test has: TREC's are texts, others may be numbers."""
-    if wanted:
-        found, fetch = open_file(file, wanted)
-        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
-    else:
-        columns = trec.read_run(file).to_dict()
-    _make_alike(columns, test)
-    return Lists(pl_frame(columns), **_named_alike(columns))
-
-
-def _make_alike(columns: dict[str, Any], test: Interactions | None) -> None:
-    """Let ids be texts or numbers, as those of test are."""
-    for what in REQUIRED:
-        columns[what] = like(columns[what], known_ids(test, what))
-
-
-def _named_alike(columns: Mapping[str, object]) -> dict[str, Any]:
-    """Return the options of `Lists` for columns that are called by what they hold."""
-    given: dict[str, Any] = {name: name if name in columns else False for name in ORDERS}
-    if given["rank"]:
-        given["score"] = False
-    return {**{what: what for what in REQUIRED}, **given}
-
-
-def pl_frame(columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Return a data frame of some columns."""
-    import polars as pl
-
-    return pl.DataFrame(columns)
 
 
 def _is_table(path: Path) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,8 @@ from recometer.cli._groups import Reads
 from recometer.cli._models import FOLD, files_of_model
 from recometer.cli._stdin import InputFormat
 from recometer.cli._text import note_unless
-from recometer.errors import did_you_mean
+from recometer.data.sizes import bytes_of
+from recometer.errors import InputError, did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
@@ -36,6 +37,14 @@ def known_format(text: str) -> str:
     return text
 
 
+def size_of_memory(text: str) -> int:
+    """Return the number of bytes that --memory names."""
+    try:
+        return bytes_of(int(text) if text.isdecimal() else text, "memory", 1)
+    except InputError as error:
+        raise typer.BadParameter(str(error).partition("=")[2]) from None
+
+
 def check_no_format(form: str) -> None:
     """Raise if a format was asked for what is not a table."""
     if form != "table":
@@ -53,6 +62,18 @@ def complete_metrics(incomplete: str) -> list[str]:
     """Return the names that the last name of a list of metrics may become."""
     done, space, last = incomplete.rpartition(" ")
     return [done + space + name for name in METRICS if name.startswith(last)]
+
+
+def metrics_option(help: str, default: str) -> Any:
+    """Return the option --metrics of a command, whose help ends with that it may be repeated."""
+    return typer.Option(
+        "--metrics",
+        "-m",
+        metavar="METRICS",
+        help=f"{help}. May be repeated.",
+        autocompletion=complete_metrics,
+        show_default=default,
+    )
 
 
 def complete_rules(incomplete: str) -> list[str]:
@@ -327,6 +348,17 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Maximum number of threads.", show_default="all processors"),
 ]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        parser=size_of_memory,
+        metavar="SIZE",
+        help="Memory that reading may use for one file at a time, such as 2GB: factors as NumPy "
+        "arrays, and runs, test and train in Parquet are then read part by part. The results do "
+        "not change.",
+        show_default="files are read as a whole",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Write only warnings and errors to standard error.")
 ]
@@ -385,6 +417,7 @@ class RunOptions:
     form: Form = "table"
     per_user: PerUser = False
     threads: Threads = None
+    memory: Memory = None
     quiet: Quiet = False
 
     def note(self, text: str) -> None:

@@ -11,12 +11,12 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._by import of_users
+from recometer.cli._compared import Allow, Baseline, Primary
 from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
 from recometer.cli._words import output
-from recometer.comparing.alike import MAY_DIFFER
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import MODES, GateReport, read_gate
 from recometer.comparing.junit import junit as write_junit
@@ -84,33 +84,9 @@ Results = Annotated[
     ),
     Reads(paths_of),
 ]
-Against = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The model that all others are compared with.",
-        show_default="every pair is compared",
-    ),
-]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metrics",
-        "-m",
-        metavar="METRICS",
-        help="Metrics to compare, for instance 'ndcg@10 recall@10'. May be repeated.",
-        autocompletion=options.complete_metrics,
-        show_default="all",
-    ),
-]
-Primary = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="METRICS",
-        help="Metrics that decide: p-values are adjusted over all comparisons by them. May be "
-        "repeated.",
-        show_default="all",
-    ),
+    options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
 ]
 Confidence = Annotated[
     float | None,
@@ -146,15 +122,6 @@ Chance = Annotated[
         "come from recometer evaluate --chance.",
     ),
 ]
-Allow = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="NAME",
-        help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
-        "a rule. May be repeated.",
-        autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
-    ),
-]
 Gate = Annotated[
     list[str] | None,
     gate_option(
@@ -173,7 +140,7 @@ Junit = Annotated[
 def compare(
     files: Files,
     results: Results,
-    baseline: Against = None,
+    baseline: Baseline = None,
     metrics: Metrics = None,
     primary: Primary = None,
     test: Annotated[

@@ -60,13 +60,9 @@ Data = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metrics",
-        "-m",
-        metavar="METRICS",
-        help="Metrics, for instance ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
-        autocompletion=options.complete_metrics,
-        show_default=f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
+    options.metrics_option(
+        "Metrics, for instance ndcg@5,10 recall@1..10 roc_auc",
+        f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
     ),
 ]
 ReportOption = Annotated[

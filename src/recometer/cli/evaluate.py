@@ -36,14 +36,9 @@ SUMMARY = "summary.csv"
 
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metrics",
-        "-m",
-        metavar="METRICS",
-        help="Metrics, for instance 'ndcg@10 recall@5,10,50 ap@1..10'. May be repeated. "
-        "recometer metrics lists all of them.",
-        autocompletion=options.complete_metrics,
-        show_default=DEFAULT_METRICS,
+    options.metrics_option(
+        "Metrics, for instance 'ndcg@10 recall@5,10,50 ap@1..10'; recometer metrics lists all",
+        DEFAULT_METRICS,
     ),
 ]
 Out = Annotated[

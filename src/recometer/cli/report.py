@@ -13,6 +13,7 @@ import typer
 from recometer.auditing import audit
 from recometer.cli import _options as options
 from recometer.cli._by import groups_of
+from recometer.cli._compared import Allow, Baseline, Primary
 from recometer.cli._exit import usage_of
 from recometer.cli._folder import load_split
 from recometer.cli._groups import Files, Reads, command
@@ -21,7 +22,6 @@ from recometer.cli._job import named_by, reading
 from recometer.cli._models import Model
 from recometer.cli._results import named_results, paths_of
 from recometer.cli._stdin import StandardInput
-from recometer.comparing.alike import MAY_DIFFER
 from recometer.comparison import compare
 from recometer.data.files import column_names
 from recometer.data.storage import is_table
@@ -71,36 +71,9 @@ Form = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metrics",
-        "-m",
-        metavar="METRICS",
-        help="Metrics of the report, which are computed if there are no results yet. May be "
-        "repeated.",
-        autocompletion=options.complete_metrics,
-        show_default=f"all; of scored pairs {SCORED.format(k=K)}",
-    ),
-]
-Primary = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="METRICS",
-        help="Metrics that decide; the report is about the first of them. May be repeated.",
-        show_default="all",
-    ),
-]
-Against = Annotated[
-    str | None,
-    options.rule_option(
-        "--baseline", metavar="NAME", help="The model that all others are compared with."
-    ),
-]
-Allow = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="NAME",
-        help="What may differ between evaluations, as for recometer compare. May be repeated.",
-        autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
+    options.metrics_option(
+        "Metrics of the report, which are computed if there are no results yet",
+        f"all; of scored pairs {SCORED.format(k=K)}",
     ),
 ]
 Scores = Annotated[
@@ -202,7 +175,7 @@ def report(
     results: Given = None,
     metrics: Metrics = None,
     primary: Primary = None,
-    baseline: Against = None,
+    baseline: Baseline = None,
     allow: Allow = None,
     by: options.By = None,
     seed: options.Seed = 0,

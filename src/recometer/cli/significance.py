@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._compared import Baseline
 from recometer.cli._groups import Reads, command
 from recometer.cli._words import output
 from recometer.comparing.published import published_table
@@ -25,14 +26,6 @@ Means = Annotated[
 ]
 Users = Annotated[
     int, typer.Option("--users", "-n", min=2, help="Number of users that the means are over.")
-]
-Against = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The model that all others are compared with.",
-        show_default="every pair is compared",
-    ),
 ]
 Alpha = Annotated[
     float,
@@ -54,7 +47,7 @@ Range = Annotated[
 def significance(
     table: Means,
     users: Users,
-    baseline: Against = None,
+    baseline: Baseline = None,
     alpha: Alpha = 0.05,
     bounds: Range = None,
     form: options.Form = "table",

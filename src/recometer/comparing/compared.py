@@ -32,23 +32,7 @@ if TYPE_CHECKING:
 class Compared:
     """Models and pairs of them that were compared.
 
-    Attributes
-    ----------
-    models : tuple of Model
-        What was compared.
-    baseline : str or None
-    metrics, primary : tuple of str
-    rows : tuple of PairRow
-        Per metric and pair.
-    correction
-    options
-        How pairs were compared: `test`, `interval`, `confidence`, ...
-    users : Users
-        All users, in the order of `per_user`.
-    notes : tuple of str
-        What was allowed to differ.
-    chosen : bool
-        Whether the primary metrics were named, and are not just all.
+    `Comparison`, which is made of it, says what the attributes are.
     """
 
     models: tuple[Model, ...]

@@ -13,7 +13,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.results.evaluation import Evaluation, load
 
 HINT = 'Hint: rm.compare({"als": result, "pop": other}, baseline="pop").'
@@ -88,6 +88,29 @@ def read_models(given: Any) -> list[Model]:
         found = f"found one, {names[0]!r}" if names else "found none"
         raise InputError(f"A comparison needs at least two models, {found}. {HINT}")
     return [_model(name, one) for name, one in entries]
+
+
+def check_baseline(baseline: str | None, names: Iterable[str]) -> None:
+    """Refuse a baseline that is not one of the models.
+
+    Raises
+    ------
+    UnknownNameError
+        Naming the model that is most like it.
+    """
+    known = list(names)
+    if baseline is not None and baseline not in known:
+        raise UnknownNameError(
+            f"The baseline {baseline!r} is not one of the models. "
+            f"{did_you_mean(str(baseline), known)}"
+        )
+
+
+def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+    """Return who is compared with whom: all with the baseline or, without one, with each other."""
+    if baseline is None:
+        return list(itertools.combinations(names, 2))
+    return [(name, baseline) for name in names if name != baseline]
 
 
 def by_chance(models: Sequence[Model]) -> Model:

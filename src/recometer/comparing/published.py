@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping
 
 from recometer import stats
+from recometer.comparing.models import check_baseline, pairs_of
 from recometer.comparing.rows import PAIR, p_text
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError
 from recometer.metrics.names import parse
 from recometer.rendering import Column, Printed, Table
 
@@ -129,15 +129,8 @@ def published_table(
     names = list(means)
     if len(names) < 2:
         raise InputError(f"A table of {len(names)} models has nothing to compare.")
-    if baseline is not None and baseline not in names:
-        raise UnknownNameError(
-            f"The baseline {baseline!r} is not one of the models. {did_you_mean(baseline, names)}"
-        )
-    pairs = (
-        list(itertools.combinations(names, 2))
-        if baseline is None
-        else [(name, baseline) for name in names if name != baseline]
-    )
+    check_baseline(baseline, names)
+    pairs = pairs_of(names, baseline)
     wanted = [
         (metric, one, two)
         for metric in means[names[0]]

@@ -12,7 +12,7 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Float64
 from recometer.comparing.corrections import Correction, check_correction
-from recometer.comparing.models import Model, name_of
+from recometer.comparing.models import Model, check_baseline, name_of
 from recometer.comparing.sequences import Sequences
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.evaluator import Evaluator
@@ -143,9 +143,7 @@ class Followed:
     ) -> None:
         if len(sources) < 2:
             raise InputError(f"A comparison needs at least two models. {HINT}).")
-        if baseline is not None and baseline not in sources:
-            hint = did_you_mean(str(baseline), list(sources))
-            raise UnknownNameError(f"The baseline {baseline!r} is none of the models. {hint}")
+        check_baseline(baseline, sources)
         if evaluator.truth is None or evaluator.asked.counts_listed_users:
             raise InputError(
                 "Which users are read has to be known from test, alike for all models. Hint: "

@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
-from recometer.measuring.compute import compute_for_all
+from recometer.measuring.compute import computed_for_all
 from recometer.measuring.measured import Together
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import resamples_of
@@ -65,11 +65,12 @@ def resampled_values(
         clusters = np.unique(options.clusters[both], return_inverse=True)[1]
     asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
 
+    computed = [
+        computed_for_all(one, asked, run.protocol) for one, run in zip(data, runs, strict=True)
+    ]
+
     def numbers(weights: Int64 | None) -> dict[str, float]:
-        each = [
-            compute_for_all(one, asked, run.protocol, weights)
-            for one, run in zip(data, runs, strict=True)
-        ]
+        each = [of_run(weights) for of_run in computed]
         found: dict[str, float] = {}
         for name in metrics:
             values = np.array([one[name] for one in each])

@@ -379,7 +379,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
         parts[0] if len(parts) == 1 else _number(together, np.empty(len(together), np.uint32))
     )
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
-    distinct = distinct.sort()
+    distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
     # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
     places = np.empty(len(distinct) + len(together), np.uint32)
     _number(pl.concat([distinct, together]), places)

@@ -101,8 +101,8 @@ def check_overlaps(
     if isinstance(candidates, Interactions):
         hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
-        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they are misses. "
-        f"Hint: {hint}."
+        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they "
+        f"are misses. Hint: {hint}."
     )
 
 
@@ -195,9 +195,9 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
         # The first of millions of users nearly always decides it.
         if len(column) and (not math.isnan(column[0]) or not all_of(np.isnan(column))):
             continue
-        sentences = {reason.value: reason.sentence for reason in Reason}
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
-        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        most_first = codes[np.argsort(-counts, kind="stable")].tolist()
+        why = [reason.sentence for code in most_first for reason in Reason if reason == code]
         if why:
             alike.setdefault("; or ".join(why), []).append(name)
     for reason, names in alike.items():

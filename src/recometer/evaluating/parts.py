@@ -95,6 +95,12 @@ class Parts:
             for one in metrics
         }
 
+    def read(self, users: Int64) -> None:
+        """Read some more users, whose values are not asked for before those of all."""
+        with Unwarned():
+            find_records(self._part(users))
+        self._read.append(users)
+
     def evaluation(self, reading: float, ranking: float) -> Evaluation:
         """Return the evaluation of all users that were read, by their ids.
 

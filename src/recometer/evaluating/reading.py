@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from recometer.stats import ConfidenceSequence, Interval
 
 STREAM = np.uint64(0x5EED_0F_0E_4DE4)  # apart from what else the seed draws
 
+MARGIN = 1.02  # by which more users are read than seem to be needed, to save a look
 EXACT = "All users were read: this is their mean."
 
 
@@ -51,14 +52,19 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
         relative=until.relative,
         some_undefined=True,
     )
-    reached = False
-    for batch in batches(order, until):
-        sequence.add(values_in_order(parts, batch, [metric])[str(metric)])
+    reached, n_read = False, 0
+    found: list[Float64] = []
+    for batch in batches(order, until, lambda: users_needed(sequence, found, until)):
+        n_read += len(batch)
+        if n_read == len(order) > len(batch):  # the mean of all is known, and no interval asked for
+            parts.read(np.sort(batch))
+            break
+        found.append(values_in_order(parts, batch, [metric])[str(metric)])
+        sequence.add(found[-1])
         reached = _is_narrow(sequence, until)
         if reached:
             break
     result = parts.evaluation(read - begin, time.perf_counter() - read)
-    n_read = sequence.n_read
     known = {str(metric): sequence} if n_read < len(order) else {}
     return with_users_read(result, parts.test, order[:n_read], len(order), until, reached, known)
 
@@ -105,11 +111,16 @@ def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:
     return order
 
 
-def batches(order: Int64, until: Until) -> Iterator[Int64]:
-    """Cut the users into batches, each of which is looked at."""
+def batches(
+    order: Int64, until: Until, needed: Callable[[], float] = lambda: 0.0
+) -> Iterator[Int64]:
+    """Cut the users into batches, each of which is looked at.
+
+    `needed` is asked before each how many users are needed, as far as is known.
+    """
     n_read = 0
     while n_read < len(order):
-        stop = until.next_number(n_read, len(order))
+        stop = until.next_number(n_read, len(order), needed() if n_read else 0.0)
         yield order[n_read:stop]
         n_read = stop
 
@@ -173,10 +184,30 @@ def bounds_here(metric: Metric, given: Inputs) -> tuple[float, float] | None:
     )
 
 
+def users_needed(sequence: ConfidenceSequence, found: Sequence[Float64], until: Until) -> float:
+    """Return how many users make the interval narrow, roughly: 0 if that is not known.
+
+    Bets for a width w that is to be reached have it after about n users where w^2 is the variance
+    of the values times 2 log(2 / alpha) (1 / n - 1 / N).
+    """
+    values, n_users = np.concatenate(found), sequence.population
+    known = values[~np.isnan(values)]
+    wanted = _wanted(sequence, until)
+    if n_users is None or len(known) < 2 or not 0 < wanted < math.inf:
+        return 0.0
+    share = len(known) / len(values)
+    spread = 2 * math.log(2 / (1 - sequence.confidence)) * float(known.var()) / share
+    if spread == 0.0:
+        return 0.0
+    return MARGIN / (1 / n_users + wanted**2 / spread)
+
+
+def _wanted(sequence: ConfidenceSequence, until: Until) -> float:
+    assert until.width is not None
+    return until.width * (abs(sequence.mean) if until.relative else 1.0)
+
+
 def _is_narrow(sequence: ConfidenceSequence, until: Until) -> bool:
     """Tell whether half of the interval is at most as wide as it should be."""
-    assert until.width is not None
-    found, wanted = sequence.interval, until.width
-    if until.relative:
-        wanted *= abs(sequence.mean)
-    return math.isfinite(found.width) and found.width / 2 <= wanted
+    found = sequence.interval
+    return math.isfinite(found.width) and found.width / 2 <= _wanted(sequence, until)

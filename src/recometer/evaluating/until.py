@@ -14,6 +14,8 @@ from recometer.protocol import Protocol
 from recometer.results.together import is_over_rows
 
 DECIDED = "decided"
+LEAST_GROWTH = 1.05  # from look to look, where it is known how many users are needed
+NEARLY_ALL = 0.9  # of the users: to read the others takes less time than one more look
 WIDTH = re.compile(r"(?P<metric>.+?)\s*(?:±|\+/?-)\s*(?P<width>[^%]*?)\s*(?P<percent>%?)")
 HINT = "Hint: 'ndcg@10 ± 0.002' (or 'ndcg@10 +- 0.002'), or 'ndcg@10 ± 2%' of the mean"
 
@@ -34,8 +36,9 @@ class Until:
     first
         How many users are read before the first look.
     growth
-        By how much their number is multiplied from look to look. The interval holds however often
-        one looks; few looks read more users than needed, many take time.
+        By how much their number is multiplied from look to look, where the values that were read
+        do not say how many are needed. The interval holds however often one looks; few looks read
+        more users than needed, many take time.
 
     Raises
     ------
@@ -108,11 +111,14 @@ class Until:
         """Whether `width` is a share of the mean."""
         return self.text.strip().endswith("%")
 
-    def next_number(self, n_read: int, n_users: int) -> int:
-        """Return how many users are to be read at the next look."""
+    def next_number(self, n_read: int, n_users: int, needed: float = 0.0) -> int:
+        """Return how many users are to be read at the next look, if so many are `needed`."""
         if n_read == 0:
             return min(self.first, n_users)
-        return min(max(math.ceil(n_read * self.growth), n_read + 1), n_users)
+        if needed >= NEARLY_ALL * n_users:
+            return n_users
+        growth = min(self.growth, LEAST_GROWTH) if needed else self.growth
+        return min(max(math.ceil(n_read * growth), n_read + 1, math.ceil(needed)), n_users)
 
     def metric_of(self, metrics: Sequence[Metric], protocol: Protocol) -> Metric:
         """Return which of some metrics is meant.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -149,19 +149,35 @@ def compute_for_all(
     By the metric's name; NaN where it is undefined. `weights`, int64 [n_users], say how often each
     user counts: how often one was drawn in a resampling.
     """
-    found: dict[str, float] = {}
-    for wanted, names, rules, _ in _variants(metrics, protocol):
-        definition = wanted[0].definition
-        row = measured.for_all(wanted, rules, weights)
-        row = np.clip(row, definition.lower, definition.upper)
-        if rules.undefined != "nan":
-            row = np.where(np.isnan(row), rules.undefined, row)
-        if rules.percent and definition.over_users:
-            row = 100 * row
-        if rules.decimals is not None:
-            row = np.round(row, rules.decimals)
-        found |= zip(names, row.tolist(), strict=True)
-    return {str(metric): found[str(metric)] for metric in metrics}
+    return computed_for_all(measured, metrics, protocol)(weights)
+
+
+def computed_for_all(
+    measured: Together, metrics: Sequence[Metric], protocol: Protocol
+) -> Callable[[Int64 | None], dict[str, float]]:
+    """Return what computes the values for all users together, given how often each counts.
+
+    Users are resampled many times: what does not depend on who is drawn is done once.
+    """
+    variants = _variants(metrics, protocol)
+    order = [str(metric) for metric in metrics]
+
+    def compute_with(weights: Int64 | None) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for wanted, names, rules, _ in variants:
+            definition = wanted[0].definition
+            row = measured.for_all(wanted, rules, weights)
+            row = np.minimum(np.maximum(row, definition.lower), definition.upper)
+            if rules.undefined != "nan":
+                row = np.where(np.isnan(row), rules.undefined, row)
+            if rules.percent and definition.over_users:
+                row = 100 * row
+            if rules.decimals is not None:
+                row = np.round(row, rules.decimals)
+            found |= zip(names, row.tolist(), strict=True)
+        return {name: found[name] for name in order}
+
+    return compute_with
 
 
 def _run(task: _Task, ticker: Ticker | None = None) -> None:

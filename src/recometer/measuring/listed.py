@@ -13,8 +13,10 @@ from recometer.errors import InternalError
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
 from recometer.measuring.reasons import Reason, mark
+from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.data import ListData, Side, needed
 from recometer.metrics.listed.sums import of_listed, relevant_places
+from recometer.metrics.listed.whole import add_up
 from recometer.metrics.registry import Metric, Without
 from recometer.protocol import Protocol
 from recometer.ragged import PER_USER, Record
@@ -52,6 +54,8 @@ class ListedUsers(Measured):
     def __init__(self, data: ListData, judged: Judged | None = None) -> None:
         self.data = data
         self._judged = judged
+        # By the identity of the rules, which are kept beside: for metrics over users.
+        self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
 
     @property
     def n_users(self) -> int:
@@ -98,9 +102,7 @@ class ListedUsers(Measured):
         if rules.users in ("test", "known", "all", "positive") and not reads:
             return None
         judged, known = self.judged, self.data.lists.known
-        return why.outside(
-            known, lambda: judged.n_relevant > 0, lambda: judged.n_rows > 0, rules
-        )
+        return why.outside(known, lambda: judged.n_relevant > 0, lambda: judged.n_rows > 0, rules)
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
@@ -108,10 +110,22 @@ class ListedUsers(Measured):
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the one value of all users; those without a ranking do not count."""
-        counted = self._for_all_metrics(rules) == 0
-        if not counted.all():
-            weights = counted.astype(np.int64) if weights is None else weights * counted
+        counted = self._who_counts(rules)
+        if counted is not None:
+            weights = counted if weights is None else weights * counted
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
+
+    def add_up(self, metric: Metric, rules: Protocol) -> Summed:
+        """Return what the users add up to, for a metric with one value for all of them."""
+        return add_up(metric, self.data, self._who_counts(rules))
+
+    def _who_counts(self, rules: Protocol) -> Int64 | None:
+        """Return 1 for the users who count, and 0 for the others; None where all do."""
+        if id(rules) not in self._counted:
+            counted = self._for_all_metrics(rules) == 0
+            found = None if counted.all() else counted.astype(np.int64)
+            self._counted[id(rules)] = rules, found
+        return self._counted[id(rules)][1]
 
     @property
     def judged(self) -> Judged:

@@ -177,9 +177,7 @@ class _Rules:
             self.found[key] = self._reasons(definition, cutoff, reads)
         return self.found[key]
 
-    def _reasons(
-        self, definition: MetricDefinition, cutoff: int | None, reads: Property
-    ) -> UInt8:
+    def _reasons(self, definition: MetricDefinition, cutoff: int | None, reads: Property) -> UInt8:
         result = self.for_all_metrics.copy()
         if definition.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)

@@ -111,6 +111,8 @@ def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
 def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
     """Put in what the rules give instead of undefined values."""
     values[reason != 0] = np.nan if rules.undefined == "nan" else rules.undefined
+    if rules.undefined == "nan" and isinstance(rules.no_relevant, str):
+        return
     if not isinstance(rules.no_relevant, str):
         values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = rules.no_relevant
     # Those who do not count at all do not count as a number either.

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from recometer.arrays import Float64, Int64
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.metrics.adding_up import AddsUp
 from recometer.metrics.cutoffs import bad_cutoff, misplaced_cutoff
 from recometer.metrics.parameters import Parameter, Value
 from recometer.protocol import Protocol
@@ -135,6 +136,8 @@ class metric:
     over_users
         Whether a metric of lists has one value for all users. Its function then takes ``weights``
         (int64 [n_users], how often each user counts, or None) as the third argument.
+    adds_up
+        How its value follows from sums over parts of the users; None: it needs all lists at once.
     """
 
     formula: str
@@ -166,6 +169,7 @@ class metric:
     side: tuple[SideData, ...] = ()
     without: tuple[Without, ...] = ()
     over_users: bool = False
+    adds_up: AddsUp | None = None
 
     def __call__(self, function: AnyFunction) -> AnyFunction:
         """Register a function.

@@ -13,7 +13,7 @@ from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8
 from recometer.data.numbers import numbers
 from recometer.errors import InputError
-from recometer.measuring.compute import compute_for_all
+from recometer.measuring.compute import computed_for_all
 from recometer.measuring.measured import Together
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import Metric, rules_of
@@ -184,7 +184,7 @@ def intervals_over_users(
     `clusters` says which of them are sessions of one user, and are drawn together.
     """
     ends = intervals.resampled(
-        lambda weights: compute_for_all(data, metrics, protocol, weights),
+        computed_for_all(data, metrics, protocol),
         values,
         data.n_users,
         protocol.confidence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Int64, all_of, any_of, steps
+from recometer.arrays import Array, Bool, Int64, any_of, steps
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned

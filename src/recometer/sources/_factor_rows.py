@@ -55,6 +55,10 @@ class Rows:
         """Whether, besides, they are in memory and not in a file."""
         return self.as_given and not lies_in_file(self._given)
 
+    def plain(self) -> Rows | Array:
+        """Return the array where it needs no conversion, for what reads any array in place."""
+        return self._given if self.as_given else self
+
     def pieces(self) -> Iterator[Array]:
         """Yield all rows in their order, some at a time, contiguous."""
         size = max(1, PIECE // max(1, self.row_bytes))

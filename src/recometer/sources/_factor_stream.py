@@ -27,7 +27,7 @@ from recometer.tasks import Ticker, run_tasks
 
 # What a task needs for a user beside two copies of its factors, for a judged item, and for a
 # candidate beside its factors.
-BYTES_PER_USER, BYTES_PER_JUDGED, BYTES_PER_CANDIDATE = 64, 100, 48
+BYTES_PER_USER, BYTES_PER_JUDGED, BYTES_PER_CANDIDATE = 64, 64, 48
 # Of the budget: for what is known of each item, for the order of items by their lengths, and for
 # the tasks. The rest, a quarter at least, is for the factors of a part.
 SHARE_OF_PLACES, SHARE_OF_ORDER, SHARE_OF_TASKS = 1 / 2, 1 / 8, 1 / 8
@@ -59,7 +59,7 @@ class StreamedWork(FactorsWork):
 
     def prepare(self, request: Request) -> None:
         """Read all factors: how large they are, how long, and the scores of the judged items."""
-        self.longest_first = None
+        self.longest_first, self._by_length = None, False
         if self.aligned.candidates is not None:  # they are read where they are scored
             self.find_limit(not self.factors.finite_for_sure(), request)
             return
@@ -77,11 +77,11 @@ class StreamedWork(FactorsWork):
             run_tasks(self._score_judged, tasks, threads=self._threads, progress=False)
             ticker.advance(float(self.places.stop - self.places.start))
 
-        self._each_part(look, float(self.aligned.n_items), "Reading", request, once=True)
+        self._each_part(look, float(self.aligned.n_items), "Reading", request, once=lambda: True)
         finite = self.factors.finite_up_to(largest(self.factors.users), float(np.max(sizes)))
         self.find_limit(not finite, request)
         if self.limit is not None and lengths is not None and one is not None:
-            by_place = self._of_file.by_place
+            by_place, self._by_length = self._of_file.by_place, True
             self.longest_first = LongestFirst.in_parts(lengths, self._parts(), by_place, one)
         else:
             self.longest_first = self._of_file.order()
@@ -116,7 +116,17 @@ class StreamedWork(FactorsWork):
             run_tasks(one, tasks, threads=self._threads, progress=False, brief=self.brief)
 
         n_scores = float(self.aligned.n_items) * self.aligned.n_users
-        self._each_part(one_part, n_scores, label, request)
+        self._each_part(one_part, n_scores, label, request, once=lambda: self._reads_once(tasks))
+
+    def _reads_once(self, tasks: list[slice]) -> bool:
+        """Return whether the items of a part are read about once, from the first to the last.
+
+        Then to copy them would take longer than to read them where they lie.
+        """
+        if self._by_length:
+            return False
+        busy = sum(not self.given_up[block].all() for block in tasks)
+        return busy <= self._threads
 
     def _give_up(self, block: slice) -> None:
         """Note which users have no judged item left that may be within the depth."""
@@ -141,8 +151,9 @@ class StreamedWork(FactorsWork):
     def task_size(self) -> tuple[int, int]:
         """Return how many users, and how many judged items, a task has at most."""
         size, judged = super().task_size()
+        size, judged = min(size, self.aligned.n_users), min(judged, len(self.aligned.ranked_items))
         room = SHARE_OF_TASKS * self._budget / self._threads
-        share = min(1.0, room / self._bytes_of_task(size, judged))
+        share = min(1.0, room / max(1, self._bytes_of_task(size, judged)))
         return max(1, int(size * share)), max(1, int(judged * share))
 
     @property
@@ -196,17 +207,17 @@ class StreamedWork(FactorsWork):
         label: str,
         request: Request,
         *,
-        once: bool = False,
+        once: Callable[[], bool],
     ) -> None:
         """Bring one part after the other into memory, and call a function for each.
 
-        What is read `once` is read where it lies.
+        A part that is read `once`, which is asked before each, is read where it lies.
         """
 
         def whole(_: None, ticker: Ticker) -> None:
             for part in self._parts():
                 if not self.given_up.all():
-                    self._load(part, once)
+                    self._load(part, once())
                     use(ticker)
 
         run_tasks(

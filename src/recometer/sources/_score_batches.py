@@ -139,7 +139,7 @@ class RankWork:
     def __init__(self, aligned: Aligned, request: Request) -> None:
         n = len(aligned.judged)
         self.aligned = aligned
-        self.limit = None if aligned.candidates is not None else request.depth
+        self.limit = request.depth
         self.protocol = request.protocol
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         self.above, self.tied, self.before = np.zeros((3, n), np.int64)

@@ -18,6 +18,7 @@ from recometer.sources import _factor_candidates, _factor_device, _factor_lists,
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
+from recometer.sources._factor_rows import Rows
 from recometer.sources._factor_stream import StreamedWork
 from recometer.sources._factor_work import FactorsWork
 from recometer.sources._indexed import IndexedSource
@@ -126,8 +127,8 @@ class Factors(IndexedSource):
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name."""
         return {
-            "users": Pieces.of(self._factors.users),
-            "items": Pieces.of(self._factors.items),
+            "users": _hashable(self._factors.users),
+            "items": _hashable(self._factors.items),
             "user_bias": self._factors.user_bias,
             "item_bias": self._factors.item_bias,
             "user_ids": self._index.user_ids,
@@ -200,3 +201,8 @@ class Factors(IndexedSource):
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )
+
+
+def _hashable(rows: Any) -> Any:
+    """Return factors as a fingerprint reads them: where they lie, or else piece by piece."""
+    return rows.plain() if isinstance(rows, Rows) else Pieces.of(rows)

@@ -9,7 +9,7 @@ from recometer.spark.comparing import SparkComparison, compare
 from recometer.spark.evaluation import evaluate
 from recometer.spark.given import Factors, Interactions, Lists, Pairs
 from recometer.spark.result import SparkEvaluation
-from recometer.spark.splitting import SparkSplit, split
+from recometer.spark.splitting import SparkSplit, folds, split
 
 __all__ = [
     "Factors",
@@ -22,5 +22,6 @@ __all__ = [
     "audit",
     "compare",
     "evaluate",
+    "folds",
     "split",
 ]

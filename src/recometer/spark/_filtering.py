@@ -64,11 +64,6 @@ class SparkFilters:
                     rows = self._unseen_by(rows, part, column, parts)
         return rows
 
-    def count_unseen(self, n_left_out: int) -> None:
-        """Take note of the rows that `SeenInTrain` left out."""
-        for one in self.after:
-            self.removed[repr(one)] = n_left_out
-
     def _unseen_by(self, rows: Frame, part: str, column: str, parts: tuple[int, ...]) -> Frame:
         where = ", ".join(map(str, parts))
         seen = rows.where(f"{quoted(part)} IN ({where})").selectExpr(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recometer import errors
@@ -178,16 +178,26 @@ def collected(frame: Frame) -> list[Any]:
     RecometerError
         What a worker raised, without what Spark says around it.
     """
+    found: list[Any] = _ours(frame.collect)
+    return found
+
+
+def _ours(call: Callable[[], Any]) -> Any:
+    """Call a function, and raise an error of ours in a worker as such."""
     from pyspark.errors import PySparkException
 
     try:
-        found: list[Any] = frame.collect()
+        return call()
     except PySparkException as error:
         ours = re.search(r"recometer\.errors\.(\w+): (.*)", str(error))
         if ours is None:
             raise
         raise getattr(errors, ours[1])(ours[2]) from None
-    return found
+
+
+def table_of(frame: Frame) -> Any:
+    """Return a frame as an Arrow table; errors as `collected`."""
+    return _ours(frame.toArrow)
 
 
 def check_distinct(table: Table, option: str) -> None:

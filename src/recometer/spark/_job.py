@@ -21,6 +21,7 @@ from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import measure
 from recometer.evaluating.records import find_records
 from recometer.evaluating.truth import Truth, as_counted
+from recometer.metrics.adding_up import Summed
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives, read_candidates
 from recometer.sources.factors import Factors
@@ -30,6 +31,7 @@ from recometer.spark._blocks import blocks
 from recometer.spark._columns import ids, numbers, split, vectors
 from recometer.spark._counting import Counted
 from recometer.spark._sums import Sums, metric_sums
+from recometer.spark._whole import item_rows, over_users, summed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +87,7 @@ class Job:
             for table in blocks(batches, arrays=arrays):
                 done = self._block(table)
                 if done is not None:
-                    yield done[0]
+                    yield from done[0]
                     found.append(done[1])
         except RecometerError as error:
             # As a row: Spark would run the task again, and bury the message in its own.
@@ -94,7 +96,7 @@ class Job:
         if found:
             yield self._closing(sums=Sums.together(found).to_bytes())
 
-    def _block(self, table: Any) -> tuple[Any, Sums] | None:
+    def _block(self, table: Any) -> tuple[list[Any], Sums] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
             given = self._inputs(table)
@@ -108,7 +110,13 @@ class Job:
                     "or their number."
                 )
             measured = measure(given, records)
-        return self._rows(given, measured, records), self._sums(given, measured, records)
+        batches, whole = [self._rows(given, measured, records)], {}
+        if over_users(given.truth.metrics):
+            data = measured["list_data"]
+            whole = summed(given.truth.metrics, data, given.protocol)
+            own = dict(zip("kix", item_rows(given.truth.metrics, data, whole), strict=True))
+            batches.append(self._batch(len(own["k"]), own))
+        return batches, self._sums(given, measured, records, whole)
 
     def _inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
@@ -190,46 +198,56 @@ class Job:
 
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""
-        import pyarrow as pa
-
-        columns = [pa.array(given.truth.test.user_ids)]
-        for metric in given.truth.metrics:
+        found: dict[str, Any] = {"u": given.truth.test.user_ids}
+        for number, metric in enumerate(given.truth.metrics):
             name = str(metric)
-            nothing = np.full(given.truth.test.n_users, np.nan)
-            columns.append(pa.array(measured["values"].get(name, nothing)))
-            columns.append(pa.array(measured["reasons"][name].astype(np.int8)))
-            if given.asked.chance:
-                columns.append(pa.array(measured["chance"].get(name, nothing)))
-        columns += [pa.array(getattr(records.users, name).astype(np.int64)) for name in USERS]
-        columns.append(pa.nulls(given.truth.test.n_users, pa.binary()))
-        columns.append(pa.nulls(given.truth.test.n_users, pa.string()))
-        return pa.RecordBatch.from_arrays(columns, self._names())
+            found[f"m{number}"] = measured["values"].get(name)
+            found[f"r{number}"] = measured["reasons"][name].astype(np.int8)
+            found[f"c{number}"] = measured.get("chance", {}).get(name)
+        found |= {name: getattr(records.users, name).astype(np.int64) for name in USERS}
+        return self._batch(given.truth.test.n_users, found)
 
     def _closing(self, sums: bytes | None = None, error: str | None = None) -> Any:
         """Return the row of a partition, beside those of its users."""
+        return self._batch(1, {"sums": [sums], "error": [error]})
+
+    def _batch(self, n_rows: int, given: Mapping[str, Any]) -> Any:
+        """Return rows with some columns, the others being missing."""
         import pyarrow as pa
 
-        own = {"sums": pa.array([sums], pa.binary()), "error": pa.array([error], pa.string())}
-        names = self._names()
-        types = {"u": pa.int64() if self.options["user"] == "bigint" else pa.string()}
+        names, ids_as = self._names(), {"bigint": pa.int64(), "string": pa.string()}
+        types = {"u": ids_as[self.options["user"]], "i": ids_as[self.options["item"]]}
+        types |= {"sums": pa.binary(), "error": pa.string(), "k": pa.int32()}
         types |= {name: pa.int8() for name in names if name.startswith("r")}
-        types |= {name: pa.int64() for name in USERS}
-        columns = [own.get(name, pa.nulls(1, types.get(name, pa.float64()))) for name in names]
+        types |= dict.fromkeys(USERS, pa.int64())
+        columns = []
+        for name in names:
+            kind = types.get(name, pa.float64())
+            own = given.get(name)
+            columns.append(pa.nulls(n_rows, kind) if own is None else pa.array(own, kind))
         return pa.RecordBatch.from_arrays(columns, names)
 
     def _names(self) -> list[str]:
         letters = "mrc" if self.given["chance"] else "mr"
         each = [f"{letter}{n}" for n in range(len(self.given["metrics"])) for letter in letters]
-        return ["u", *each, *USERS, "sums", "error"]
+        of_items = ["k", "i", "x"] if over_users(self.given["metrics"]) else []
+        return ["u", *each, *USERS, "sums", "error", *of_items]
 
     def schema(self) -> str:
         """Return the schema of the rows, as Spark reads it."""
         types = {"u": self.options["user"], "sums": "binary", "error": "string"}
+        types |= {"k": "int", "i": self.options["item"], "x": "double"}
         types |= dict.fromkeys(USERS, "bigint")
         first = {"m": "double", "c": "double", "r": "tinyint"}
         return ", ".join(f"{name} {types.get(name) or first[name[0]]}" for name in self._names())
 
-    def _sums(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Sums:
+    def _sums(
+        self,
+        given: Inputs,
+        measured: Mapping[str, Any],
+        records: Any,
+        whole: Mapping[str, Summed],
+    ) -> Sums:
         users = records.users._asdict()
         known = KnownUsers.of(users["flags"], users["n_relevant"], [])
         facts = {"known": known.n_known, "judged": known.n_judged, "unusable": known.n_unusable}
@@ -242,6 +260,9 @@ class Job:
             facts["any_cutoff"] = int(records.ranks.any_cutoff)
         if records.lists is not None:
             largest["listed"] = float(records.lists.lengths.max(initial=0))
+            if records.lists.n_catalogue is not None:
+                largest["catalogue"] = float(records.lists.n_catalogue)
+                largest["less_catalogue"] = -largest["catalogue"]
         gains = given.truth.test.values
         if gains is not None and len(gains):
             facts["negative"] = int(np.count_nonzero(gains < 0))
@@ -257,6 +278,7 @@ class Job:
                 measured.get("chance", {}).get(str(metric)),
                 users,
                 measured.get("rated"),
+                whole[str(metric)].totals if str(metric) in whole else np.zeros(0),
             )
             for metric in given.truth.metrics
         }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from recometer.spark._bytes import packed, unpacked
 from recometer.spark._cells import Cells
 from recometer.spark._frames import Frame, collected
 from recometer.spark._ratios import Ratios
@@ -44,19 +44,15 @@ def to_bytes(found: Mapping[str, Any]) -> bytes:
     for key, one in found.items():
         fields = {"": one} if isinstance(one, np.ndarray) else vars(one)
         arrays |= {f"{key}.{name}": np.asarray(value) for name, value in fields.items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return packed(None, arrays)
 
 
 def from_bytes(content: bytes) -> dict[str, Any]:
     """Read what `to_bytes` returned."""
     fields: dict[str, dict[str, Any]] = {}
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        for name in arrays.files:
-            key, _, field = name.rpartition(".")
-            value = arrays[name]
-            fields.setdefault(key, {})[field] = value if value.ndim else value.item()
+    for name, value in unpacked(content)[1].items():
+        key, _, field = name.rpartition(".")
+        fields.setdefault(key, {})[field] = value if value.ndim else value.item()
     kinds: dict[str, Any] = {"cells": Cells, "ratios": Ratios}
     return {
         key: own[""] if "" in own else kinds[key.split(" ")[1]](**own)

@@ -30,7 +30,7 @@ from recometer.measuring.side_data import (
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.sources.candidates import Items, Negatives, SampledCandidates, read_items
-from recometer.spark import _frames, _rows
+from recometer.spark import _frames, _rows, _whole
 from recometer.spark import given as given_module
 from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
@@ -107,15 +107,12 @@ class Plan:
             catalogue=self.catalogue,
         )
         warn_of_propensity(self.metrics, self.catalogue)
+        own_sets = isinstance(self.candidates, Negatives | SampledCandidates)
+        fixed = self.source.kind != "pairs" and not own_sets and "candidates" not in self.tables
         for metric in self.metrics:
             rules = rules_of(metric, self.protocol)
             _rows.check(metric)
-            if metric.definition.over_users:
-                raise InputError(
-                    f"The metric {str(metric)!r} has one value for all users, which is not "
-                    "computed on Spark. Hint: collect the lists, or a sample of them, for "
-                    "recometer.evaluate."
-                )
+            _whole.check(metric, fixed_catalogue=fixed)
             if rules.short_lists == "previous_user":
                 raise InputError(
                     "short_lists='previous_user' reads the user before, and on Spark no user "
@@ -146,7 +143,7 @@ class Plan:
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
-        items, kind, options = None, found.kind, {**found.options, "user": kinds.user}
+        items, kind, options = None, found.kind, {**found.options, **kinds._asdict()}
         options["names"] = ("test", "train", found.table.what, "candidates")
         if found.items is not None:
             sizes = item_sizes(found.items)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,9 +23,12 @@ from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results.pooling import denominators
 from recometer.spark import _rows
+from recometer.spark._bytes import packed, unpacked
 from recometer.spark._cells import Cells
 
 N_REASONS = max(Reason) + 1
+# The sums of `MetricSums` that are arrays of one size in all parts, but for those of reasons.
+TOTALS = ("weighted", "parts", "chance", "rows", "whole")
 WEIGHTS = ("users", "relevant", "pooled")
 
 
@@ -51,6 +52,8 @@ class MetricSums:
         The sums of weight times the value of a random order, and of weights.
     rows : float64 [_rows.SIZE]
         Of metrics over the rows of all users.
+    whole : float64 [n_totals]
+        Of metrics with one value for all users: what belongs to no item.
     """
 
     reasons: Int64
@@ -61,6 +64,7 @@ class MetricSums:
     parts: Float64
     chance: Float64
     rows: Float64
+    whole: Float64
 
     @classmethod
     def together(cls, found: Sequence[MetricSums]) -> MetricSums:
@@ -74,6 +78,7 @@ class MetricSums:
             _total([one.parts for one in found]),
             _total([one.chance for one in found]),
             _rows.together([one.rows for one in found]),
+            _total([one.whole for one in found]),
         )
 
 
@@ -135,34 +140,30 @@ class Sums:
         plain = {**vars(self), "metrics": list(self.metrics)}
         own = []
         for number, one in enumerate(self.metrics.values()):
-            for name in ("reasons", "weighted", "parts", "chance", "rows"):
+            for name in ("reasons", *TOTALS):
                 arrays[f"{number} {name}"] = getattr(one, name)
             for name in ("low", "high", "total", "counts"):
                 arrays[f"{number} cells {name}"] = getattr(one.cells, name)
             own.append([one.n_infinite, one.n_missing, one.cells.squares, one.cells.bits])
-        text = json.dumps({**plain, "own": own}, default=str).encode()
-        buffer = io.BytesIO()
-        np.savez(buffer, plain=np.frombuffer(text, np.uint8), **arrays)
-        return buffer.getvalue()
+        return packed({**plain, "own": own}, arrays)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Sums:
         """Read what `to_bytes` returned."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            plain = json.loads(arrays["plain"].tobytes())
-            own = plain.pop("own")
-            metrics = {}
-            for number, name in enumerate(plain.pop("metrics")):
-                n_infinite, n_missing, *spread = own[number]
-                cells = [arrays[f"{number} cells {n}"] for n in ("low", "high", "total", "counts")]
-                sums = [arrays[f"{number} {n}"] for n in ("weighted", "parts", "chance", "rows")]
-                metrics[name] = MetricSums(
-                    arrays[f"{number} reasons"],
-                    Cells(cells[0], cells[1], cells[2], cells[3], *spread),
-                    n_infinite,
-                    n_missing,
-                    *sums,
-                )
+        plain, arrays = unpacked(content)
+        own = plain.pop("own")
+        metrics = {}
+        for number, name in enumerate(plain.pop("metrics")):
+            n_infinite, n_missing, *spread = own[number]
+            cells = [arrays[f"{number} cells {n}"] for n in ("low", "high", "total", "counts")]
+            sums = [arrays[f"{number} {n}"] for n in TOTALS]
+            metrics[name] = MetricSums(
+                arrays[f"{number} reasons"],
+                Cells(cells[0], cells[1], cells[2], cells[3], *spread),
+                n_infinite,
+                n_missing,
+                *sums,
+            )
         return cls(**plain, metrics=metrics)
 
 
@@ -174,11 +175,13 @@ def metric_sums(
     chance: Float64 | None,
     users: Mapping[str, Int64],
     rated: RatedTogether | None,
+    whole: Float64,
 ) -> MetricSums:
     """Add up the values of a metric.
 
     `values` are None where all users have one value together; `users` are the columns of the
-    same names in an `Evaluation`; `rated` are the rows of pairs, where there are ratings.
+    same names in an `Evaluation`; `rated` are the rows of pairs, where there are ratings;
+    `whole` what all users add up to.
     """
     rules = rules_of(metric, protocol)
     codes = np.bincount(reasons, minlength=N_REASONS)
@@ -204,6 +207,7 @@ def metric_sums(
         _parts(metric, own, ~gone, users) if rules.average == "parts" else np.zeros(3),
         drawn,
         _rows.row_sums(metric, rated, reasons),
+        whole,
     )
 
 

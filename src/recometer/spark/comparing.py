@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from recometer.arrays import Float64
 from recometer.comparing import wording
 from recometer.comparing.corrections import Correction, adjusted, check_correction
-from recometer.comparing.models import Model
+from recometer.comparing.models import Model, check_baseline, pairs_of
 from recometer.comparing.pairs import IntervalKind, Options, pair_row
 from recometer.comparing.rows import PairRow, difference_columns, user_columns
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
@@ -157,10 +156,7 @@ def compare(
     first = models[names[0]]
     level = first.protocol.confidence if confidence is None else confidence
     options = Options(test, interval, check_confidence(level), None, None, 0, 1)
-    pairs = [(one, baseline) for one in names if one != baseline]
-    if baseline is None:
-        pairs = list(itertools.combinations(names, 2))
-    work = _Pairs.of(models, compared, [(str(one), str(other)) for one, other in pairs])
+    work = _Pairs.of(models, compared, pairs_of(names, baseline))
     rows = [
         row for name in compared for row in work.rows(name, [models[one] for one in names], options)
     ]
@@ -268,11 +264,7 @@ def _checked(
                 f"{name!r} must be a result of recometer.spark.evaluate, found "
                 f"{type(one).__name__}. Hint: recometer.compare takes result.collect()."
             )
-    if baseline is not None and baseline not in names:
-        raise UnknownNameError(
-            f"The baseline {baseline!r} is not one of the models. "
-            f"{did_you_mean(str(baseline), names)}"
-        )
+    check_baseline(baseline, names)
     first = models[names[0]]
     for name in names[1:]:
         if models[name].protocol != first.protocol:
@@ -280,8 +272,9 @@ def _checked(
                 f"{names[0]} and {name} were evaluated by different protocols. Hint: "
                 "protocol=other.protocol repeats one."
             )
-    common = [str(one) for one in first.metrics]
+    common = [str(one) for one in first.metrics if str(one) not in first.over_users]
     asked = common if metrics is None else _listed(metrics)
+    _check_of_users(first, asked, chosen=metrics is not None)
     for name in names:
         for metric in asked:
             own = list(map(str, models[name].metrics))
@@ -290,6 +283,19 @@ def _checked(
                     f"{name} has no metric {metric!r}. {did_you_mean(metric, own)}"
                 )
     return names, asked
+
+
+def _check_of_users(first: SparkEvaluation, asked: Sequence[str], *, chosen: bool) -> None:
+    """Refuse metrics with one value for all users, or say that they are left out."""
+    whole = [name for name in first.over_users if name in asked or not chosen]
+    if not whole:
+        return
+    what = f"{', '.join(whole)}: one value for all users has no difference by user"
+    if chosen:
+        raise InputError(
+            f"{what}, and on Spark no users are resampled. Hint: result.mean() has the values."
+        )
+    warn(f"{what}, so it is not compared. Hint: result.mean() has the values.")
 
 
 def _listed(metrics: Iterable[str]) -> list[str]:

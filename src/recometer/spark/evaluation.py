@@ -19,7 +19,7 @@ from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.candidates import read_items
-from recometer.spark import _frames
+from recometer.spark import _frames, _whole
 from recometer.spark._frames import Frame
 from recometer.spark._job import Job
 from recometer.spark._plan import Plan, tables_of
@@ -27,6 +27,9 @@ from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
 from recometer.spark.result import SparkEvaluation
 
+# Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
+# together, as it does for all others.
+HEAVY = ("factors", "counts")
 BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
 
 if TYPE_CHECKING:
@@ -125,7 +128,7 @@ def evaluate(
     job = plan.job(seed_of(seed), bool(chance))
     rows = _rows(plan, job, partitions)
     kept = keep and _frames.persisted(rows)
-    sums = _collected(rows)
+    sums, of_items = _collected(rows, job, plan.closure)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
     return SparkEvaluation(
@@ -133,6 +136,7 @@ def evaluate(
         protocol=stated,
         seed=job.given["seed"],
         sums=sums,
+        over_users=_over_users(plan, job, sums, of_items),
         rows=rows,
         counts={name: n for name, n in plan.counts(sums).items() if n},
         definitions=definitions_of(job.given["metrics"]),
@@ -147,7 +151,8 @@ def evaluate(
 def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     """Return the rows of all users, and one of sums per partition."""
     kinds, users = plan.kinds(), plan.of_users.frame
-    partitions = _frames.partitions_of(users, partitions)
+    if partitions is None and job.kind in HEAVY:
+        partitions = _frames.partitions_of(users, None)
     blocked = None
     if job.kind == "counts":
         blocked = plan.blocked(kinds, job.options["sizes"], partitions or BLOCKS_OF_USERS)
@@ -162,10 +167,26 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     return spread.mapInArrow(run, job.schema())
 
 
-def _collected(rows: Frame) -> Sums:
-    """Return the sums of all partitions, in their order; raise what was wrong in one of them."""
-    ends = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error")
-    found = _frames.collected(ends)
+def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
+    """Return the values of the metrics with one value for all users, by name."""
+    if of_items is None:
+        return {}
+    popularity = job.given["popularity"]
+    return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
+
+
+def _collected(rows: Frame, job: Job, closure: int) -> tuple[Sums, Any]:
+    """Return the sums of all partitions, and a table of sums by item where metrics need some.
+
+    What was wrong in a partition is raised.
+    """
+    of_items = None
+    if _whole.over_users(job.given["metrics"]):
+        ends, of_items = _whole.collected(rows, max(1, closure // _whole.BYTES_PER_ROW))
+        found = sorted(ends.select(["sums", "error"]).to_pylist(), key=str)
+    else:
+        ends = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error")
+        found = _frames.collected(ends)
     for row in found:
         if row["error"] is not None:
             name, _, message = row["error"].partition(":")
@@ -177,4 +198,4 @@ def _collected(rows: Frame) -> Sums:
             "test is empty: no users, no interactions. Hint: is the split right, and the column of "
             "users?"
         )
-    return Sums.together(parts)
+    return Sums.together(parts), of_items

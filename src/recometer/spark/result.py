@@ -55,6 +55,8 @@ class SparkEvaluation(rendering.Printed):
         Number of users of test.
     counts
         The decisions of rules, over all users.
+    over_users
+        The values of metrics that have one for all users, such as ``coverage@10``.
     definitions
         As in `Evaluation`.
     inputs
@@ -69,6 +71,7 @@ class SparkEvaluation(rendering.Printed):
     metrics: tuple[Metric, ...]
     protocol: Protocol
     seed: int
+    over_users: Mapping[str, float]
     sums: Sums = dataclasses.field(repr=False)
     rows: Frame = dataclasses.field(repr=False)
     counts: Mapping[str, int]
@@ -99,6 +102,8 @@ class SparkEvaluation(rendering.Printed):
         """
         chosen = [f"u AS {quoted(self.user)}"]
         for number, metric in enumerate(self.metrics):
+            if str(metric) in self.over_users:
+                continue
             chosen.append(f"m{number} AS {quoted(str(metric))}")
             if reasons:
                 chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
@@ -112,7 +117,7 @@ class SparkEvaluation(rendering.Printed):
         weights
             None, ``"users"``, ``"relevant"`` or ``"pooled"``, as in `Evaluation.mean`.
         """
-        return {str(metric): self._mean(metric, weights) for metric in self.metrics}
+        return {str(metric): self._mean(metric, weights) for metric in self._averaged(weights)}
 
     def interval(self, metric: str | Metric) -> Any:
         """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
@@ -152,10 +157,12 @@ class SparkEvaluation(rendering.Printed):
         """
         protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
         rows = []
-        for metric in self.metrics:
+        for metric in self._averaged(weights):
             sums = self._of(metric)
             counted = 0 if self._is_nan(metric) else sums.cells.n + sums.n_infinite
             why = self.skipped(metric)
+            if str(metric) in self.over_users:
+                counted = int(sums.reasons[Reason.DEFINED])
             if is_over_rows(metric, self.protocol, weights):  # whoever has rows counts
                 counted = int(sums.reasons[list(OF_ONE_USER)].sum())
                 for reason in OF_ONE_USER:
@@ -185,7 +192,7 @@ class SparkEvaluation(rendering.Printed):
         You can save, compare and report the result. It lacks the further data of an evaluation on
         one machine (`lists`, `activity`, fingerprints of the inputs).
         """
-        table = self.values().drop("sums", "error").toArrow()
+        table = self.values().drop("sums", "error", "k", "i", "x").toArrow()
         ids = np.array(table["u"].to_pylist(), object)
         if str(table["u"].type) == "int64":
             ids = table["u"].to_numpy()
@@ -194,12 +201,14 @@ class SparkEvaluation(rendering.Printed):
         def column(name: str, dtype: Any = np.float64) -> Any:
             return np.asarray(table[name].to_numpy()).astype(dtype)[order]
 
-        of = {str(metric): number for number, metric in enumerate(self.metrics)}
+        every = {str(metric): number for number, metric in enumerate(self.metrics)}
+        of = {name: number for name, number in every.items() if name not in self.over_users}
         facts = self.sums.facts
         return Evaluation(
             over_rows=self.over_rows,
             values={name: column(f"m{number}") for name, number in of.items()},
-            reasons={name: column(f"r{number}", np.uint8) for name, number in of.items()},
+            reasons={name: column(f"r{number}", np.uint8) for name, number in every.items()},
+            over_users=self.over_users,
             chance={name: column(f"c{n}") for name, n in of.items()} if self.chance else {},
             user_ids=ids[order],
             **{name: column(name, np.int64) for name in USERS if name != "flags"},
@@ -247,7 +256,8 @@ class SparkEvaluation(rendering.Printed):
 
     def values(self) -> Frame:
         """Return the rows of users with columns by number: ``u``, ``m0``, ``r0``, ..."""
-        return self.rows.where("sums IS NULL AND error IS NULL")
+        of_items = " AND k IS NULL" if self.over_users else ""
+        return self.rows.where(f"sums IS NULL AND error IS NULL{of_items}")
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
         """Return the lowest and the highest possible value of a user, which may be infinite."""
@@ -255,6 +265,11 @@ class SparkEvaluation(rendering.Printed):
         return known.bounds(
             negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0
         )
+
+    def _averaged(self, weights: Weights) -> list[Metric]:
+        """Return the metrics that have a mean under some weights."""
+        named = {} if weights is None else self.over_users
+        return [metric for metric in self.metrics if str(metric) not in named]
 
     def _reasons(self) -> Mapping[str, Any]:
         return {name: one.reasons for name, one in self.sums.metrics.items()}
@@ -272,6 +287,8 @@ class SparkEvaluation(rendering.Printed):
 
     def _mean(self, metric: Metric, weights: Weights) -> float:
         sums, rules = self._of(metric), rules_of(metric, self.protocol)
+        if str(metric) in self.over_users:
+            return self.over_users[str(metric)]
         if is_over_rows(metric, self.protocol, weights):
             return self.over_rows[str(metric)]
         if self._is_nan(metric):
@@ -294,6 +311,8 @@ class SparkEvaluation(rendering.Printed):
         sums, confidence = self._of(metric), self.protocol.confidence
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
+        if str(metric) in self.over_users:
+            return Interval.unknown(confidence, int(sums.reasons[Reason.DEFINED]), NO_BOOTSTRAP)
         if is_over_rows(metric, self.protocol, weights):
             return Interval.unknown(confidence, n, NO_BOOTSTRAP)
         if weights is None and rules.average == "parts":

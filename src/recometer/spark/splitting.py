@@ -84,7 +84,7 @@ def split(
     data
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
     what, who, filters, untested, min_train, min_test, seed
-        As in `recometer.split`, except folds.
+        As in `recometer.split`; `folds` makes several splits.
     time
         The column of times; by default the one with a common name.
     partitions, keep
@@ -106,43 +106,144 @@ def split(
     >>> rs.evaluate(model, made.test, train=made.train)  # doctest: +SKIP
     """
     _check_kinds(what, who, untested)
-    given = data if isinstance(data, Interactions) else Interactions(data)
-    frame = _frames.need_frame(given.frame, "data")
-    wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
-    columns = find_columns(frame.columns, **wanted, time=time)
-    several = [filters] if isinstance(filters, Filter | SeenInTrain) else list(filters)
-    left = SparkFilters(frame, columns, several, partitions)
-    how = _Splitting(
-        columns,
-        _settled_what(what, left.frame, columns),
-        _settled_who(who, left.frame, columns),
-        untested,
-        check_whole("min_train", min_train),
-        check_whole("min_test", min_test),
-        seed_of(seed),
-        partitions,
-    )
-    rows = how.rows(left.frame)
-    kept = keep and _frames.persisted(rows)
-    rows = left.unseen(rows, PART)
-    protocol = SplitProtocol(
-        who=repr(who),
-        what=repr(what),
-        filters=tuple(map(repr, several)),
-        untested=untested,
-        min_train=min_train,
-        min_test=min_test,
-        seed=seed,
-        counts=_counts(rows, left, untested),
-        removed=left.removed,
-    )
-    _check(protocol, left.n_left)
+    (made,) = _Given.of(
+        data, what, who, filters, untested, min_train, min_test, seed, time, partitions
+    ).splits([None], keep)
+    return made
 
-    def part(number: int) -> Frame:
-        return rows.where(f"{quoted(PART)} = {number}").drop(PART)
 
-    remainder = part(REMAINDER) if untested == "apart" else None
-    return SparkSplit(part(TRAIN), part(TEST), remainder, protocol, columns, rows, kept)
+def folds(
+    data: object,
+    what: What | Folding,
+    *,
+    who: Who | UserFolds = AllUsers(),  # noqa: B008  # frozen
+    filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain] = (),
+    untested: Literal["train", "apart"] = "train",
+    min_train: int = 0,
+    min_test: int = 1,
+    seed: int = 0,
+    time: str | Literal[False] | None = None,
+    partitions: int | None = None,
+    keep: bool = True,
+) -> list[SparkSplit]:
+    """Split a DataFrame several times: cross-validation, or one window of time after another.
+
+    Every row is on the same side in each fold as with `recometer.split.folds`.
+
+    Parameters
+    ----------
+    what
+        `KFold` or `Windows`; or anything that `split` takes, if `who` makes the folds.
+    who
+        `UserFolds`; or anything that `split` takes, if `what` makes the folds.
+    filters, untested, min_train, min_test, seed, time, partitions, keep
+        As in `split`.
+
+    Returns
+    -------
+    list of SparkSplit
+
+    Raises
+    ------
+    NoTestUsersError, InputError, InputTypeError, ColumnError
+        As for `recometer.split.folds`.
+
+    Examples
+    --------
+    >>> import recometer as rm, recometer.spark as rs
+    >>> for made in rs.folds(ratings, rm.split.KFold(5)):  # doctest: +SKIP
+    ...     rs.evaluate(fitted(made.train), made.test, train=made.train)
+    """
+    if isinstance(what, Folding) == isinstance(who, UserFolds):
+        raise InputTypeError(
+            f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
+            "what=KFold(5) or Windows(times), or who=UserFolds(5)."
+        )
+    _check_kinds(what, who, untested, several=True)
+    n = len(what) if isinstance(what, Folding) else len(who)  # type: ignore[arg-type]
+    given = _Given.of(
+        data, what, who, filters, untested, min_train, min_test, seed, time, partitions
+    )
+    return given.splits(range(n), keep)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Given:
+    """The data after the filters, and how they are split."""
+
+    left: SparkFilters
+    how: _Splitting
+    protocol: SplitProtocol
+
+    @classmethod
+    def of(
+        cls,
+        data: object,
+        what: What | Folding,
+        who: Who | UserFolds,
+        filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain],
+        untested: Literal["train", "apart"],
+        min_train: int,
+        min_test: int,
+        seed: int,
+        time: str | Literal[False] | None,
+        partitions: int | None,
+    ) -> _Given:
+        """Read the arguments of `split` and of `folds`, and apply the filters."""
+        given = data if isinstance(data, Interactions) else Interactions(data)
+        frame = _frames.need_frame(given.frame, "data")
+        wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
+        columns = find_columns(frame.columns, **wanted, time=time)
+        several = [filters] if isinstance(filters, Filter | SeenInTrain) else list(filters)
+        left = SparkFilters(frame, columns, several, partitions)
+        how = _Splitting(
+            columns,
+            _settled_what(what, left.frame, columns),
+            _settled_who(who, left.frame, columns),
+            untested,
+            check_whole("min_train", min_train),
+            check_whole("min_test", min_test),
+            seed_of(seed),
+            partitions,
+        )
+        protocol = SplitProtocol(
+            who=repr(who),
+            what=repr(what),
+            filters=tuple(map(repr, several)),
+            untested=untested,
+            min_train=min_train,
+            min_test=min_test,
+            seed=seed,
+            counts={},
+            removed={},
+        )
+        return cls(left, how, protocol)
+
+    def splits(self, numbers: Iterable[int | None], keep: bool) -> list[SparkSplit]:
+        """Return a split for each number of a fold; None: there are no folds."""
+        return [self._split(number, keep) for number in numbers]
+
+    def _split(self, fold: int | None, keep: bool) -> SparkSplit:
+        left, untested = self.left, self.protocol.untested
+        assigned = dataclasses.replace(self.how, fold=fold).rows(left.frame)
+        kept = keep and _frames.persisted(assigned)
+        rows, found = assigned, _by_part(assigned)
+        removed = dict(left.removed)
+        if left.after:
+            rows, n_before = left.unseen(assigned, PART), found.get(LEFT_OUT, 0)
+            found = _by_part(rows)
+            n_gone = found.get(LEFT_OUT, 0) - n_before
+            removed |= {repr(one): n_gone for one in left.after}
+        counts = _counts(found, left.n_all, untested)
+        protocol = dataclasses.replace(self.protocol, fold=fold, counts=counts, removed=removed)
+        _check(protocol, left.n_left)
+
+        def part(number: int) -> Frame:
+            return rows.where(f"{quoted(PART)} = {number}").drop(PART)
+
+        remainder = part(REMAINDER) if untested == "apart" else None
+        of_columns = self.how.columns
+        return SparkSplit(part(TRAIN), part(TEST), remainder, protocol, of_columns, assigned, kept)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,13 +251,14 @@ class _Splitting:
     """The part of a split that runs on the executors."""
 
     columns: Columns
-    what: What
-    who: Who
+    what: What | Folding
+    who: Who | UserFolds
     untested: Literal["train", "apart"]
     min_train: int
     min_test: int
     seed: int
     partitions: int | None
+    fold: int | None = None
 
     def rows(self, frame: Frame) -> Frame:
         """Return all rows with the part of each."""
@@ -223,7 +325,7 @@ class _Splitting:
         found = table.append_column(PART, pa.array(part.astype("int8")))
         return found.append_column("draw", of_rows)
 
-    def _assigned(self, table: Any, who: Who) -> Any:
+    def _assigned(self, table: Any, who: Who | UserFolds) -> Any:
         what = self.what
         if isinstance(what, ColdItems) and what.items is not None:
             what = ColdItems(items=_among(what.items, table[self.columns.item]))
@@ -238,6 +340,7 @@ class _Splitting:
             min_test=self.min_test,
             seed=self.seed,
             columns=columns,
+            fold=self.fold,
         )
 
 
@@ -261,17 +364,17 @@ def _among(wanted: Any, column: Any) -> list[Any]:
     return [one for one in listed if one in there]
 
 
-def _check_kinds(what: object, who: object, untested: str) -> None:
-    if isinstance(what, Folding) or isinstance(who, UserFolds):
+def _check_kinds(what: object, who: object, untested: str, *, several: bool = False) -> None:
+    if not several and isinstance(what, Folding) | isinstance(who, UserFolds):
         raise InputTypeError(
-            f"{what if isinstance(what, Folding) else who!r} makes several splits, which are not "
-            "made on Spark. Hint: one split per window or seed."
+            f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
+            "recometer.spark.folds(...) returns them."
         )
-    if not isinstance(what, What):
+    if not isinstance(what, What | Folding):
         raise InputTypeError(
             f"what={what!r} cannot be used here. Hint: for instance rm.split.Last(1)."
         )
-    if not isinstance(who, Who):
+    if not isinstance(who, Who | UserFolds):
         raise InputTypeError(
             f"who={who!r} cannot be used here. Hint: for instance rm.split.UsersFraction(0.1)."
         )
@@ -279,7 +382,7 @@ def _check_kinds(what: object, who: object, untested: str) -> None:
         raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
 
 
-def _settled_what(what: What, frame: Frame, columns: Columns) -> What:
+def _settled_what(what: What | Folding, frame: Frame, columns: Columns) -> What | Folding:
     """Return what is held out, with what only all rows together tell."""
     if isinstance(what, After) and what.share is not None:
         time = quoted(_time(columns, what))
@@ -300,7 +403,7 @@ def _settled_what(what: What, frame: Frame, columns: Columns) -> What:
     return what
 
 
-def _settled_who(who: Who, frame: Frame, columns: Columns) -> Who:
+def _settled_who(who: Who | UserFolds, frame: Frame, columns: Columns) -> Who | UserFolds:
     if isinstance(who, GivenUsers):
         _check_known(who.users, frame, columns.user, "users")
     return who
@@ -328,25 +431,30 @@ def _check_known(wanted: Any, frame: Frame, column: str, what: str) -> None:
         )
 
 
-def _counts(rows: Frame, left: SparkFilters, untested: str) -> dict[str, int]:
-    """Count the rows of each part; what filters left out is `left_out`."""
-    found = {int(row[0]): int(row[1]) for row in _frames.collected(rows.groupBy(PART).count())}
+def _by_part(rows: Frame) -> dict[int, int]:
+    """Count the rows of each part."""
+    return {int(row[0]): int(row[1]) for row in _frames.collected(rows.groupBy(PART).count())}
+
+
+def _counts(found: Mapping[int, int], n_all: int, untested: str) -> dict[str, int]:
+    """Name the numbers of rows of each part; what filters left out is `left_out`."""
     counts = {name: found.get(part, 0) for part, name in enumerate(("train", "test", "remainder"))}
     if untested != "apart":
         counts["remainder"] = 0
-    left.count_unseen(found.get(LEFT_OUT, 0))
-    return {**counts, "left_out": left.n_all - sum(counts.values())}
+    return {**counts, "left_out": n_all - sum(counts.values())}
 
 
 def _check(protocol: SplitProtocol, n_left: int) -> None:
-    counts = protocol.counts
+    counts, where = protocol.counts, ""
+    if protocol.fold is not None:
+        where = f"Fold {protocol.fold}: "
     if not counts["test"]:
         raise NoTestUsersError(
-            f"no user can be tested: of {n_left:,} interactions that the filters leave, none of "
-            f"them is held out for test by {protocol}. Hint: loosen one of them."
+            f"{where}no user can be tested: of {n_left:,} interactions that the filters leave, "
+            f"none of them is held out for test by {protocol}. Hint: loosen one of them."
         )
     if not counts["train"] + counts["remainder"]:
         warn(
-            f"train is empty: none of {n_left:,} interactions is left there by {protocol}. Hint: "
-            "hold out less; a split by time takes a later one."
+            f"{where}train is empty: none of {n_left:,} interactions is left there by {protocol}. "
+            "Hint: hold out less; a split by time takes a later one."
         )

@@ -115,7 +115,7 @@ if TYPE_CHECKING:
         @overload
         def __call__(self, data: Frame, what: What, **options: Unpack[Options]) -> Split[Frame]: ...
 
-        def __call__(self, data: object, what: What, **options: Unpack[Options]) -> Split[Any]:
+        def __call__(self, data: object, what: What, **options: Unpack[Options]) -> Split:
             """Split interactions, see `recometer.split.split`."""
 
     split = Splitting()

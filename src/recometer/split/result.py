@@ -131,7 +131,7 @@ class Split(Shown, Generic[Part]):
         Parts of data frames have only the users and items that occur in them.
         """
         if self.columns is None:
-            own: Split[Any] = self
+            own: Split = self
             return own
         user, item, value, time = self.columns
 
@@ -142,7 +142,7 @@ class Split(Shown, Generic[Part]):
             name: part if part is None else Interactions.of(part, **given)
             for name, part in self._parts().items()
         }
-        made: Split[Any] = dataclasses.replace(self, **parts, columns=None)
+        made: Split = dataclasses.replace(self, **parts, columns=None)
         return made
 
     def _parts(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -183,22 +184,29 @@ def folds(
 
 def parts_of_some_users(
     data: object,
-    what: What,
+    what: What | Folding,
     *,
-    who: Who,
+    who: Who | UserFolds,
     untested: Literal["train", "apart"],
     min_train: int,
     min_test: int,
     seed: int,
     columns: dict[str, Any],
+    fold: int | None = None,
 ) -> UInt8:
     """Return the part of each row of some users; others are split elsewhere: uint8 [n_rows].
 
-    It is `TRAIN`, `TEST`, `REMAINDER` or `LEFT_OUT`, as for `split`. It is not an error here if no
-    user is tested.
+    It is `TRAIN`, `TEST`, `REMAINDER` or `LEFT_OUT`, as for `split`, or in a `fold` of `folds`. It
+    is not an error here if no user is tested.
     """
     work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
-    return work.parts(who, what.held(work.table, work.seed, 1), what.for_everybody)[1]
+    if fold is None:
+        assert isinstance(who, Who)
+        assert isinstance(what, What)
+        held = what.held(work.table, work.seed, 1)
+    else:
+        who, held = next(itertools.islice(work.each_fold(who, what), fold, None))
+    return work.parts(who, held, what.for_everybody)[1]
 
 
 def kept_of_some_users(data: Any, one: Filter, columns: dict[str, Any]) -> Any:
@@ -263,15 +271,20 @@ class _Work:
             self.rows[self.rows] = kept.rows
 
     def folds(self, who: Who | UserFolds, what: What | Folding) -> Iterator[Split]:
+        for number, (part, held) in enumerate(self.each_fold(who, what)):
+            yield self.split(part, what, held, number, who)
+
+    def each_fold(self, who: Who | UserFolds, what: What | Folding) -> Iterator[tuple[Who, Held]]:
+        """Return who is tested, and what could be held out, in each fold."""
         if isinstance(what, Folding):
             assert isinstance(who, Who)
-            for number, held in enumerate(what.folds(self.table, self.seed, self.threads)):
-                yield self.split(who, what, held, number)
+            for held in what.folds(self.table, self.seed, self.threads):
+                yield who, held
         else:
             assert isinstance(who, UserFolds)
             held = what.held(self.table, self.seed, self.threads)
-            for number, part in enumerate(who.parts(self.table, self.seed)):
-                yield self.split(part, what, held, number, who)
+            for part in who.parts(self.table, self.seed):
+                yield part, held
 
     def split(
         self,

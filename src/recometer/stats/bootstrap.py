@@ -13,7 +13,7 @@ __all__ = ["bca", "percentile"]
 PRECISION_OF_SLOPE = 1e-13  # of K', in units of the standard deviation
 
 
-def percentile(values: Grouped, confidence: float = 0.95) -> Interval:
+def percentile(values: Grouped, confidence: float) -> Interval:
     """Return the percentile bootstrap's interval of a mean or a ratio of means.
 
     Where users are drawn with replacement, the chance that the statistic of a resample is at
@@ -36,7 +36,7 @@ def percentile(values: Grouped, confidence: float = 0.95) -> Interval:
     return _interval(values, -half, half, "percentile", confidence)
 
 
-def bca(values: Grouped, confidence: float = 0.95) -> Interval:
+def bca(values: Grouped, confidence: float) -> Interval:
     """Return the bootstrap's bias-corrected and accelerated interval (BCa), as `percentile`.
 
     z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and a = Σ e³ / (6 (Σ e²)^1.5), with e the

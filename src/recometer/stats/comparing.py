@@ -83,8 +83,8 @@ class Difference:
     relative_interval: Interval
     test: TestResult
     effects: Effects
-    unit: float = 0.0
-    error: float = np.nan
+    unit: float
+    error: float
 
 
 def compare(
@@ -322,7 +322,7 @@ def difference_interval(
 
 
 def _holds(differences: Grouped, spread: Bounds) -> bool:
-    finite = bool(-np.inf < spread[0] < spread[1] < np.inf)
+    finite = bool(0 < spread[1] < np.inf)  # the range of differences is symmetric
     return finite and isinstance(differences.sizes, float) and beyond(differences, spread) is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -115,16 +116,27 @@ def mean_over_orders(
     """Average `by_definition` over every order of the tied items."""
     judged = case.judged(user)
     n_excluded = int(case.excluded[user].sum())
-    # Orders that differ only in which item of a gain comes first have the same value.
-    alike: dict[tuple[float | None, ...], list[list[int]]] = {}
-    for order in case.orders(user):
-        alike.setdefault(tuple(map(judged.get, order)), []).append(order)
+    orders = _unlike_orders(case, user)
     values = [
-        len(some)
-        * by_definition(metric, some[0], judged, relevant_from=relevant_from, n_excluded=n_excluded)
-        for some in alike.values()
+        n * by_definition(metric, order, judged, relevant_from=relevant_from, n_excluded=n_excluded)
+        for order, n in orders
     ]
-    return math.fsum(values) / sum(map(len, alike.values()))
+    return math.fsum(values) / sum(n for _, n in orders)
+
+
+@functools.lru_cache(maxsize=16)  # asked for metric by metric
+def _unlike_orders(case: Case, user: int) -> list[tuple[list[int], int]]:
+    """Return the orders of the tied items, and how many are like each.
+
+    Those that differ only in which item of a gain comes first have the same value.
+    """
+    judged = case.judged(user)
+    alike: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
+    for order in case.orders(user):
+        gains = tuple(map(judged.get, order))
+        first, n = alike.get(gains, (order, 0))
+        alike[gains] = first, n + 1
+    return list(alike.values())
 
 
 def _ratio(numerator: float, denominator: float) -> float:

@@ -49,7 +49,7 @@ def rank(
     rows: list[tuple[int, int, int, int, float, bool]] = []
     indptr, n_relevant, n_candidates, flags = [0], [], [], []
     for user in range(n_users):
-        score = scores[user]
+        score = scores[user].tolist()
         candidates = [i for i in range(n_items) if not excluded[user, i] and not unranked[user, i]]
         judged = []
         for item in range(n_items):
@@ -57,7 +57,7 @@ def rank(
             if math.isnan(gain) or excluded[user, item]:
                 continue
             above, tied, before = -1, 0, 0
-            if item in candidates:
+            if not unranked[user, item]:
                 above = sum(score[other] > score[item] for other in candidates)
                 equal = [o for o in candidates if score[o] == score[item] and o != item]
                 tied, before = len(equal), sum(other < item for other in equal)
@@ -203,7 +203,7 @@ def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
 
 def copies(ranks: Ranks, n: int) -> Ranks:
     """Repeat all users n times: many draws of a random tie rule at once."""
-    return Ranks.concat([ranks] * n)
+    return ranks.users(np.tile(np.arange(ranks.n_users), n))
 
 
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:

@@ -74,7 +74,7 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 def random_averages(kind: Kind, metrics: Sequence[Metric], one: Any) -> None:
     """Check the mean of n draws for a user, which has the standard error s / sqrt(n)."""
     metrics, n = averaged(metrics), 10_000
-    draws = kind.values(type(one).concat([one] * n), metrics, "random", seed=1)
+    draws = kind.values(one.users(np.zeros(n, np.int64)), metrics, "random", seed=1)
     error = draws.std(axis=0) / np.sqrt(n)
     # Five standard errors: one in two million by chance, and the seed is fixed.
     expected = kind.values(one, metrics)

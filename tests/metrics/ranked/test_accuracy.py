@@ -39,12 +39,8 @@ def one_group(start: int, size: int, relevant: int) -> Ranks:
     )
 
 
-GROUPS = [
-    (start, size, relevant)
-    for start, size in itertools.product(STARTS, SIZES)
-    for relevant in sorted({1, 2, 5, size // 3, size - 1, size})
-    if 1 <= relevant <= min(size, 500)
-]
+def numbers_of_relevant(size: int) -> list[int]:
+    return [n for n in sorted({1, 2, 5, size // 3, size - 1, size}) if 1 <= n <= min(size, 500)]
 
 
 def cutoffs_of(start: int, size: int) -> list[int]:
@@ -65,21 +61,26 @@ def chances(size: int, relevant: int):
         ways = ways * (size - i - relevant + 1) // (size - i) if i < size else 0
 
 
-@pytest.mark.parametrize(("start", "size", "relevant"), GROUPS)
-def test_reciprocal_rank_and_hit(start, size, relevant):
-    cutoffs = cutoffs_of(start, size)
-    rr, hit = dict.fromkeys(cutoffs, 0), dict.fromkeys(cutoffs, 0)
-    for i, chance in chances(size, relevant):
-        for cutoff in cutoffs:
-            if start + i <= cutoff:
-                rr[cutoff] += chance // (start + i)
-                hit[cutoff] += chance
-    assert computed("rr", start, size, relevant, cutoffs) == pytest.approx(
-        [value / 2**300 for value in rr.values()], rel=2e-14
-    )
-    assert computed("hit", start, size, relevant, cutoffs) == pytest.approx(
-        [value / 2**300 for value in hit.values()], rel=1e-14
-    )
+@pytest.mark.parametrize("size", SIZES)
+def test_reciprocal_rank_and_hit(size):
+    for relevant in numbers_of_relevant(size):
+        of_places = list(chances(size, relevant))
+        for start in STARTS:
+            cutoffs = cutoffs_of(start, size)
+            rr, hit = dict.fromkeys(cutoffs, 0), dict.fromkeys(cutoffs, 0)
+            for i, chance in of_places:
+                share = chance // (start + i)
+                for cutoff in cutoffs:
+                    if start + i <= cutoff:
+                        rr[cutoff] += share
+                        hit[cutoff] += chance
+            where = f"{relevant} relevant items from place {start} on"
+            assert computed("rr", start, size, relevant, cutoffs) == pytest.approx(
+                [value / 2**300 for value in rr.values()], rel=2e-14
+            ), where
+            assert computed("hit", start, size, relevant, cutoffs) == pytest.approx(
+                [value / 2**300 for value in hit.values()], rel=1e-14
+            ), where
 
 
 @pytest.mark.parametrize(
@@ -108,21 +109,29 @@ def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
     assert hit == pytest.approx(1, rel=1e-15)
 
 
-@pytest.mark.parametrize(("start", "size", "relevant"), GROUPS)
-def test_average_precision_and_ndcg(start, size, relevant):
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("start", STARTS)
+def test_average_precision_and_ndcg(start, size):
     cutoffs = cutoffs_of(start, size)
-    others = (relevant - 1) / (size - 1)
     places = range(start + 1, start + size + 1)
-    precisions = [(1 + (j - start - 1) * others) / j / size for j in places]
-    discounts = [relevant / size / math.log2(j + 1) for j in places]
-    ap, ndcg = [], []
-    for cutoff in cutoffs:
-        ideal = math.fsum(1 / math.log2(j + 1) for j in range(1, min(relevant, cutoff) + 1))
-        ap.append(math.fsum(precisions[: max(cutoff - start, 0)]))
-        ndcg.append(math.fsum(discounts[: max(cutoff - start, 0)]) / ideal)
-    # The precisions of the places are small differences where the group is far down.
-    assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(ap, rel=1e-14, abs=1e-15)
-    assert computed("ndcg", start, size, relevant, cutoffs) == pytest.approx(ndcg, rel=1e-14)
+    discounts = [1 / math.log2(j + 1) for j in places]
+    best = [1 / math.log2(j + 1) for j in range(1, min(size, 500) + 1)]
+    for relevant in numbers_of_relevant(size):
+        others = (relevant - 1) / (size - 1)
+        precisions = [(1 + (j - start - 1) * others) / j / size for j in places]
+        ap, ndcg = [], []
+        for cutoff in cutoffs:
+            within = max(cutoff - start, 0)
+            ap.append(math.fsum(precisions[:within]))
+            found = relevant * math.fsum(discounts[:within]) / size
+            ndcg.append(found / math.fsum(best[: min(relevant, cutoff)]))
+        # The precisions of the places are small differences where the group is far down.
+        assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
+            ap, rel=1e-14, abs=1e-15
+        ), f"{relevant} relevant items"
+        assert computed("ndcg", start, size, relevant, cutoffs) == pytest.approx(ndcg, rel=1e-14), (
+            f"{relevant} relevant items"
+        )
 
 
 @pytest.mark.parametrize("start", [0, 9, 65_500, 65_535, 65_536, 10**6, 10**9, 10**15])

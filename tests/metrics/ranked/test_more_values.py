@@ -218,6 +218,14 @@ def test_one_item_in_a_large_group(start, size):
         assert value(name, ranks) == pytest.approx(exact, rel=1e-11, abs=1e-14), name
 
 
+def test_precisions_of_hits_are_meant_over_the_orders_of_a_pair_before_the_parted_group():
+    """The pair has its hit first or second; the fourth place holds a hit in two of three orders."""
+    ranks = rank([3, 3, 2, 1, 1, 1], [1, NAN, NAN, 1, 1, NAN])
+    expected = (1 + 1 / 2) / 2
+    expected = expected / 3 + 2 / 3 * (expected + 2 / 4) / 2
+    assert value("ap@4(denominator=hits)", ranks) == pytest.approx(expected)
+
+
 def test_all_of_a_large_group_is_relevant():
     """Then there is one order only."""
     gains = [1.0] * 300
@@ -249,6 +257,8 @@ def test_huge_gains():
     assert value("err(max_gain=5000)", ranks) == pytest.approx(1.0)
     assert math.isnan(value("ndcg@2(gain=exponential)", ranks))
     assert value("ndcg@2", ranks) == 1
+    # As it is among gains whose power of 2 is a number.
+    assert math.isnan(value("ndcg@2(gain=exponential)", rank([3, 2, 1], [1, 1e20, 2])))
 
 
 def test_err_needs_a_largest_gain():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Float64, Int64
+from recometer.metrics.adding_up import AddsUp, Summed
 from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import (
     lengths,
@@ -17,6 +20,7 @@ from recometer.metrics.listed.sums import (
     relevant_places,
     sums_within,
 )
+from recometer.metrics.listed.whole import first_by_second
 from recometer.metrics.parameters import Parameter, Value
 from recometer.metrics.sums import ratio
 
@@ -29,7 +33,75 @@ DIVISOR = Parameter(
         "rows": "the number of items over all users together, which gives one value for all users",
     },
 )
-POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
+
+
+def _novelty(
+    data: ListData, cutoffs: Int64, *, probability: str, unseen: str, normalised: bool
+) -> Float64:
+    """Add up the bits of the listed items: float64 [n_users, n_cutoffs]."""
+
+    def of_items() -> Float64:
+        count = needed(data.item_users).astype(np.float64)
+        total = needed(data.n_train_users)
+        if probability == "interactions":
+            total = needed(data.n_train_interactions)
+        seen = count > 0
+        known = np.maximum(count, 1) if unseen != "epsilon" else count + EPSILON
+        bits: Float64 = math.log2(max(total, 1)) - log2(known)
+        if unseen in ("dropped", "zero"):
+            bits[~seen] = 0
+        elif unseen == "largest":
+            bits[~seen] = bits[seen].max(initial=0)
+        users = needed(data.n_train_users)
+        if normalised and users > 1:
+            bits /= math.log2(users)
+        return bits
+
+    key = ("novelty", probability, unseen, normalised)
+    return sums_within(of_listed(data.keep(key, of_items), data.lists.items), cutoffs)
+
+
+def _popularity(data: ListData, cutoffs: Int64, *, scale: str, **_: object) -> Float64:
+    """Add up the popularity of the listed items: float64 [n_users, n_cutoffs]."""
+
+    def of_items() -> Float64:
+        count = needed(data.item_users)
+        if scale == "percentile":
+            return _percentiles(count)
+        total = 1
+        if scale == "users":
+            total = needed(data.n_train_users)
+        elif scale == "interactions":
+            total = needed(data.n_train_interactions)
+        elif scale == "largest":
+            total = int(count.max(initial=0))
+        return count / max(total, 1)
+
+    return sums_within(
+        of_listed(data.keep(("popularity", scale), of_items), data.lists.items), cutoffs
+    )
+
+
+def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
+    """Return what ``divisor="rows"`` changes, where a function adds up the items of each user."""
+
+    def add_up(
+        data: ListData,
+        cutoff: int,
+        weights: Int64 | None,
+        *,
+        divisor: str,
+        unseen: str = "one",
+        **parameters: Any,
+    ) -> Summed:
+        cutoffs = np.array([cutoff])
+        sums = sums_of(data, cutoffs, unseen=unseen, **parameters)[:, 0]
+        counts = _counts(data, cutoffs, seen_only=unseen == "dropped")[:, 0]
+        if weights is not None:
+            sums, counts = sums * weights, counts * weights
+        return Summed(None, np.array([sums.sum(), counts.sum()], np.float64))
+
+    return {"rows": {"over_users": True, "adds_up": AddsUp(add_up, first_by_second)}}
 
 
 @list_metric(
@@ -60,7 +132,7 @@ POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
         "divisor": DIVISOR,
         "normalised": Parameter("The value is divided by log2(users), its maximum."),
     },
-    when={"unseen": {"dropped": {"without": ("seen",)}}, "divisor": POOLED},
+    when={"unseen": {"dropped": {"without": ("seen",)}}, "divisor": _over_rows(_novelty)},
 )
 def novelty(
     data: ListData,
@@ -83,26 +155,7 @@ def novelty(
     dilemma of recommender systems. Castells, Vargas & Wang 2011, Novelty and diversity metrics
     for recommender systems.
     """
-
-    def of_items() -> Float64:
-        count = needed(data.item_users).astype(np.float64)
-        total = needed(data.n_train_users)
-        if probability == "interactions":
-            total = needed(data.n_train_interactions)
-        seen = count > 0
-        known = np.maximum(count, 1) if unseen != "epsilon" else count + EPSILON
-        bits: Float64 = math.log2(max(total, 1)) - log2(known)
-        if unseen in ("dropped", "zero"):
-            bits[~seen] = 0
-        elif unseen == "largest":
-            bits[~seen] = bits[seen].max(initial=0)
-        users = needed(data.n_train_users)
-        if normalised and users > 1:
-            bits /= math.log2(users)
-        return bits
-
-    key = ("novelty", probability, unseen, normalised)
-    sums = sums_within(of_listed(data.keep(key, of_items), data.lists.items), cutoffs)
+    sums = _novelty(data, cutoffs, probability=probability, unseen=unseen, normalised=normalised)
     return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
 
 
@@ -208,7 +261,7 @@ def epc(
             part: {"upper": 1.0} for part in ("users", "interactions", "largest", "percentile")
         },
         "unseen": {"dropped": {"without": ("seen",)}},
-        "divisor": POOLED,
+        "divisor": _over_rows(_popularity),
     },
 )
 def popularity(
@@ -227,23 +280,7 @@ def popularity(
     Yin, Cui, Li, Yao & Chen 2012, Challenging the long tail recommendation. Abdollahpouri, Burke
     & Mobasher 2017, Controlling popularity bias in learning-to-rank recommendation ("ARP").
     """
-
-    def of_items() -> Float64:
-        count = needed(data.item_users)
-        if scale == "percentile":
-            return _percentiles(count)
-        total = 1
-        if scale == "users":
-            total = needed(data.n_train_users)
-        elif scale == "interactions":
-            total = needed(data.n_train_interactions)
-        elif scale == "largest":
-            total = int(count.max(initial=0))
-        return count / max(total, 1)
-
-    sums = sums_within(
-        of_listed(data.keep(("popularity", scale), of_items), data.lists.items), cutoffs
-    )
+    sums = _popularity(data, cutoffs, scale=scale)
     return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
 
 
@@ -336,9 +373,12 @@ def _divided(
     """Divide sums over the listed items, [n_users, n_cutoffs], as the parameter `divisor` says."""
     if divisor == "cutoff":
         return sums / cutoffs
-    items = data.lists.items
-    if seen_only:
-        counts = sums_within(of_listed(needed(data.item_users) > 0, items), cutoffs)
-    else:
-        counts = lengths(data.lists, cutoffs).astype(np.float64)
+    counts = _counts(data, cutoffs, seen_only)
     return pooled(sums, counts, weights) if divisor == "rows" else ratio(sums, counts)
+
+
+def _counts(data: ListData, cutoffs: Int64, seen_only: bool) -> Float64:
+    """Count the listed items: float64 [n_users, n_cutoffs]."""
+    if seen_only:
+        return sums_within(of_listed(needed(data.item_users) > 0, data.lists.items), cutoffs)
+    return lengths(data.lists, cutoffs).astype(np.float64)

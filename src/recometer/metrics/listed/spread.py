@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import numpy.typing as npt
 
-from recometer.arrays import Bool, Float64, Int64
-from recometer.metrics.listed.data import ListData, list_metric, needed
-from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
+from recometer.arrays import Float64, Int64
+from recometer.metrics.listed.data import ListData, list_metric
+from recometer.metrics.listed.whole import (
+    COVERAGE,
+    ENTROPY,
+    GINI,
+    PERSONALIZATION,
+    USER_COVERAGE,
+    at_each,
+)
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.sums import ratio
-from recometer.ragged import column_sums
-from recometer.ties import sum_by_user
 
 PATIENCE = Parameter(
     "The probability of going on from one place to the next, so that place j has the weight "
@@ -30,6 +31,7 @@ PATIENCE = Parameter(
     source="Ge, Delgado-Battenfeld & Jannach 2010; Herlocker et al. 2004",
     other_names=("catalog_coverage", "catalogue_coverage", "item_coverage"),
     over_users=True,
+    adds_up=COVERAGE,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -82,22 +84,15 @@ def coverage(
     systems. Ge, Delgado-Battenfeld & Jannach 2010, Beyond accuracy: evaluating recommender
     systems by coverage and serendipity.
     """
-    if users == "relevant":
-        counted = _with_relevant(data).astype(np.int64)
-        weights = counted if weights is None else weights * counted
-    values = np.empty(len(cutoffs))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        listed = exposures(data, cutoff, weights) > 0
-        if numerator == "trained":
-            listed &= needed(data.item_users) > 0
-        values[column] = np.count_nonzero(listed)
-    if denominator == "one":
-        return values
-    if denominator == "train":
-        n_items = int(np.count_nonzero(needed(data.item_users)))
-    else:
-        n_items = data.n_padded if denominator == "padded" else needed(data.n_catalogue)
-    return values / n_items if n_items else np.full(len(cutoffs), np.nan)
+    return at_each(
+        COVERAGE,
+        data,
+        cutoffs,
+        weights,
+        numerator=numerator,
+        denominator=denominator,
+        users=users,
+    )
 
 
 @list_metric(
@@ -105,6 +100,7 @@ def coverage(
     formula="users with k items in their list / users",
     source="Ge, Delgado-Battenfeld & Jannach 2010",
     over_users=True,
+    adds_up=USER_COVERAGE,
     order_free=True,
     parameters={
         "least": Parameter(
@@ -122,10 +118,7 @@ def user_coverage(
     ----------
     Ge, Delgado-Battenfeld & Jannach 2010.
     """
-    weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
-    wanted = cutoffs if least == "full" else np.ones_like(cutoffs)
-    served = lengths(data.lists, cutoffs) >= wanted
-    return _or_nan(column_sums(served * weight[:, np.newaxis]), weight.sum())
+    return at_each(USER_COVERAGE, data, cutoffs, weights, least=least)
 
 
 @list_metric(
@@ -134,6 +127,7 @@ def user_coverage(
     "of the catalogue is listed, ascending",
     source="Fleder & Hosanagar 2009",
     over_users=True,
+    adds_up=GINI,
     higher_is_better=False,
     parameters={
         "support": Parameter(
@@ -182,18 +176,16 @@ def gini(
     Fleder & Hosanagar 2009, Blockbuster culture's next rise or fall. Weighted by place: Raj &
     Ekstrand 2022, Measuring fairness in ranked results.
     """
-    values = np.empty(len(cutoffs))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        listed = np.sort(_listed_exposures(data, cutoff, weights, patience))
-        n = len(listed)
-        if support != "listed":
-            n = max(data.n_padded if support == "padded" else needed(data.n_catalogue), n)
-        # The items that nobody was shown come first, and add nothing.
-        place = np.arange(n - len(listed) + 1, n + 1)
-        below = n - (divisor == "others")
-        index = _or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum())
-        values[column] = 1 - index if complement else index
-    return values
+    return at_each(
+        GINI,
+        data,
+        cutoffs,
+        weights,
+        support=support,
+        divisor=divisor,
+        complement=complement,
+        patience=patience,
+    )
 
 
 @list_metric(
@@ -201,6 +193,7 @@ def gini(
     formula="- sum over items of p log2 p, p: an item's share of all listed places",
     source="Shannon 1948; Adomavicius & Kwon 2012",
     over_users=True,
+    adds_up=ENTROPY,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -235,19 +228,7 @@ def entropy(
     Shannon 1948, A mathematical theory of communication. Adomavicius & Kwon 2012, Improving
     aggregate recommendation diversity using ranking-based techniques.
     """
-    values = np.empty(len(cutoffs))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        listed = _listed_exposures(data, cutoff, weights, None)
-        share = listed / listed.sum()
-        bits = 0.0 - float((share * log2(share)).sum()) if len(listed) else np.nan
-        if divisor == "largest":
-            largest = math.log2(max(needed(data.n_catalogue), len(listed), 1))
-            values[column] = bits / largest if largest else bits
-            continue
-        if unit == "nats":
-            bits *= math.log(2)
-        values[column] = bits / max(len(listed), 1) if divisor == "listed" else bits
-    return values
+    return at_each(ENTROPY, data, cutoffs, weights, unit=unit, divisor=divisor)
 
 
 @list_metric(
@@ -257,6 +238,7 @@ def entropy(
     source="Zhou et al. 2010",
     other_names=("personalisation",),
     over_users=True,
+    adds_up=PERSONALIZATION,
     order_free=True,
     upper=2.0,
     parameters={
@@ -287,42 +269,4 @@ def personalization(
     Zhou, Kuscsik, Liu, Medo, Wakeling & Zhang 2010, Solving the apparent diversity-accuracy
     dilemma of recommender systems ("Hamming distance").
     """
-    every = lengths(data.lists, cutoffs)
-    weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
-    values = np.empty(len(cutoffs))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        n = every[:, column]
-        counts = weight * (n > 0)
-        # Lists as vectors over the items: the sum over pairs follows from that of the vectors.
-        size = np.sqrt(n) if overlap == "cosine" else np.full(data.n_users, np.sqrt(cutoff))
-        total = exposures(data, cutoff, ratio(counts, size))
-        own = (
-            (n > 0).astype(np.float64)
-            if overlap == "matrix"
-            else ratio(n.astype(np.float64), size**2)
-        )
-        alike = (total**2).sum() - (counts**2 * own).sum()
-        values[column] = 1 - _or_nan(alike, counts.sum() ** 2 - (counts**2).sum())
-    return values
-
-
-def _listed_exposures(
-    data: ListData, cutoff: int, weights: Int64 | None, patience: float | None
-) -> Float64:
-    """Return how often each item that is listed at all is listed."""
-    discount = None
-    if patience is not None:
-        discount = places_discount(data.first(cutoff).shape[1], "geometric", patience)
-    counts = exposures(data, cutoff, weights, discount)
-    return counts[counts > 0]
-
-
-def _with_relevant(data: ListData) -> Bool:
-    test = needed(data.test)
-    relevant = needed(data.relevant).astype(np.float64)
-    return sum_by_user(test.user, relevant, data.n_users) > 0
-
-
-def _or_nan(numerator: npt.ArrayLike, denominator: float) -> Float64:
-    found = np.asarray(numerator, np.float64)
-    return found / denominator if denominator > 0 else np.full_like(found, np.nan)
+    return at_each(PERSONALIZATION, data, cutoffs, weights, overlap=overlap)

@@ -61,7 +61,7 @@ def exposures(
     `weights` [n_users] say how often, or how much, each user counts, `discount` what each place.
     """
     if weights is not None:
-        sums: Float64 = _placed(data, cutoff, discount).T @ weights.astype(np.float64)
+        sums: Float64 = _placed(data, cutoff, discount) @ weights.astype(np.float64)
         return sums
     items = data.first(cutoff)
     listed = items >= 0
@@ -72,7 +72,7 @@ def exposures(
 
 
 def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
-    """Return what the places of each user count for each item: sparse [n_users, n_items].
+    """Return what the places of each user count for each item: sparse [n_items, n_users].
 
     It is kept: users are resampled many times.
     """
@@ -85,7 +85,7 @@ def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
         worth = np.ones(items.shape[1]) if discount is None else discount[: items.shape[1]]
         indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(listed, axis=1))])
         table = (np.broadcast_to(worth, items.shape)[listed], items[listed], indptr)
-        return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items))
+        return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items)).T
 
     kind = None if discount is None else discount.tobytes()
     return data.keep_of_users(("places", cutoff, kind), build)

@@ -11,6 +11,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64, largest
 from recometer.errors import InputError
 from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked.large_ties import of_large_tie
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import means_of_members, ratio, running_sums, sums_between, totals
 from recometer.ragged import take
@@ -18,6 +19,8 @@ from recometer.ties import Groups, two_to
 
 NEGLIGIBLE = 2.0**-60  # beside a value: far less than its rounding error
 LOOK = 64  # places between two looks at what is left
+ROW_FREE = 100  # rows that cost as much as a step does without any
+MOST_WORK = 10**6  # rows that are worked on for a tied group; an integral costs as much
 
 
 @metric(
@@ -153,8 +156,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
         at, start, size = where[rows], groups.start[rows], groups.size[rows]
         found = before[at] * content[indptr[at]] / (start + 1)
         tied = np.flatnonzero(size > 1)
-        found[tied] = before[at[tied]] * _of_tied_groups(
-            start[tied], size[tied], relevant[at[tied]], places[tied], content, indptr[at[tied]]
+        at = at[tied]
+        found[tied] = before[at] * _of_tied_groups(
+            start[tied], size[tied], relevant[at], places[tied], content, indptr[at]
         )
         return found
 
@@ -168,10 +172,33 @@ def _of_tied_groups(
 
     `first` is where the members of each stand in `content`.
     """
+    most = np.minimum(_that_matter(size, relevant, content, first), places)
+    large = (relevant + places) * (most + ROW_FREE) > MOST_WORK
+    found = np.zeros(len(size))
+    for i in np.flatnonzero(large).tolist():
+        of_members = content[first[i] : first[i] + relevant[i]]
+        found[i] = of_large_tie(int(start[i]), int(size[i]), int(places[i]), of_members)
+    few = np.flatnonzero(~large)
+    found[few] = _place_by_place(
+        start[few], size[few], relevant[few], places[few], content, first[few], most[few]
+    )
+    return found
+
+
+def _place_by_place(
+    start: Int64,
+    size: Int64,
+    relevant: Int64,
+    places: Int64,
+    content: Float64,
+    first: Int64,
+    most: Int64,
+) -> Float64:
+    """Return the same for small groups, of whose judged items the first `most` that come matter."""
     order = np.argsort(-places, kind="stable")  # those that are done first stand last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
+    most = most[order]
     # A row per group and number m of judged items that have come, from 0 to all that matter.
-    most = _that_matter(size, relevant, content, first[order])
     offset = np.zeros(len(order) + 1, np.int64)
     np.cumsum(most + 1, out=offset[1:])
     row = np.repeat(np.arange(len(order)), most + 1)
@@ -233,7 +260,8 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
     with np.errstate(all="ignore"):  # means that are 0, 1 or NaN
         enough = np.log(NEGLIGIBLE * mean * relevant / size) / np.log1p(-mean)
     few = enough < relevant
-    return np.where(few, np.ceil(np.where(few, enough, 0.0)), relevant).astype(np.int64)
+    # The first one always matters, even if it satisfies for sure.
+    return np.where(few, np.ceil(np.where(few, enough, 1.0)), relevant).clip(1).astype(np.int64)
 
 
 def _with_more_than(count: Int64) -> Iterator[Int64]:

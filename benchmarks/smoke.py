@@ -1,0 +1,87 @@
+"""Run the smallest case of every benchmark, to see that it still runs. Measures nothing.
+
+Runs a copy of the scripts in a folder of its own, so that `results/` stays as it is.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ONCE = ["--repeats", "1"]
+QUIET = ["--wait", "0"]
+# The options of the smallest case of each script.
+SMALLEST = {
+    "calls": ["--case", "one", *ONCE, "--threads", "1"],
+    "dropins": ["--quick", "--library", "implicit", *ONCE],
+    "factors": ["--quick", "--case", "base", "--no-others", *ONCE],
+    "gpu": ["--quick"],
+    "list_files": ["--users", "200", *ONCE],
+    "lists": ["--users", "200", "--case", "integer frame", *ONCE, "--others"],
+    "metrics": ["--users", "500", "--users-beside-others", "50", *ONCE, *QUIET],
+    "report": ["--users", "100", "--models", "2"],
+    "scaling": ["--quick", *ONCE],
+    "scores": ["--users", "50", "--items", "200", *ONCE],
+    "size": ["parts", "--quick", *ONCE],
+    "spark": ["one"],
+    "splits": ["--rows", "20000", "--large", "0", *ONCE, *QUIET, "--others"],
+    "stats": ["--quick", "--only", "printing", *QUIET],
+}
+# What is left out, and why.
+ELSEWHERE = {
+    "instructions": "needs an emulator (.ci/check_aarch64)",
+    "tf32": "needs the factors of a fitted model",
+    "until": "needs data that are not part of the repository",
+}
+NEEDS = {"gpu": "torch", "scaling": "matplotlib", "scores": "torch", "spark": "pyspark"}
+
+
+def main() -> None:
+    """Run the scripts that are named, or all; fail if one fails or has no line above."""
+    scripts = {path.stem for path in HERE.glob("[!_]*.py")} - {Path(__file__).stem}
+    unknown = scripts ^ (SMALLEST.keys() | ELSEWHERE.keys())
+    if unknown:
+        sys.exit(f"smoke.py does not fit to the scripts: {', '.join(sorted(unknown))}.")
+    failed = [name for name in sys.argv[1:] or sorted(scripts) if not runs(name)]
+    if failed:
+        sys.exit(f"These benchmarks do not run: {', '.join(failed)}.")
+
+
+def runs(name: str) -> bool:
+    """Return whether a script runs, or cannot here."""
+    need = NEEDS.get(name)
+    reason = ELSEWHERE.get(name)
+    if need is not None and importlib.util.find_spec(need) is None:
+        reason = f"needs {need}"
+    if reason is not None:
+        print(f"{name}: left out, {reason}", flush=True)
+        return True
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder) / "benchmarks"
+        shutil.copytree(HERE, here, ignore=shutil.ignore_patterns("results", "__pycache__"))
+        (here / "results").mkdir()
+        done = subprocess.run(
+            [sys.executable, here / f"{name}.py", *SMALLEST[name]],
+            cwd=folder,
+            env=os.environ | {"MPLBACKEND": "agg"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Values of all users together: what parts of the users add up to, and what follows from that.
+
+Parts add up in any order, on one machine or on many: `Summed` of all users is the sum of those of
+the parts, item by item.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Bool, Float64, Int64
+from recometer.metrics.adding_up import AddsUp, Summed
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
+from recometer.metrics.registry import METRICS, Metric
+from recometer.metrics.sums import ratio
+from recometer.ties import sum_by_user
+
+NO_TOTALS = np.zeros(0)
+
+
+class Known(Protocol):
+    """What is known of the items beside the lists; see `ListData`."""
+
+    @property
+    def n_catalogue(self) -> int | None:
+        """The number of items that could have been recommended."""
+
+    @property
+    def n_padded(self) -> int:
+        """The same, and one that stands for no item."""
+
+    @property
+    def item_users(self) -> Int64 | None:
+        """The number of users of train who have each item."""
+
+
+def at_each(
+    parts: AddsUp, data: ListData, cutoffs: Int64, weights: Int64 | None, **parameters: object
+) -> Float64:
+    """Return the value of all users at each cut-off: float64 [n_cutoffs]."""
+    values = np.empty(len(cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        summed = parts.sums(data, cutoff, weights, **parameters)
+        values[column] = parts.value(data, summed, cutoff, **parameters)
+    return values
+
+
+def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
+    """Return what some users add up to."""
+    return _parts(metric).sums(data, metric.cutoff, weights, **_parameters(metric))
+
+
+def value_of(metric: Metric, known: Known, summed: Summed) -> float:
+    """Return the value of all users, who add up to this."""
+    return _parts(metric).value(known, summed, metric.cutoff, **_parameters(metric))
+
+
+def _parts(metric: Metric) -> AddsUp:
+    return needed(metric.definition.adds_up)
+
+
+def _parameters(metric: Metric) -> dict[str, Any]:
+    known = {one.name: one.default for one in METRICS[metric.name].parameters.values()}
+    return {**known, **dict(metric.parameters)}
+
+
+def _counted(data: ListData, cutoff: int, weights: Any, users: str = "all", **_: object) -> Summed:
+    """Count how often each item is listed."""
+    if users == "relevant":
+        counted = _with_relevant(data).astype(np.int64)
+        weights = counted if weights is None else weights * counted
+    return Summed(exposures(data, cutoff, weights), NO_TOTALS)
+
+
+def _coverage(
+    known: Known, summed: Summed, _: int, *, numerator: str, denominator: str, **__: object
+) -> float:
+    listed = needed(summed.items) > 0
+    if numerator == "trained":
+        listed &= needed(known.item_users) > 0
+    found = float(np.count_nonzero(listed))
+    if denominator == "one":
+        return found
+    if denominator == "train":
+        n_items = int(np.count_nonzero(needed(known.item_users)))
+    else:
+        n_items = known.n_padded if denominator == "padded" else needed(known.n_catalogue)
+    return found / n_items if n_items else math.nan
+
+
+COVERAGE = AddsUp(_counted, _coverage)
+
+
+def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
+    """Count the users with a list of the length that is wanted, and all users."""
+    weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
+    wanted = cutoff if least == "full" else 1
+    served = lengths(data.lists, np.array([cutoff]))[:, 0] >= wanted
+    return Summed(None, np.array([(served * weight).sum(), weight.sum()]))
+
+
+def first_by_second(_: Known, summed: Summed, __: int, **___: object) -> float:
+    """Divide one total by the other."""
+    return float(_or_nan(summed.totals[0], summed.totals[1]))
+
+
+USER_COVERAGE = AddsUp(_served, first_by_second)
+
+
+def _placed(
+    data: ListData, cutoff: int, weights: Any, *, patience: float | None, **_: object
+) -> Summed:
+    """Add up what the places are worth at which each item is listed."""
+    discount = None
+    if patience is not None:
+        discount = places_discount(data.first(cutoff).shape[1], "geometric", patience)
+    return Summed(exposures(data, cutoff, weights, discount), NO_TOTALS)
+
+
+def _gini(
+    known: Known,
+    summed: Summed,
+    _: int,
+    *,
+    support: str,
+    divisor: str,
+    complement: bool,
+    **__: object,
+) -> float:
+    listed = np.sort(_listed(summed))
+    n = len(listed)
+    if support != "listed":
+        n = max(known.n_padded if support == "padded" else needed(known.n_catalogue), n)
+    # The items that nobody was shown come first, and add nothing.
+    place = np.arange(n - len(listed) + 1, n + 1)
+    below = n - (divisor == "others")
+    index = float(_or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum()))
+    return 1 - index if complement else index
+
+
+GINI = AddsUp(_placed, _gini)
+
+
+def _entropy(known: Known, summed: Summed, _: int, *, unit: str, divisor: str) -> float:
+    listed = _listed(summed)
+    share = listed / listed.sum()
+    bits = 0.0 - float((share * log2(share)).sum()) if len(listed) else math.nan
+    if divisor == "largest":
+        largest = math.log2(max(needed(known.n_catalogue), len(listed), 1))
+        return bits / largest if largest else bits
+    if unit == "nats":
+        bits *= math.log(2)
+    return bits / max(len(listed), 1) if divisor == "listed" else bits
+
+
+ENTROPY = AddsUp(_counted, _entropy)
+
+
+def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> Summed:
+    """Add up the lists as vectors over the items, and what each has in common with itself."""
+    n = lengths(data.lists, np.array([cutoff]))[:, 0]
+    weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
+    counts = weight * (n > 0)
+    size = np.sqrt(n) if overlap == "cosine" else np.full(data.n_users, np.sqrt(cutoff))
+    total = exposures(data, cutoff, ratio(counts, size))
+    own = (
+        (n > 0).astype(np.float64) if overlap == "matrix" else ratio(n.astype(np.float64), size**2)
+    )
+    totals = (counts**2 * own).sum(), counts.sum(), (counts**2).sum()
+    return Summed(total, np.array(totals))
+
+
+def _personalization(_: Known, summed: Summed, __: int, **___: object) -> float:
+    # The sum over pairs of lists follows from that of the vectors.
+    own, users, squares = summed.totals
+    alike = (needed(summed.items) ** 2).sum() - own
+    return 1 - float(_or_nan(alike, users**2 - squares))
+
+
+PERSONALIZATION = AddsUp(_overlapping, _personalization)
+
+
+def _listed(summed: Summed) -> Float64:
+    """Return how often each item is listed that is listed at all."""
+    counts = needed(summed.items)
+    return counts[counts > 0]
+
+
+def _with_relevant(data: ListData) -> Bool:
+    test = needed(data.test)
+    relevant = needed(data.relevant).astype(np.float64)
+    return sum_by_user(test.user, relevant, data.n_users) > 0
+
+
+def _or_nan(numerator: npt.ArrayLike, denominator: float) -> Float64:
+    found = np.asarray(numerator, np.float64)
+    return found / denominator if denominator > 0 else np.full_like(found, np.nan)

@@ -1,0 +1,174 @@
+"""Expected reciprocal rank within large tied groups, as an integral."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Float64
+
+Complex128 = npt.NDArray[np.complex128]
+
+STEP = 0.25  # of both integrals; the error is at most about exp(-9.8 / STEP)
+END = 42.0  # exp(-END) is less than a rounding error
+FEW = 64  # different chances, which are taken one by one
+NODES = 14  # of the polynomials that stand for many different chances
+ANGLES = np.arange(66)  # at which a generating function is read
+HALVINGS = 40
+
+
+def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
+    """Return what the first places of one group add if nobody was content before.
+
+    Let every item of the group come at a random time in (0, 1). The chance that nobody is content
+    with the items that came until c is ``S(c)``, the mean over all sets of `places` items of the
+    product of ``1 - c q``. With ``1 / rank`` as the integral of ``x^(rank - 1)``, the sum over
+    the places is the integral over c of ``-S'(c) K(c)``, where
+    ``K(c) = c^start * integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``, both
+    from 0 to 1. Neither integrand has a sign, so that no digits cancel, and the work does not
+    depend on the size of the group.
+
+    Parameters
+    ----------
+    start, size, places
+        Places above the group, its items, and how many of its places count.
+    content
+        q of its judged items, in [0, 1]; the others have 0.
+    """
+    q, count = _few(content)
+    if not len(q):
+        return 0.0
+    # Trapezoidal rule in the logit of c, in which all that happens has a width of about 1.
+    logit = np.arange(-END - np.log(places), END, STEP)
+    c, rest = _logistic(logit), _logistic(-logit)
+    if places == size:
+        left = rest[:, np.newaxis] + c[:, np.newaxis] * (1 - q)  # 1 - c q
+        slope = np.exp(_log_of_product(c, q, left) @ count) * ((q / left) @ count)
+    else:
+        slope = _slope_of_sets(size, places, c, rest, q, count)
+    return float(STEP * np.sum(c * rest * slope * _kernel(start, places, logit)))
+
+
+def _logistic(x: Float64) -> Float64:
+    result: Float64 = np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+    return result
+
+
+def _log_of_product(c: Float64, q: Float64, left: Float64) -> Float64:
+    """Return log(1 - c q): [n_c, n_q]."""
+    product = c[:, np.newaxis] * q
+    with np.errstate(divide="ignore"):  # the other way is taken there
+        result: Float64 = np.where(product < 0.5, np.log1p(-product), np.log(left))
+    return result
+
+
+def _kernel(start: int, places: int, logit: Float64) -> Float64:
+    """Return K at each c."""
+    c, rest = _logistic(logit)[:, np.newaxis], _logistic(-logit)[:, np.newaxis]
+    # v = 1 - e, and the trapezoidal rule in the logit of e.
+    inner = np.arange(logit[0] - END - np.log1p(start), END, STEP)
+    logarithm = -np.logaddexp(0, -inner) - (places + start + 1) * np.logaddexp(0, inner)
+    # c / (1 - (1 - c) v) = 1 / (1 + e (1 - c) / c)
+    ratio = np.log1p(_logistic(inner) * (rest / c))
+    values: Float64 = np.exp(logarithm - (start + 1) * ratio).sum(axis=1)
+    return STEP * values / c[:, 0]
+
+
+def _slope_of_sets(
+    size: int, places: int, c: Float64, rest: Float64, q: Float64, count: Float64
+) -> Float64:
+    """Return -S'(c), where not all places of the group count.
+
+    The mean over sets of k of n items is the coefficient of z^k in ``prod (1 + (1 - c q) z)``,
+    divided by that in ``(1 + z)^n``. Cauchy's integrals, over circles on which their integrands
+    are largest where z is real, give both coefficients.
+    """
+    share = places / size
+    left = rest[:, np.newaxis] + c[:, np.newaxis] * (1 - q)
+    others = size - count.sum()
+
+    def chances(growth: Float64) -> tuple[Float64, Float64]:
+        """Return the chances of an item without q, and of those with q, on a circle."""
+        z = share * np.exp(growth)[:, np.newaxis]
+        return (z / (1 - share + z))[:, 0], z * left / (1 - share + z * left)
+
+    # The radius is exp(growth) times that of (1 + z)^n.
+    low, high = np.zeros(len(c)), -np.log(left.min(axis=1))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        chance, of_q = chances(middle)
+        below = others * chance + of_q @ count < places
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    chance, of_q = chances(low)
+    variance = others * chance * (1 - chance) + (of_q * (1 - of_q)) @ count
+
+    def over_sets(growth: Float64, variance: Float64, weighted: bool) -> Float64:
+        angle, weight = _angles(np.sqrt(variance))
+        turn = 2j * np.sin(angle / 2) * np.exp(0.5j * angle)  # exp(i angle) - 1
+        more = np.expm1(growth)[:, np.newaxis]
+        larger = more + (1 + more) * turn
+        logarithm = size * _log1p(share * larger) - places * (growth[:, np.newaxis] + 1j * angle)
+        sum_of_q: Complex128 | float = 1.0
+        if weighted:
+            part = share * (1 + larger) / (1 + share * larger)  # z / (1 + z)
+            sum_of_q = np.zeros(angle.shape, np.complex128)
+            for one, n in zip(q.tolist(), count.tolist(), strict=True):
+                product = part * (one * c[:, np.newaxis])
+                logarithm += n * _log1p(-product)
+                sum_of_q += n * one * part / (1 - product)
+        found: Float64 = (weight * np.exp(logarithm) * sum_of_q).real.sum(axis=1)
+        return found
+
+    of_all = over_sets(np.zeros(1), np.array([places * (1 - share)]), weighted=False)
+    return over_sets(low, variance, weighted=True) / of_all
+
+
+def _log1p(x: Complex128) -> Complex128:
+    """Return log(1 + x); NumPy's loses the digits of a small x."""
+    real = np.log1p(x.real * (2 + x.real) + x.imag**2) / 2
+    result: Complex128 = real + 1j * np.arctan2(x.imag, 1 + x.real)
+    return result
+
+
+def _angles(deviation: Float64) -> tuple[Float64, Float64]:
+    """Return angles from 0 to where nothing is left, and the weights of Cauchy's integral."""
+    n = np.ceil(14 * deviation + 64)[:, np.newaxis]
+    angle = ANGLES * (2 * np.pi / n)
+    weight = np.where(ANGLES == 0, 1.0, 2.0) / n
+    weight = np.where(n == 2 * ANGLES, 1 / n, weight)
+    return np.minimum(angle, np.pi), np.where(n < 2 * ANGLES, 0.0, weight)
+
+
+def _few(content: Float64) -> tuple[Float64, Float64]:
+    """Return few chances and how often each counts, for any smooth sum over them.
+
+    Where many differ, those of 1 - q within a factor of 2 are replaced by the nodes of a polynomial
+    that interpolates what is added up, divided by q.
+    """
+    q, times = np.unique(content[content > 0], return_counts=True)
+    if len(q) <= FEW:
+        return q, times.astype(np.float64)
+    nodes, weights = [], []
+    power = np.frexp(1 - q)[1]
+    for one in np.unique(power):
+        some, often = q[power == one], times[power == one]
+        low, high = some[0], some[-1]
+        if len(some) <= NODES:
+            nodes.append(some)
+            weights.append(often.astype(np.float64))
+            continue
+        place = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+        node = (low + high) / 2 + (high - low) / 2 * place
+        basis = _basis((some - low) / (high - low) * 2 - 1, place)
+        nodes.append(node)
+        weights.append((often * some) @ basis / node)
+    return np.concatenate(nodes), np.concatenate(weights)
+
+
+def _basis(x: Float64, node: Float64) -> Float64:
+    """Return Lagrange's polynomials of Chebyshev's nodes: [len(x), n_nodes]."""
+    order = np.arange(len(node))
+    of_x = np.cos(order * np.arccos(np.clip(x, -1, 1))[:, np.newaxis])
+    of_node = np.cos(order[:, np.newaxis] * np.arccos(node))
+    result: Float64 = of_x @ (of_node * np.where(order == 0, 1, 2)[:, np.newaxis]) / len(node)
+    return result

@@ -1,0 +1,173 @@
+"""Metrics with one value for all users: what blocks of users add up to, by item, and the value.
+
+Where the users are, a block becomes rows (metric, item, number), which Spark adds up by metric and
+item; numbers that belong to no item are in `Sums`. The value follows on the driver, by the function
+that one machine uses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array, Float64, Int64
+from recometer.errors import InputError
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.side_data import Popularity
+from recometer.metrics.adding_up import Summed
+from recometer.metrics.listed.data import ListData
+from recometer.metrics.listed.whole import value_of
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
+from recometer.spark import _frames
+from recometer.spark._columns import ids
+from recometer.spark._frames import Frame
+from recometer.spark._sums import Sums
+
+# Of a row on the driver: a metric, an item and a number.
+BYTES_PER_ROW = 32
+
+
+def over_users(metrics: Sequence[Metric]) -> list[Metric]:
+    """Return those of some metrics that have one value for all users."""
+    return [metric for metric in metrics if metric.definition.over_users]
+
+
+def check(metric: Metric, *, fixed_catalogue: bool) -> None:
+    """Refuse a metric whose value does not follow from what blocks of users add up to.
+
+    `fixed_catalogue` says whether all blocks know how many items could have been recommended.
+
+    Raises
+    ------
+    InputError
+        It needs the lists of all users at once, or a number that no block knows.
+    """
+    definition = metric.definition
+    if not definition.over_users:
+        return
+    if definition.adds_up is None:
+        raise InputError(
+            f"The metric {str(metric)!r} has one value for all users, and does not say how it adds "
+            "up from parts of them. Hint: collect the lists, or a sample of them, for "
+            "recometer.evaluate."
+        )
+    if "catalogue" in definition.side and not fixed_catalogue:
+        raise InputError(
+            f"The metric {str(metric)!r} reads how many items could have been recommended, which "
+            "on Spark no block of users knows if each user has candidates of its own. Hint: "
+            "denominator=one for coverage; or lists of the first places, with catalogue=."
+        )
+
+
+def summed(metrics: Sequence[Metric], data: ListData, protocol: Protocol) -> dict[str, Summed]:
+    """Return what the users of some lists add up to, by metric."""
+    listed = ListedUsers(data)
+    return {str(one): listed.add_up(one, rules_of(one, protocol)) for one in over_users(metrics)}
+
+
+def item_rows(metrics: Sequence[Metric], data: ListData, found: Mapping[str, Summed]) -> list[Any]:
+    """Return columns with the metric's number, the item and the number; all but zeros."""
+    numbers, items, values = [np.zeros(0, np.int32)], [], [np.zeros(0)]
+    named = np.arange(data.n_items) if data.lists.item_ids is None else data.lists.item_ids
+    for number, metric in enumerate(metrics):
+        own = found.get(str(metric))
+        if own is None or own.items is None:
+            continue
+        some = np.flatnonzero(own.items)
+        numbers.append(np.full(len(some), number, np.int32))
+        items.append(named[some])
+        values.append(own.items[some])
+    every = np.concatenate(items) if items else named[:0]
+    return [np.concatenate(numbers), every, np.concatenate(values)]
+
+
+def collected(rows: Frame, most: int) -> tuple[Any, Any]:
+    """Return tables of what ends the partitions, and of the numbers of items, added up.
+
+    Raises
+    ------
+    InputError
+        There are more than `most` numbers of items.
+    """
+    import pyarrow.compute as pc
+
+    wanted = rows.where("sums IS NOT NULL OR error IS NOT NULL OR k IS NOT NULL")
+    total = wanted.groupBy("sums", "error", "k", "i").agg({"x": "sum"})
+    table = _frames.table_of(total.toDF("sums", "error", "k", "i", "x").limit(most + 1))
+    if table.num_rows > most:
+        raise InputError(
+            f"Metrics with one value for all users need more than {most:,} numbers of items on the "
+            "driver, which takes more than closure=. Hint: a larger closure=."
+        )
+    of_items = pc.is_valid(table["k"])
+    return table.filter(pc.invert(of_items)), table.filter(of_items)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OfAllUsers:
+    """What all users add up to, and what is known of the items; see `measured.Together`."""
+
+    n_catalogue: int | None
+    item_users: Int64 | None
+    found: Mapping[str, Summed]
+    n_users: int
+    size: int = 1
+
+    @property
+    def n_padded(self) -> int:
+        """Number of items that could have been recommended, and one that stands for no item."""
+        assert self.n_catalogue is not None
+        return self.n_catalogue + 1
+
+    def users(self, chosen: Int64) -> OfAllUsers:
+        """Return the same: there are no users to choose from."""
+        return self
+
+    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
+        """Return the value of all users."""
+        return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
+
+
+def values(
+    metrics: Sequence[Metric],
+    protocol: Protocol,
+    sums: Sums,
+    table: Any,
+    popularity: Popularity | None,
+) -> dict[str, float]:
+    """Return the values of the metrics over users, from all sums and the numbers of items."""
+    of_all = over_users(metrics)
+    sizes = sums.largest.get("catalogue"), sums.largest.get("less_catalogue")
+    if sizes[0] is not None and sizes[0] != -float(sizes[1] or 0):
+        raise InputError(
+            "Blocks of users know catalogues of different sizes. Hint: catalogue= with all items."
+        )
+    listed, numbers, x = ids(table["i"]), table["k"].to_numpy(), table["x"].to_numpy()
+    named, known = [listed], None
+    if popularity is not None and popularity.item_ids is not None:
+        named.append(popularity.item_ids)
+    every = np.unique(np.concatenate([one for one in named if len(one)] or named[:1]))
+    if popularity is not None:
+        known = np.zeros(len(every), np.int64)
+        if popularity.item_ids is not None and len(popularity.item_ids):
+            known[np.searchsorted(every, popularity.item_ids)] = popularity.users
+    found = {}
+    for number, metric in enumerate(metrics):
+        if metric.definition.over_users:
+            some = numbers == number
+            items = _spread(every, listed[some], x[some])
+            found[str(metric)] = Summed(items, sums.metrics[str(metric)].whole)
+    n_catalogue = None if sizes[0] is None else int(sizes[0])
+    return compute_for_all(OfAllUsers(n_catalogue, known, found, sums.n_users), of_all, protocol)
+
+
+def _spread(every: Array, items: Array, values_of: Float64) -> Float64:
+    found = np.zeros(len(every))
+    if len(items):
+        found[np.searchsorted(every, items)] = values_of
+    return found

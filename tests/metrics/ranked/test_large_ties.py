@@ -1,0 +1,79 @@
+"""Expected reciprocal rank within large tied groups, against a sum over all places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import recometer as rm
+
+# Those of the large group; two items with a gain of 1 stand above it.
+GAINS = {
+    "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
+    "many": lambda draw, n: 4 * draw.random(n),
+    "much alike": lambda draw, n: (
+        np.where(np.arange(n) < 5, 0.1 * np.arange(n), 3.5) + 1e-3 * draw.random(n)
+    ),
+}
+
+
+def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
+    """Evaluate one user; NaN is the gain of an item that was not judged."""
+    judged = np.flatnonzero(~np.isnan(gains))
+    test = scipy.sparse.csr_matrix((gains[judged], judged, [0, len(judged)]), (1, len(gains)))
+    result = rm.evaluate(rm.Scores(scores[np.newaxis]), test, metrics=name)
+    return float(result[result.metrics[0]][0])
+
+
+def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
+    """Return what each place adds, over how many judged items have come; nothing is subtracted."""
+    n = len(q)
+    come = np.arange(n + 1)
+    # Means over `come` of the first i items: of all (1 - q), and the same times q of one more.
+    none, stop = (come == 0).astype(float), np.zeros(n + 1)
+    for i, one in enumerate(q, start=1):
+        last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])
+        stop = come * (1 - one) * before + one * none + (i - come - 1) * stop
+        stop[come >= i] = 0
+        stop /= i
+        none = (come * (1 - one) * last + (i - come) * none) / i
+    chance, added = (come == 0).astype(float), np.zeros(size)
+    for place in range(size):
+        coming = chance * ((n - come) / (size - place))
+        added[place] = coming @ stop / (start + place + 1)
+        chance = chance - coming + np.append(0, coming[:-1])
+    return added
+
+
+@pytest.mark.parametrize("kind", GAINS)
+@pytest.mark.parametrize("max_gain", [4.5, 12.0, 80.0])
+def test_large_ties_are_summed_up_to_rounding(kind, max_gain):
+    draw = np.random.default_rng(7)
+    size, n = 3_000, 1_200
+    gains = np.append([1.0, 1.0], np.full(size, np.nan))
+    gains[2 : 2 + n] = GAINS[kind](draw, n)
+    scores = np.append([2.0, 2.0], np.ones(size))
+    above, q = (2.0 ** np.array(part) - 1 for part in ([1.0], gains[2 : 2 + n]))
+    above, q = float(above[0]) / 2**max_gain, q / 2**max_gain
+    first = above + (1 - above) * above / 2
+    added = (1 - above) ** 2 * err_place_by_place(2, size, q)
+    for cutoff in (402, 3_001, None):
+        expected = first + added[: None if cutoff is None else cutoff - 2].sum()
+        name = f"err{'' if cutoff is None else f'@{cutoff}'}(max_gain={max_gain:g})"
+        assert value(name, scores, gains) == pytest.approx(expected, rel=2e-12), cutoff
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("err(max_gain=60)", 1 / 2),  # the first relevant item satisfies, in rounding
+        ("err@2000(max_gain=60)", 1 / 2),
+        ("err(max_gain=1e5)", 0.0),  # none does, in rounding
+        ("err@2000(max_gain=1e5)", 0.0),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 3_000])
+def test_satisfied_for_sure_and_never(name, expected, size):
+    gains = np.append(np.nan, np.full(size, 60.0))
+    assert value(name, np.append(2.0, np.ones(size)), gains) == pytest.approx(expected)

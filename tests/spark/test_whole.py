@@ -1,0 +1,114 @@
+"""Metrics with one value for all users: added up by item, the value of one machine."""
+
+import numpy as np
+import polars as pl
+import pytest
+from spark_cases import MARKS, data, factors, schema_of
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.errors import DataWarning, InputError
+
+pytestmark = MARKS
+
+OF_LISTS = (
+    "ndcg@5 coverage@1 coverage@5 coverage@5(users=relevant) coverage@5(numerator=trained) "
+    "coverage@5(denominator=train) coverage@5(denominator=padded) coverage@5(denominator=one) "
+    "user_coverage@5 user_coverage@10(least=any) gini@5 gini@5(patience=0.8) "
+    "gini@5(support=listed) gini@5(support=padded,divisor=others,complement=true) entropy@5 "
+    "entropy@5(unit=nats) entropy@5(divisor=largest) personalization@5 "
+    "personalization@10(overlap=cosine) personalization@10(overlap=matrix) "
+    "novelty@5(divisor=rows) popularity@5(divisor=rows) "
+    "novelty@5(divisor=rows,unseen=dropped)"
+)
+
+
+def assert_same_whole(result, expected):
+    found, wanted = result.mean(), expected.mean()
+    assert found.keys() == wanted.keys()
+    assert found == pytest.approx(wanted, abs=1e-12, rel=1e-12, nan_ok=True)
+    for row, other in zip(result.summary(), expected.summary(), strict=True):
+        assert (row.metric, row.counted, dict(row.reasons)) == (
+            other.metric, other.counted, dict(other.reasons),
+        )  # fmt: skip
+    collected = result.collect()
+    assert collected.over_users == pytest.approx(expected.over_users, abs=1e-12, nan_ok=True)
+    assert list(collected.values) == list(expected.values)
+    assert collected.mean() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("ids", [str, int])
+def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids):
+    users, items, test, train, rng = data(ids=ids)
+    lists = {user: rng.permutation(len(items))[: rng.integers(0, 12)] for user in users[3:]}
+    rows = {
+        "user": [user for user, places in lists.items() for _ in places],
+        "item": [items[place] for places in lists.values() for place in places],
+        "rank": [float(n) for places in lists.values() for n in range(len(places))],
+    }
+    schema = schema_of(ids)
+    tables = table(test, schema), table(train, schema)
+    frame = table(rows, schema.replace("value", "rank"))
+    given = {"metrics": OF_LISTS, "catalogue": items, "users": "test"}
+    one = rm.Lists(pl.DataFrame(rows))
+    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], partitions=5, **given)
+    assert_same_whole(result, expected)
+    assert "coverage@5" not in result.per_user().columns
+    assert "ndcg@5" in result.per_user().columns
+    assert np.isnan(result.interval("coverage@5").low)
+    assert "coverage@5" not in result.mean("users")
+    result.unpersist()
+
+
+def test_factors_have_the_values_of_one_machine_under_other_rules(table):
+    users, items, test, train, rng = data(ids=int)
+    of_users, of_items = factors(rng, "float32", users, items)
+    known = len(users) - 4
+    kind = "id bigint, features array<float>"
+    source = rs.Factors(
+        table({"id": users[:known], "features": of_users[:known]}, kind),
+        table({"id": items, "features": of_items}, kind),
+    )
+    one = rm.Factors(of_users[:known], of_items, user_ids=users[:known], item_ids=items)
+    schema = schema_of(int)
+    for rules in ({}, {"users": "known"}, {"percent": True, "decimals": 3}):
+        given = {"metrics": "coverage@3 gini@3 user_coverage@3 personalization@3", **rules}
+        result = rs.evaluate(
+            source, table(test, schema), train=table(train, schema), keep=False, **given
+        )
+        expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+        assert_same_whole(result, expected)
+
+
+def test_what_no_block_of_users_knows_is_refused(table):
+    pairs = table(
+        {"user": [1, 1], "item": [1, 2], "score": [0.5, 0.2], "relevance": [1.0, 0.0]},
+        "user int, item int, score double, relevance double",
+    )
+    with pytest.raises(InputError, match="reads how many items could have been recommended"):
+        rs.evaluate(rs.Pairs(pairs), metrics="coverage@5")
+
+
+def test_more_numbers_of_items_than_fit_are_refused(table):
+    columns = {"user": [1, 2], "item": [3, 4], "rank": [1.0, 1.0]}
+    frame = table(columns, "user int, item int, rank double")
+    with pytest.raises(InputError, match="larger closure="):
+        rs.evaluate(rs.Lists(frame), frame, metrics="coverage@1", catalogue=9, closure=32)
+
+
+def test_values_of_all_users_are_not_compared_and_that_is_said(table):
+    schema = "user int, item int, rank double"
+    frame, other = (
+        table({"user": [1, 2, 3], "item": items, "rank": [1.0] * 3}, schema)
+        for items in ([3, 4, 5], [3, 7, 8])
+    )
+    both = {
+        name: rs.evaluate(rs.Lists(one), frame, metrics="hit@1 coverage@1", catalogue=9)
+        for name, one in (("a", frame), ("b", other))
+    }
+    with pytest.warns(DataWarning, match="coverage@1: one value for all users has no difference"):
+        rows = rs.compare(both).rows
+    assert [row.metric for row in rows] == ["hit@1"]
+    with pytest.raises(InputError, match="no users are resampled"):
+        rs.compare(both, metrics="coverage@1")
