@@ -138,8 +138,10 @@ class Ranks(Table):
     def ends_early(self) -> Bool:
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
         known = raised(self.flags, UserFlag.KNOWN)
-        early: Bool = known & ((self.n_candidates < 0) | (self.depth < self.n_candidates))
-        return early
+        early: Bool = self.n_candidates < 0
+        if self.depth is not self.n_candidates:  # as it is of whole rankings
+            early = early | (self.depth < self.n_candidates)
+        return known & early
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -262,7 +262,8 @@ def resolve(
     # Mostly it is all rows: then nothing is copied.
     rows = slice(None) if all_of(has_and_ranked) else np.flatnonzero(has_and_ranked)
     user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
-    count = np.ones(len(above), np.int64)
+    n = len(above)
+    count = _FEW_COUNTS[:n] if n <= FEW else np.ones(n, np.int64)
     members = worth = every_worth[rows]
     if not any_of(tied):
         start, size = above, count
@@ -436,6 +437,7 @@ def worth_of(
 
 
 _FEW_ONES = read_only(np.ones(FEW))
+_FEW_COUNTS = read_only(np.ones(FEW, np.int64))
 
 
 def _ones(n: int) -> Float64:

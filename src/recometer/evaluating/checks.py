@@ -22,8 +22,8 @@ from recometer.sources.base import Source
 def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interactions) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
     unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
-    if not any_of(unusable) and any_of(raised(flags, UserFlag.KNOWN)):
-        return  # mostly, and soon
+    if not any_of(unusable) and any_of(raised(flags[:1], UserFlag.KNOWN)):
+        return  # mostly, and soon: the first user is known, and nobody has such scores
     users = range(test.n_users) if test.user_ids is None else test.user_ids[:3].tolist()
     check_known(KnownUsers.of(flags, n_relevant, [*users[:3]]), source)
 
