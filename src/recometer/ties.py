@@ -262,8 +262,7 @@ def resolve(
     # Mostly it is all rows: then nothing is copied.
     rows = slice(None) if all_of(has_and_ranked) else np.flatnonzero(has_and_ranked)
     user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
-    n = len(above)
-    count = _FEW_COUNTS[:n] if n <= FEW else np.ones(n, np.int64)
+    count = _FEW_COUNTS[: len(above)] if len(above) <= FEW else np.ones(len(above), np.int64)
     members = worth = every_worth[rows]
     if not any_of(tied):
         start, size = above, count
