@@ -12,6 +12,13 @@ namespace {
 struct Bits512 {
     using Int = __m512i;
 
+    /// Not a conversion: GCC 12 may put the 16 bits on the stack, and read 32 back.
+    static std::uint32_t bits_of(__mmask16 mask) {
+        std::uint32_t bits;
+        __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
+        return bits;
+    }
+
     static Int zero() { return _mm512_setzero_si512(); }
     static Int load_bits(const Int* p) { return _mm512_load_si512(p); }
     static void store_bits(Int* p, Int x) { _mm512_store_si512(p, x); }
@@ -38,7 +45,7 @@ struct Single512 : Bits512 {
     static Mask reaches(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
     static Mask equals(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
     static Vec select(Mask m, Vec a, Vec b) { return _mm512_mask_mov_ps(b, m, a); }
-    static std::uint32_t bits(Mask m) { return m; }
+    static std::uint32_t bits(Mask m) { return bits_of(m); }
     static Vec table(const float* p) { return load(p); }
     template <int kBit>
     static Vec lookup(Vec table, Int index) {
@@ -50,8 +57,8 @@ struct Single512 : Bits512 {
     }
     static Int one_hot(Int x) { return _mm512_sllv_epi32(_mm512_set1_epi32(1), x); }
     static int count_bit(Int x, int bit) {
-        return __builtin_popcount(
-            _mm512_test_epi32_mask(x, _mm512_set1_epi32(static_cast<int>(1u << bit))));
+        const auto wanted = _mm512_set1_epi32(static_cast<int>(1u << bit));
+        return __builtin_popcount(bits_of(_mm512_test_epi32_mask(x, wanted)));
     }
 };
 
@@ -72,7 +79,7 @@ struct Double512 : Bits512 {
     static Mask reaches(Vec a, Vec b) { return _mm512_cmp_pd_mask(a, b, _CMP_GE_OQ); }
     static Mask equals(Vec a, Vec b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
     static Vec select(Mask m, Vec a, Vec b) { return _mm512_mask_mov_pd(b, m, a); }
-    static std::uint32_t bits(Mask m) { return m; }
+    static std::uint32_t bits(Mask m) { return bits_of(m); }
     static Vec table(const double* p) { return load(p); }
     template <int kBit>
     static Vec lookup(Vec table, Int index) {
@@ -84,7 +91,8 @@ struct Double512 : Bits512 {
     }
     static Int one_hot(Int x) { return _mm512_sllv_epi64(_mm512_set1_epi64(1), x); }
     static int count_bit(Int x, int bit) {
-        return __builtin_popcount(_mm512_test_epi64_mask(x, _mm512_set1_epi64(1ll << bit)));
+        const auto wanted = _mm512_set1_epi64(1ll << bit);
+        return __builtin_popcount(bits_of(_mm512_test_epi64_mask(x, wanted)));
     }
 };
 
