@@ -196,7 +196,7 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return the fields that have entries, and of what; None: those of a record, or no entries."""
+    """Return each field and what it has entries for; None for a record, or without entries."""
     each = ((field, field.metadata.get("per")) for field in _fields(record))
     return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
 

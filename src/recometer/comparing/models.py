@@ -299,7 +299,7 @@ class Users:
         return [whole]
 
     def values(self, model: Model, metric: str) -> Float64:
-        """Return a value for each user, the mean over seeds; NaN: not defined for all of them."""
+        """Return each user's mean over seeds; NaN unless it is defined for all of them."""
         found = self.runs(model, metric)
         if len(found) == 1:
             return found[0]

@@ -32,7 +32,7 @@ class PublishedRow:
     p_if_independent
         What p would be if the models' values had nothing to do with each other.
     certain_difference
-        The least difference that is significant whatever the values were; NaN: there is none.
+        The least difference that is significant whatever the values were; NaN if there is none.
     verdict
         ``"significant"``, ``"not significant"`` or ``"cannot be told"``.
     """

@@ -45,7 +45,7 @@ def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         found = np.asarray(values)
         if found.dtype.kind == "O" and any(one is None for one in found.flat):
-            raise TypeError("None is no number")
+            raise TypeError("None is not a number")
         if found.dtype.kind not in "biuf":
             found = found.astype(
                 np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"

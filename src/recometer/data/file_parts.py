@@ -148,7 +148,7 @@ class _Column:
 
 
 def parquet_path(path: object, what: str) -> Path:
-    """Return the path of Parquet files; refuse what is none, or is in memory.
+    """Return the path of Parquet files; refuse other files and data in memory.
 
     `what` the files hold stands in messages.
     """

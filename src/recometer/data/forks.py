@@ -36,7 +36,7 @@ def _remember() -> None:
 
 
 def _forget() -> None:
-    """Note, in the child, that they are."""
+    """Note, in the child, that the threads are lost."""
     global _lost
     _lost = _about_to_lose
 

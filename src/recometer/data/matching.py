@@ -99,7 +99,7 @@ def check_items(
 def both_have_ids(
     name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
-    """Return whether two sides are matched by ids; False: by positions, since neither has ids.
+    """Return True if two sides are matched by ids, False if by positions as neither has ids.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def check_evaluable(given: object, test: object) -> None:
 
 
 def check_source(source: object, test: object) -> Source:
-    """Return a source; refuse what is none, with a hint of how to make one."""
+    """Return a source; refuse anything else, with a hint of how to make one."""
     if isinstance(source, Source):
         return source
     if isinstance(test, Source):

@@ -110,8 +110,8 @@ class Stream:
             are left out.
         users : [batch]
             The user of each row: ids if test has user ids, and otherwise positions. For candidates
-            with the truth, any ids, or None: the users are then unknown, and are numbered in the
-            order of their arrival.
+            with the truth, any ids. With None, the users are unknown and are numbered in the order
+            of their arrival.
         items : [batch, k]
             Lists of items, best first, padded with -1, instead of `scores`.
         padding

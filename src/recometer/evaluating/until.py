@@ -112,7 +112,7 @@ class Until:
         return self.text.strip().endswith("%")
 
     def next_number(self, n_read: int, n_users: int, needed: float = 0.0) -> int:
-        """Return how many users are to be read at the next look, if so many are `needed`."""
+        """Return how many users to read until the next look, if `needed` users are enough."""
         if n_read == 0:
             return min(self.first, n_users)
         if needed >= NEARLY_ALL * n_users:

@@ -69,7 +69,7 @@ class Popularity:
     Attributes
     ----------
     item_ids
-        None: items are positions.
+        The ids of the items; None if items are positions.
     users : int64 [n_items]
     n_users, n_interactions
         Users with a row in train, and pairs of a user and an item.

@@ -193,7 +193,7 @@ def chance_of(given: Given, metric: str) -> float:
 
 
 def as_mapping(name: str, value: object) -> Mapping[str, Any]:
-    """Return a mapping by model; refuse what is none."""
+    """Return a mapping by model; refuse anything else."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -160,7 +160,7 @@ def check_array(data_type: Any, where: str) -> Any:
 
 
 def persisted(rows: Frame) -> bool:
-    """Let Spark keep rows once they are computed; False: it cannot (serverless has no cache)."""
+    """Let Spark keep computed rows. Return whether it can: serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
     try:
