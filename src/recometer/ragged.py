@@ -66,7 +66,7 @@ class Record:
         Raises
         ------
         InternalError
-            Naming the column.
+            If a column does not have its shape; the message names it.
         """
         kind: Any = type(self)
         known, n_users = vars(self), self.n_users
@@ -117,7 +117,7 @@ class Record:
         Raises
         ------
         InternalError
-            There is no part, or they differ in what holds for all users.
+            If there are no parts, or they differ in what holds for all users.
         """
         if not parts:
             raise InternalError(f"{cls.__name__}.concat needs a part.")

@@ -29,7 +29,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     Raises
     ------
     UnknownNameError
-        A name that is none of `MAY_DIFFER`.
+        If a name is not one of `MAY_DIFFER`.
     """
     names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
     for name in names:
@@ -46,7 +46,7 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
     Raises
     ------
     InputError
-        Something differs that `allow` does not name.
+        If something differs that `allow` does not name.
     """
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}

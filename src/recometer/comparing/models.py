@@ -96,7 +96,7 @@ def check_baseline(baseline: str | None, names: Iterable[str]) -> None:
     Raises
     ------
     UnknownNameError
-        Naming the model that is most like it.
+        If there is no such model; the message names the most similar one.
     """
     known = list(names)
     if baseline is not None and baseline not in known:

@@ -122,9 +122,9 @@ def published_table(
     Raises
     ------
     InputError
-        Fewer than two models, or a metric without a range.
+        If there are fewer than two models, or a metric does not have a range.
     UnknownNameError
-        A baseline or metric that does not exist.
+        If the baseline or a metric does not exist.
     """
     names = list(means)
     if len(names) < 2:

@@ -44,7 +44,7 @@ class FileParts:
     Raises
     ------
     InputError
-        Missing ids, or too little memory.
+        If ids are missing, or the memory is too small.
     """
 
     def __init__(self, path: Path, found: Mapping[str, str | None], memory: int) -> None:

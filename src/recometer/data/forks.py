@@ -17,7 +17,7 @@ def check_threads() -> None:
     Raises
     ------
     InputError
-        The process was forked from one whose Polars had begun to work.
+        If the process was forked from one whose Polars had begun to work.
     """
     if _lost:
         raise InputError(

@@ -70,7 +70,7 @@ class Parts:
         Raises
         ------
         InputError
-            By the rules, a value may lie beyond the range of its metric.
+            If, by the rules, a value may lie beyond the range of its metric.
         """
         given = self._part(users)
         with Unwarned():  # of all that are read together is warned later

@@ -43,7 +43,7 @@ class Until:
     Raises
     ------
     InputError
-        A text that cannot be read, or numbers that are out of range.
+        If the text cannot be read, or numbers are out of range.
 
     Examples
     --------
@@ -126,9 +126,9 @@ class Until:
         Raises
         ------
         InputError
-            Several metrics.
+            If it names several metrics.
         UnknownNameError
-            None of them.
+            If it does not name one of them.
         """
         assert self.metric is not None
         known = {str(one): one for one in metrics}

@@ -99,9 +99,9 @@ def given_by(of: object, name: str, groups: object, threads: int | None) -> Give
     Raises
     ------
     InputTypeError
-        Something else.
+        If it is anything else.
     InputError
-        Groups that do not fit.
+        If groups do not fit.
     """
     if isinstance(of, Comparison):
         models, users, comparison = of.models, of.users, of

@@ -40,7 +40,7 @@ class Tracked:
         Raises
         ------
         FileError
-            The file cannot be written.
+            If the file cannot be written.
 
         Examples
         --------

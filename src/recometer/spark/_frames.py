@@ -206,7 +206,7 @@ def check_distinct(table: Table, option: str) -> None:
     Raises
     ------
     InputError
-        Naming one of them.
+        If there are any; the message names one of them.
     """
     name = table[option]
     counted = table.frame.groupBy(str(table.columns[option])).count()

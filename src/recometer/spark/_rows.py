@@ -36,7 +36,7 @@ def check(metric: Metric) -> None:
     Raises
     ------
     InputError
-        It needs all rows at once.
+        If the metric needs all rows at once.
     """
     averaged = metric.name == "fcp" and dict(metric.parameters).get("averaged")
     if metric.definition.over_rows is not None and (metric.name not in READ or averaged):

@@ -45,7 +45,7 @@ def check(metric: Metric, *, fixed_catalogue: bool) -> None:
     Raises
     ------
     InputError
-        It needs the lists of all users at once, or a number that no block knows.
+        If the metric needs the lists of all users at once, or a number that no block knows.
     """
     definition = metric.definition
     if not definition.over_users:
@@ -92,7 +92,7 @@ def collected(rows: Frame, most: int) -> tuple[Any, Any]:
     Raises
     ------
     InputError
-        There are more than `most` numbers of items.
+        If there are more than `most` numbers of items.
     """
     import pyarrow.compute as pc
 
