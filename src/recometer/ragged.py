@@ -270,7 +270,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def take_or_all(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return the same as `take`; of all users in their order without copying anything."""
+    """Return what `take` returns, without a copy if these are all users in their order."""
     n = len(users)
     if n and n == len(indptr) - 1 and users[0] == 0 and all_of(steps(users) == 1):
         return indptr, slice(None)

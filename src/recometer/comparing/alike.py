@@ -24,7 +24,7 @@ MAY_DIFFER = (*INPUTS, "protocol", *RULES)
 
 
 def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of what may differ.
+    """Return the names of the aspects that may differ.
 
     Raises
     ------
@@ -75,7 +75,7 @@ Run = tuple[str, Evaluation, Model, int]
 
 
 def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
-    """Return what is held against what: all against the first run, batches batch by batch."""
+    """Yield the pairs to compare: each run with the first one, or batch with batch."""
     if any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):

@@ -187,7 +187,7 @@ def _evaluation(name: str, given: Any) -> Evaluation:
 
 
 def _are_batches(name: str, runs: Sequence[Evaluation]) -> bool:
-    """Tell batches of users from runs with the same users; refuse what is neither."""
+    """Tell batches of users from runs with the same users; refuse runs that are neither."""
     if len(runs) == 1 or any(run.user_ids is None for run in runs):
         return False
     known = [run.user_ids for run in runs if run.user_ids is not None]

@@ -34,7 +34,7 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
 
 
 def several(name: str, given: Any) -> list[Any]:
-    """Return the members of what is a list or the like."""
+    """Return the members of a list or a similar sequence."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputTypeError(f"{name} is of type {type(given).__name__}, expected a list or set.")
     return list(given)

@@ -134,11 +134,11 @@ class FileColumn:
 
     @property
     def dtype(self) -> pl.DataType:
-        """What it holds."""
+        """The type of its entries."""
         return self._table.collect_schema()[self._name]
 
     def read(self) -> pl.Series:
-        """Return all of it."""
+        """Return the whole column."""
         return collect(self._table, [self._name], self._path).to_series()
 
     def distinct(self) -> pl.Series:

@@ -33,7 +33,7 @@ def held_bytes(*what: object) -> int:
 
 
 def _parts(one: Any) -> Iterable[object]:
-    """Return what something consists of."""
+    """Return the parts of an object."""
     if isinstance(one, Memory):
         return one.held()
     if isinstance(one, Mapping):

@@ -89,7 +89,7 @@ class OverRows:
     size: int = 1
 
     def users(self, chosen: Int64) -> OverRows:
-        """Return the same: there are no users to choose from."""
+        """Return this object, since there are no users to choose from."""
         return self
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:

@@ -33,7 +33,7 @@ BYTES_PER_ROW = 32
 
 
 def over_users(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return those of some metrics that have one value for all users."""
+    """Return the metrics that have one value for all users."""
     return [metric for metric in metrics if metric.definition.over_users]
 
 
@@ -125,7 +125,7 @@ class OfAllUsers:
         return self.n_catalogue + 1
 
     def users(self, chosen: Int64) -> OfAllUsers:
-        """Return the same: there are no users to choose from."""
+        """Return this object, since there are no users to choose from."""
         return self
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:

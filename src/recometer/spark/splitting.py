@@ -358,7 +358,7 @@ def _expr(frame: Frame, text: str) -> Any:
 
 
 def _among(wanted: Any, column: Any) -> list[Any]:
-    """Return those of some ids that a column holds."""
+    """Return the wanted ids that a column holds."""
     there = set(column.unique().to_pylist())
     listed = wanted.tolist() if hasattr(wanted, "tolist") else list(wanted)
     return [one for one in listed if one in there]

@@ -84,7 +84,7 @@ class Grouped:
 
     @property
     def standard_error(self) -> float:
-        """Return that of the statistic; NaN below two users.
+        """Return the standard error of the statistic; NaN below two users.
 
         √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
         """
