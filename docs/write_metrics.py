@@ -92,10 +92,10 @@ those of train, and `interactions` are the rows of train.
 LISTS_TAIL = """
 A value is undefined if the list is empty, or if it lacks what the metric is about: a second item
 (ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
-history (miscalibration), the list of the baseline, or the features of a listed item. Of the rules
-below, `min_candidates`, 5 and 6 do not apply to these metrics, and those about relevant items apply
-only if the metric reads test. Some metrics of rankings, and some parameters, change which data are
-needed:
+history (miscalibration), the list of the baseline, or the features of a listed item. Among the
+rules below, `min_candidates`, 5 and 6 do not apply to these metrics, and those about relevant items
+apply only if the metric reads test. Some metrics of rankings, and some parameters, change which
+data are needed:
 
 {needs}
 

@@ -66,7 +66,7 @@ class Record:
         Raises
         ------
         InternalError
-            Naming the column.
+            If a column does not have its shape; the message names it.
         """
         kind: Any = type(self)
         known, n_users = vars(self), self.n_users
@@ -117,7 +117,7 @@ class Record:
         Raises
         ------
         InternalError
-            There is no part, or they differ in what holds for all users.
+            If there are no parts, or they differ in what holds for all users.
         """
         if not parts:
             raise InternalError(f"{cls.__name__}.concat needs a part.")
@@ -196,7 +196,7 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return the fields that have entries, and of what; None: those of a record, or no entries."""
+    """Return each field and what it has entries for; None for a record, or without entries."""
     each = ((field, field.metadata.get("per")) for field in _fields(record))
     return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
 
@@ -270,7 +270,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def take_or_all(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return the same as `take`; of all users in their order without copying anything."""
+    """Return what `take` returns, without a copy if these are all users in their order."""
     n = len(users)
     if n and n == len(indptr) - 1 and users[0] == 0 and all_of(steps(users) == 1):
         return indptr, slice(None)

@@ -92,7 +92,7 @@ class Shown:
         raise NotImplementedError
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
-        """Return the same as tables that are not wider than `width` columns, if that can be."""
+        """Return tables that are not wider than `width` columns, if that is possible."""
         return [self.table()]
 
     def data(self) -> Table:
@@ -105,30 +105,30 @@ class Shown:
         return {"rows": table.records(), "notes": [*table.head, *table.notes]}
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a table in Markdown; a path: write it to this file, too."""
+        """Return a table in Markdown; also write it to a path if one is given."""
         return _written(to_markdown(self), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a table in LaTeX, for the package booktabs; a path: write it there, too."""
+        """Return a LaTeX table for the package booktabs; also write it to a path if given."""
         return _written(to_latex(self), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a table in HTML, every text escaped; a path: write it to this file, too."""
+        """Return an HTML table with every text escaped; also write it to a path if given."""
         return _written(to_html(self), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return everything in JSON, what is undefined as null; a path: write it there, too."""
+        """Return everything in JSON, undefined values as null; also write it to a path if given."""
         return _written(to_json(self), path)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return rows in CSV, what is undefined empty; a path: write it to this file, too.
+        """Return rows in CSV, undefined values empty; also write them to a path if one is given.
 
         Texts are as they are. `to_spreadsheet` is for programs that would compute some of them.
         """
         return _written(to_csv(self), path)
 
     def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the same CSV, safe to open in a spreadsheet program; a path: write it there, too.
+        """Return CSV that is safe to open in a spreadsheet program; also write it to a path.
 
         A text that such a program would take as a formula (it begins with ``=``, ``+``, ``-`` or
         ``@``) has an apostrophe before it. Numbers are as in `to_csv`.
@@ -348,7 +348,7 @@ def to_notebook(shown: Shown) -> str:
 
 
 def to_json(shown: Shown) -> str:
-    """Return everything in JSON, what is undefined as null."""
+    """Return everything in JSON, undefined values as null."""
     import json
 
     content = plain(shown.to_dict())
@@ -358,7 +358,7 @@ def to_json(shown: Shown) -> str:
 
 
 def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
-    """Return rows in CSV, what is undefined empty; numbers have all of their digits.
+    """Return rows in CSV, undefined values empty; numbers have all of their digits.
 
     `field` makes the text of a value. None keeps the value as it is.
     """
@@ -440,7 +440,7 @@ def rich_table(table: Table) -> RichTable:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: what is undefined as None, what it does not know as a text."""
+    """Return a value for JSON: undefined ones are None, and types that JSON lacks are texts."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

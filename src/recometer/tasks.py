@@ -74,7 +74,7 @@ _NEVER = threading.Event()
 
 
 def _unheard(weight: float) -> None:
-    """Be told of progress that nobody wants to see."""
+    """Ignore progress that nobody wants to see."""
 
 
 def run_tasks(
@@ -231,7 +231,7 @@ class _Work(Generic[T, R]):
             self.ended.set()
 
     def run(self) -> None:
-        """Be a worker: work off tasks until there are none left, or one fails."""
+        """Work as one of the threads: take tasks until none is left or one fails."""
         try:
             self._run()
         finally:

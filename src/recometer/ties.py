@@ -319,14 +319,14 @@ class _Ideal:
         return _best_first(once, self.user, ranks.n_users)
 
     def listed(self) -> tuple[Int64, Float64]:
-        """Return the same of ranked items only."""
+        """Return row pointers and worths, best first, of ranked items only."""
         ranks, seen = self.ranks, self.ranks.above >= 0
         if ranks.repeated is not None:
             seen &= ~ranks.repeated
         return _best_first(np.where(seen, self.worth, 0), self.user, ranks.n_users)
 
     def signed(self) -> tuple[Int64, Float64]:
-        """Return the same with what is worth less."""
+        """Return row pointers and worths, best first, that include worths below 0."""
         ranks = self.ranks
         judged = slice(None) if ranks.repeated is None else ~ranks.repeated
         order = np.lexsort((-self.worth[judged], self.user[judged]))

@@ -25,7 +25,7 @@ def instruction_set() -> str:
     Raises
     ------
     ValueError
-        The processor does not have the one that is named.
+        If the processor does not have the instruction set that is named.
     """
     available = _available()
     chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", available[0])

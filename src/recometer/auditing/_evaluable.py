@@ -53,7 +53,7 @@ def unseen_items(sides: Sides) -> Finding:
 
 
 def on_unseen_users(alike: str) -> str:
-    """Say what users without training do; `alike` asks about their ids where nobody has any."""
+    """Say which effect users without training have; if nobody has any, ask about ids."""
     found = (
         "Nothing is known of them (cold start): they get the same list as any unknown user, or "
         "none, and lower the mean, unless the rule cold_start leaves them out."

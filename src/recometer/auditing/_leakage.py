@@ -34,7 +34,7 @@ def overlap(sides: Sides) -> Finding:
 
 
 def on_overlap(statistics: Mapping[str, float]) -> str:
-    """Say what pairs on both sides do."""
+    """Say which effect pairs on both sides have."""
     found = (
         "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
         "with train=, they make test smaller."
@@ -66,7 +66,7 @@ def older_than_training(sides: Sides) -> Finding:
 
 
 def older_than_training_among(sides: Sides, newest: float, oldest: float) -> Finding:
-    """Return the same where the newest time of train and the oldest of test are given."""
+    """Return the finding from given values of train's newest time and test's oldest."""
     train, test = sides.train, sides.test
     assert train.times is not None
     assert test.times is not None
@@ -83,7 +83,7 @@ def older_than_training_among(sides: Sides, newest: float, oldest: float) -> Fin
 
 
 def on_newer(newer: int, n_train: int) -> str:
-    """Say what training interactions that are newer than the oldest of test do."""
+    """Say which effect training interactions newer than the oldest of test have."""
     return (
         "The model knows tastes and items of a later time than it is tested on: "
         f"{newer:,} interactions of train ({newer / n_train:.1%}) are newer than the oldest of "

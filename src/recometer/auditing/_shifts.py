@@ -18,7 +18,7 @@ def popularity_shift(sides: Sides) -> Finding:
 
 
 def of_items(first: Int64, second: Int64, times: Int64 | int = 1) -> Finding:
-    """Return the same of counts in train and test, and of how many items have both."""
+    """Return the finding for items from counts in train and test; `times` items have each."""
     effect = "The further apart they are, the less popularity in train says about test."
     return _shift("items", "popular", first, second, times, effect, {})
 
@@ -30,7 +30,7 @@ def activity_shift(sides: Sides) -> Finding:
 
 
 def of_users(first: Int64, second: Int64, times: Int64 | int = 1) -> Finding:
-    """Return the same of counts in train and test, and of how many users have both."""
+    """Return the finding for users from counts in train and test; `times` users have each."""
 
     def mean(counts: Int64, chosen: Bool) -> float:
         each = np.broadcast_to(times, len(counts))[chosen]

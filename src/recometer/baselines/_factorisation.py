@@ -100,7 +100,7 @@ def truncated_svd(
 def _right_singular_vectors(
     matrix: sparse.csr_array, factors: int, seed: int, ticker: Ticker
 ) -> Float64:
-    """Return V, float64 [n_items, factors]; what is 0 to rounding is 0.
+    """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding are set to 0.
 
     Else users and items that have nothing to do with the rest would be ranked by noise.
     """

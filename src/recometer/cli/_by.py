@@ -31,7 +31,7 @@ def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
     Raises
     ------
     ColumnError
-        There is no such column, or more than one could be meant.
+        If there is no such column, or more than one could be meant.
     """
     column, path = split_name(text, option)
     file = Path(path)

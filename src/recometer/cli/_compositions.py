@@ -168,7 +168,7 @@ def make_core(text: str) -> KCore:
 
 
 def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
-    """Return what completes the name of a part."""
+    """Return a completion for the name of a part."""
     return lambda incomplete: [
         name + ("=" if part.values[0] else "")
         for name, part in parts.items()

@@ -14,7 +14,7 @@ from recometer.split import Split
 
 
 class Part(NamedTuple):
-    """The files of test and of train, as far as there are any."""
+    """The files of test and of train; either may be missing."""
 
     test: str | None
     train: str | None

@@ -247,7 +247,7 @@ class Inputs:
     def both(
         self, test: str | None, train: str | None
     ) -> tuple[Interactions | None, Interactions | None]:
-        """Read test and train, as far as there are any."""
+        """Read test and train if they are given."""
         data = None if test is None else self.interactions("test", test, value=True)
         if train is None:
             return data, None
@@ -287,7 +287,7 @@ class Inputs:
         return {option: name or False for option, name in found.items()}
 
     def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
-        """Say in which columns of a file what was found."""
+        """Say which columns of a file were used for what."""
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
     def some_ids(self, path: str, what: str) -> Array:

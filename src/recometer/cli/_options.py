@@ -46,7 +46,7 @@ def size_of_memory(text: str) -> int:
 
 
 def check_no_format(form: str) -> None:
-    """Raise if a format was asked for what is not a table."""
+    """Raise if a format was requested for output that is not a table."""
     if form != "table":
         raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
 
@@ -93,7 +93,7 @@ def complete_baselines(incomplete: str) -> list[str]:
 
 
 def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
-    """Return what completes one of some names."""
+    """Return a completion for one of some names."""
     return lambda incomplete: [name for name in known() if name.startswith(incomplete)]
 
 

@@ -16,7 +16,7 @@ Note = Callable[[str], None]
 
 
 def note_unless(quiet: bool) -> Note:
-    """Return what says something beside the result, unless that is not wanted."""
+    """Return a function that prints notes beside the result, or nothing if `quiet`."""
     return lambda text: None if quiet else typer.echo(text, err=True)
 
 

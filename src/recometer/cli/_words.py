@@ -112,7 +112,7 @@ class InWords(Shown):
         return _told(self.shown.table())
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
-        """Return the same as tables that are not wider than `width` columns, if that can be."""
+        """Return tables that are not wider than `width` columns, if that is possible."""
         return [_told(table) for table in self.shown.tables(width)]
 
     def data(self) -> Table:

@@ -141,7 +141,7 @@ def demo(
 
 
 def _check_report(path: Path, data: Path | None) -> None:
-    """Refuse what no report can be written to, before the models are fitted."""
+    """Refuse a path that no report can be written to, before the models are fitted."""
     with usage_of("--report"):
         format_of(path)
     check_report(path, [] if data is None else [str(data)])

@@ -283,7 +283,7 @@ def _of_results(
 
 
 def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
-    """Audit test and train where they are named without models, and nothing else is."""
+    """Audit test and train if only these are named, without models or anything else."""
     given = {name for name in DATA if getattr(data, name) is not None}
     if given == {"split"} and data.split is not None:
         return {"audit": audit(load_split(data.split))}

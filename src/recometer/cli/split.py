@@ -246,7 +246,7 @@ def split(
 
 @contextlib.contextmanager
 def _in_words_of(choice: Choice, filters: Mapping[str, str]) -> Iterator[None]:
-    """Let errors name what was asked for by the options that asked for it."""
+    """Let errors name the options of the command line in place of Python's arguments."""
     try:
         yield
     except RecometerError as error:

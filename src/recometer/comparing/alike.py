@@ -24,12 +24,12 @@ MAY_DIFFER = (*INPUTS, "protocol", *RULES)
 
 
 def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of what may differ.
+    """Return the names of the aspects that may differ.
 
     Raises
     ------
     UnknownNameError
-        A name that is none of `MAY_DIFFER`.
+        If a name is not one of `MAY_DIFFER`.
     """
     names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
     for name in names:
@@ -46,7 +46,7 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
     Raises
     ------
     InputError
-        Something differs that `allow` does not name.
+        If something differs that `allow` does not name.
     """
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
@@ -75,7 +75,7 @@ Run = tuple[str, Evaluation, Model, int]
 
 
 def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
-    """Return what is held against what: all against the first run, batches batch by batch."""
+    """Yield the pairs to compare: each run with the first one, or batch with batch."""
     if any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):

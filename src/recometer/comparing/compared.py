@@ -83,9 +83,9 @@ class Compared:
         Raises
         ------
         UnknownNameError
-            A metric or model that was not compared.
+            If the metric or a model was not compared.
         InputError
-            A pair that was not compared.
+            If the pair was not compared.
         """
         name = self.known(metric)
         other = self._other(model, other)
@@ -260,7 +260,7 @@ def known_metric(metric: str, metrics: Sequence[str], result: Evaluation) -> str
     Raises
     ------
     UnknownNameError
-        It is none of them.
+        If the name is not that of one of the metrics.
     """
     if str(metric) in metrics:
         return str(metric)

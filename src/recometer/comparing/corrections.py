@@ -28,9 +28,10 @@ def check_correction(
     Raises
     ------
     UnknownNameError
-        There is none of that name.
+        If there is no correction of that name.
     InputError
-        Tukey's test with another test, several seeds, or a metric that has one value for all users.
+        If Tukey's test is combined with another test, several seeds, or a metric that has one value
+        for all users.
     """
     if correction not in KNOWN:
         hint = did_you_mean(str(correction), KNOWN)

@@ -10,7 +10,7 @@ from recometer.rendering import write_text
 
 
 def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:
-    """Return a test suite per model with a test case per gate; a path: write it there, too.
+    """Return a test suite per model with a test case per gate; also write it to a path.
 
     A gate that fails, or is undecided, is a failure whose message says what was found.
     """

@@ -96,7 +96,7 @@ def check_baseline(baseline: str | None, names: Iterable[str]) -> None:
     Raises
     ------
     UnknownNameError
-        Naming the model that is most like it.
+        If there is no such model; the message names the most similar one.
     """
     known = list(names)
     if baseline is not None and baseline not in known:
@@ -187,7 +187,7 @@ def _evaluation(name: str, given: Any) -> Evaluation:
 
 
 def _are_batches(name: str, runs: Sequence[Evaluation]) -> bool:
-    """Tell batches of users from runs with the same users; refuse what is neither."""
+    """Tell batches of users from runs with the same users; refuse runs that are neither."""
     if len(runs) == 1 or any(run.user_ids is None for run in runs):
         return False
     known = [run.user_ids for run in runs if run.user_ids is not None]
@@ -299,7 +299,7 @@ class Users:
         return [whole]
 
     def values(self, model: Model, metric: str) -> Float64:
-        """Return a value for each user, the mean over seeds; NaN: not defined for all of them."""
+        """Return each user's mean over seeds; NaN unless it is defined for all of them."""
         found = self.runs(model, metric)
         if len(found) == 1:
             return found[0]

@@ -32,7 +32,7 @@ class PublishedRow:
     p_if_independent
         What p would be if the models' values had nothing to do with each other.
     certain_difference
-        The least difference that is significant whatever the values were; NaN: there is none.
+        The least difference that is significant whatever the values were; NaN if there is none.
     verdict
         ``"significant"``, ``"not significant"`` or ``"cannot be told"``.
     """
@@ -122,9 +122,9 @@ def published_table(
     Raises
     ------
     InputError
-        Fewer than two models, or a metric without a range.
+        If there are fewer than two models, or a metric does not have a range.
     UnknownNameError
-        A baseline or metric that does not exist.
+        If the baseline or a metric does not exist.
     """
     names = list(means)
     if len(names) < 2:

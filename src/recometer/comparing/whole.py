@@ -37,10 +37,10 @@ def compare_whole(
 
     Where all evaluations still have their lists, users are drawn with replacement, the same for
     both models and all of their seeds, and the differences of the resamples have the standard error
-    that interval and test rest on (`recometer.stats.intervals.resampled`). Of saved evaluations
-    only the interval of each value is known; the standard error of the difference is at most the
-    sum of the two. The variance between seeds is added to that between users
-    (`recometer.stats.runs.over_values`). Of folds only their differences are known.
+    that interval and test rest on (`recometer.stats.intervals.resampled`). For saved
+    evaluations, only the interval of each value is known; the standard error of the difference is
+    at most the sum of the two. The variance between seeds is added to that between users
+    (`recometer.stats.runs.over_values`). For folds, only their differences are known.
     """
     found, confidence = [], options.confidence
     for pair in pairs:

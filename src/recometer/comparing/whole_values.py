@@ -152,7 +152,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return what is read of the users that all runs have, in one order, and who these are."""
+    """Return the data of the users whom all runs have, in one order, and these users."""
     own: list[tuple[Evaluation, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):

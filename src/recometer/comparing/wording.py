@@ -240,7 +240,7 @@ def on_standings(
 
 
 def on_undefined(rows: Sequence[PairRow]) -> str:
-    """Say where only one of two models has a value for some users; nothing where nowhere."""
+    """Say where only one of two models has a value for some users; empty if this never occurs."""
     some = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
         f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "

@@ -34,7 +34,7 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
 
 
 def several(name: str, given: Any) -> list[Any]:
-    """Return the members of what is a list or the like."""
+    """Return the members of a list or a similar sequence."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputTypeError(f"{name} is of type {type(given).__name__}, expected a list or set.")
     return list(given)
@@ -45,7 +45,7 @@ def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         found = np.asarray(values)
         if found.dtype.kind == "O" and any(one is None for one in found.flat):
-            raise TypeError("None is no number")
+            raise TypeError("None is not a number")
         if found.dtype.kind not in "biuf":
             found = found.astype(
                 np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"

@@ -364,7 +364,7 @@ class _Table:
 
 
 def _size(items: object) -> int:
-    """Return the number of items that was given; -1: ids were."""
+    """Return the number of items that was given; -1 if ids were given."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(

@@ -205,10 +205,10 @@ def find_columns(
     Raises
     ------
     ColumnError
-        A column that does not exist (the message lists those that do), no column with a
-        common name for users or items, several for one of the four, or one column for two.
+        If a column does not exist (the message lists those that do), no column has a common name
+        for users or items, several columns could be meant, or one column would be used twice.
     InputTypeError
-        An option that is not a name.
+        If an option is not a name.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
     return Columns(**found)  # type: ignore[arg-type]  # there are users and items
@@ -365,7 +365,7 @@ def refuse_columns(data: Mapping[Any, Any]) -> None:
     Raises
     ------
     InputTypeError
-        Keys that are common names of users and items, with values of one length.
+        If keys are common names of users and items, with values of one length.
     """
     # Users may well be called "u" and "i".
     keys = [key for key in data if isinstance(key, str) and len(key) > 1]

@@ -44,7 +44,7 @@ class FileParts:
     Raises
     ------
     InputError
-        Missing ids, or too little memory.
+        If ids are missing, or the memory is too small.
     """
 
     def __init__(self, path: Path, found: Mapping[str, str | None], memory: int) -> None:
@@ -148,7 +148,7 @@ class _Column:
 
 
 def parquet_path(path: object, what: str) -> Path:
-    """Return the path of Parquet files; refuse what is none, or is in memory.
+    """Return the path of Parquet files; refuse other files and data in memory.
 
     `what` the files hold stands in messages.
     """

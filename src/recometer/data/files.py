@@ -44,7 +44,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     FileError
-        A file that is not there, is empty or damaged, or has an extension that is not read.
+        If a file is not there, is empty or damaged, or has an extension that is not read.
     """
     return scan(as_path(path, WHAT)).collect_schema().names()
 
@@ -94,13 +94,13 @@ def read_file(
     Raises
     ------
     FileError
-        A file that is not there, is empty or damaged, has no header, has lines of another
+        If a file is not there, is empty or damaged, does not have a header, has lines of another
         number of fields (the first is named), or has an extension that is not read.
     ColumnError
         See `find_columns`; the message starts with the path.
     InputError
-        Text where a number or a time was expected, or a date that could be of two days or
-        months; the message names its row.
+        If there is text where a number or a time was expected, or a date whose day and month could
+        be either; the message names its row.
     """
     import polars as pl
 
@@ -134,11 +134,11 @@ class FileColumn:
 
     @property
     def dtype(self) -> pl.DataType:
-        """What it holds."""
+        """The type of its entries."""
         return self._table.collect_schema()[self._name]
 
     def read(self) -> pl.Series:
-        """Return all of it."""
+        """Return the whole column."""
         return collect(self._table, [self._name], self._path).to_series()
 
     def distinct(self) -> pl.Series:
@@ -252,7 +252,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     Raises
     ------
     FileError
-        There is none.
+        If there is no such file.
     """
     if path.is_dir():
         found = list(path.rglob("*.parquet"))
@@ -398,7 +398,7 @@ def collect(
     Raises
     ------
     FileError
-        A file that is damaged; a line of text with more fields than there are columns.
+        If a file is damaged, or a line of text has more fields than there are columns.
     """
     try:
         engine: Literal["streaming", "auto"] = "streaming" if reduced else "auto"

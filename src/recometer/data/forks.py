@@ -17,7 +17,7 @@ def check_threads() -> None:
     Raises
     ------
     InputError
-        The process was forked from one whose Polars had begun to work.
+        If the process was forked from one whose Polars had begun to work.
     """
     if _lost:
         raise InputError(
@@ -36,7 +36,7 @@ def _remember() -> None:
 
 
 def _forget() -> None:
-    """Note, in the child, that they are."""
+    """Note, in the child, that the threads are lost."""
     global _lost
     _lost = _about_to_lose
 

@@ -87,11 +87,11 @@ def read_frame(
     ColumnError
         See `find_columns`; or a lazy frame that reads a column which does not exist.
     InputTypeError
-        Values that are not numbers, or times that are neither numbers nor dates.
+        If values are not numbers, or times are neither numbers nor dates.
     InputError
-        A missing time; or a lazy frame or relation that cannot be executed.
+        If a time is missing, or a lazy frame or relation cannot be executed.
     FileError
-        A lazy frame of a file that cannot be read.
+        If a lazy frame is of a file that cannot be read.
     """
     data = twice_readable(data)
     names, fetch = open_frame(data)
@@ -131,7 +131,7 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     Raises
     ------
     InputTypeError
-        An entry that is not a list.
+        If an entry is not a list.
     """
     import polars as pl
 
@@ -162,7 +162,7 @@ def flat_dict(
     Raises
     ------
     InputTypeError
-        A row of another type, or rows of both types.
+        If a row is of another type, or there are rows of both types.
     """
     users, rows = list(data), list(data.values())
     mappings = [isinstance(row, Mapping) for row in rows]
@@ -224,9 +224,9 @@ def times(column: Any, what: str) -> Array:
     Raises
     ------
     InputTypeError
-        Something that is neither a number nor a date.
+        If an entry is neither a number nor a date.
     InputError
-        A missing time; its row is named.
+        If a time is missing; the message names its row.
     """
     import polars as pl
 
@@ -280,7 +280,7 @@ def only_column(data: Any, what: str) -> Any:
     Raises
     ------
     ColumnError
-        Several columns, or none.
+        If there are several columns, or none.
     """
     names, fetch = open_frame(data)
     if len(names) != 1:
@@ -307,9 +307,9 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     Raises
     ------
     ColumnError, InputError, FileError
-        A lazy frame or relation that cannot be executed, here or in the function.
+        If a lazy frame or relation cannot be executed, here or in the function.
     InputTypeError
-        An Arrow stream that is not a table.
+        If an Arrow stream is not a table.
     """
     names, fetch = _open_frame(data)
 

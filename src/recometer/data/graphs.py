@@ -56,9 +56,9 @@ def edges_of(data: Any, *, labelled: bool, value: object, time: object) -> Edges
     Raises
     ------
     InputError
-        Several kinds of edges, or no edges.
+        If there are several kinds of edges, or no edges.
     ColumnError
-        An attribute that does not exist, or several with common names.
+        If an attribute does not exist, or several have common names.
     """
     store = _only_store(data)
     attributes = _attributes(store)

@@ -59,9 +59,9 @@ def as_ids(ids: object, what: str) -> Ids:
     Raises
     ------
     InputError
-        A missing id (its row is named), or an array that is not one-dimensional.
+        If an id is missing (the message names its row), or the array is not one-dimensional.
     InputTypeError
-        Ids of several kinds.
+        If there are ids of several kinds.
     """
     if _is_polars_series(ids):
         if _is_pair(ids):
@@ -115,9 +115,9 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
     Raises
     ------
     InputError
-        A missing id (its row is named), or a string that is not Unicode.
+        If an id is missing (the message names its row), or a string is not Unicode.
     InputTypeError
-        Ids of several kinds, or of a kind that cannot be sorted.
+        If there are ids of several kinds, or of a kind that cannot be sorted.
     """
     ids = many_strings(ids)
     if _is_polars_series(ids) and _is_pair(ids):
@@ -197,9 +197,9 @@ def match(
     Raises
     ------
     InputTypeError
-        The two sides have different kinds of ids, for instance strings and integers.
+        If the two sides have different kinds of ids, for instance strings and integers.
     InputError
-        A missing id, or an id that stands twice in `onto`.
+        If an id is missing, or stands twice in `onto`.
     """
     left, right = as_ids(ids, what), as_ids(onto, onto_what)
     if len(left) and len(right) and kind(left) != kind(right):
@@ -241,7 +241,7 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
     Raises
     ------
     InputError
-        There are not n ids.
+        If the number of ids is not n.
     """
     if ids is None:
         return np.arange(n, dtype=np.uint64)

@@ -99,7 +99,7 @@ def check_items(
 def both_have_ids(
     name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
-    """Return whether two sides are matched by ids; False: by positions, since neither has ids.
+    """Return True if two sides are matched by ids, False if by positions as neither has ids.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def both_have_ids(
     Raises
     ------
     InputError
-        Only one of them has ids.
+        If only one of them has ids.
     """
     if (one_ids is None) == (other_ids is None):
         return one_ids is not None
@@ -292,7 +292,7 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
     Raises
     ------
     InputError
-        Only one side has ids, or sides without ids differ in their numbers of users.
+        If only one side has ids, or sides without ids differ in their numbers of users.
     """
     users, items = users_in(train, test, "train"), items_in(train, test, "train")
     return twins(test, train, users, items) >= 0

@@ -20,7 +20,7 @@ def as_array(given: object, what: str) -> Array:
     Raises
     ------
     InputError
-        Rows of unequal lengths, or an object that NumPy cannot read.
+        If rows have unequal lengths, or NumPy cannot read the object.
     """
     try:
         return np.asanyarray(given)
@@ -50,9 +50,9 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     Raises
     ------
     InputTypeError
-        Something that is not a number.
+        If an entry is not a number.
     InputError
-        A whole number that is too large for float64.
+        If a whole number is too large for float64.
     """
     array = np.asarray(as_array(array, f"The {what}"))
     if array.dtype.kind == "b" and array.all():

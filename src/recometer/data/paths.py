@@ -20,10 +20,10 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
     Raises
     ------
     InputTypeError
-        Something that is not a path.
+        If it is not a path.
     FileError
-        An empty path, or one that no file can have: with a NUL, a lone surrogate, a part that is
-        too long.
+        If the path is empty, or one that no file can have: with a NUL, a lone surrogate, or a part
+        that is too long.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputTypeError(
@@ -66,7 +66,7 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises
     ------
     FileError
-        It cannot be written.
+        If the file cannot be written.
     """
     # What is not a file, such as a pipe or /dev/stdout, is written to, not replaced.
     replaces = path.is_file() or not path.exists()

@@ -376,9 +376,9 @@ def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
     Raises
     ------
     InputError
-        Positions that do not exist, or a mask of another length.
+        If positions do not exist, or a mask has another length.
     InputTypeError
-        Something else.
+        If it is anything else.
     """
     chosen = np.asarray(as_array(positions, "Positions of users"))
     if chosen.dtype == bool and chosen.ndim:

@@ -22,7 +22,7 @@ def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
     Raises
     ------
     InputTypeError
-        Entries of a type that Polars lacks.
+        If entries have a type that Polars lacks.
     """
     import polars as pl
 

@@ -30,7 +30,7 @@ def bytes_of(size: object, name: str, least: int = 0) -> int:
     Raises
     ------
     InputError
-        It is neither, or smaller than `least`.
+        If it is neither, or is smaller than `least`.
     """
     found: float | None = None
     if isinstance(size, int | np.integer) and not isinstance(size, bool):

@@ -68,7 +68,7 @@ def check_replaced(
     Raises
     ------
     FileError
-        The message names the file.
+        If writing would replace such a file; the message names it.
     """
     read = [path for path in inputs if os.path.exists(path)]
     for path in paths:
@@ -117,9 +117,9 @@ def write_table(
     Raises
     ------
     FileError
-        The file cannot be written, or has the name of another format.
+        If the file cannot be written, or has the name of another format.
     InputTypeError
-        Ids of a type that cannot be stored, or something that is not a path.
+        If ids have a type that cannot be stored, or the path is not one.
     """
     import polars as pl
 
@@ -160,9 +160,10 @@ def read_table(
     Raises
     ------
     FileError
-        The file does not exist, was not written by `write_table`, or by a newer version.
+        If the file does not exist, was not written by `write_table`, or was written by a newer
+        version.
     InputTypeError
-        Something that is not a path.
+        If it is not a path.
     """
     import polars as pl
 

@@ -74,7 +74,7 @@ def to_numpy(tensor: Any) -> Array:
     Raises
     ------
     InputTypeError
-        A sparse or quantised tensor.
+        If the tensor is sparse or quantised.
     """
     tensor = tensor.detach().cpu()
     if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":

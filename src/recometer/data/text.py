@@ -22,7 +22,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
     Raises
     ------
     InputError
-        Something else, or dates whose days and months could be either.
+        If it is something else, or days and months of dates could be either.
     """
     import polars as pl
 

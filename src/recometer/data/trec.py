@@ -35,7 +35,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     Raises
     ------
     FileError
-        A file that is not there.
+        If the file is not there.
     """
     path = as_path(path, "data")
     if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
@@ -69,8 +69,8 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises
     ------
     FileError
-        A file that cannot be read, or a line without six fields or with a score that is no
-        number; its number is named.
+        If the file cannot be read, or a line does not have six fields or a number as its score; the
+        message names the line.
     """
     expected = "topic Q0 document rank score run, for instance: 301 Q0 FT941-793 1 2.5 mine"
     return _read(path, RUN, ("user", "item", "score"), expected)
@@ -89,7 +89,7 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises
     ------
     FileError
-        A file that cannot be read, or a line of another form; its number is named.
+        If the file cannot be read, or a line has another form; the message names the line.
     """
     import polars as pl
 

@@ -52,7 +52,7 @@ def check_evaluable(given: object, test: object) -> None:
 
 
 def check_source(source: object, test: object) -> Source:
-    """Return a source; refuse what is none, with a hint of how to make one."""
+    """Return a source; refuse anything else, with a hint of how to make one."""
     if isinstance(source, Source):
         return source
     if isinstance(test, Source):
@@ -90,7 +90,7 @@ def check_source(source: object, test: object) -> Source:
 
 
 def test_of(source: Source, test: object) -> Interactions:
-    """Return what should have been recommended, which stands in one place."""
+    """Return the test interactions, which must be given in one place only."""
     beside = truth_beside(source, given=test is not None)
     return read_interactions(test, "test") if beside is None else beside
 
@@ -112,7 +112,7 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
 
 
 def protocol_names() -> list[str]:
-    """Return what ``protocol=`` may name."""
+    """Return the names that ``protocol=`` accepts."""
     return [usual_protocol().name, *(each.name for each in conventions())]
 
 
@@ -185,7 +185,7 @@ def with_order(source: Source, protocol: Protocol) -> Protocol:
 
 
 def baseline_of(baseline: object) -> Source | Evaluation | None:
-    """Return what lists are compared with."""
+    """Return the lists that other lists are compared with."""
     if baseline is None or isinstance(baseline, Source):
         return baseline
     if not isinstance(baseline, Evaluation):

@@ -29,7 +29,7 @@ class UserPlaces:
         self._places: dict[Any, int] | None = None
 
     def of(self, users: Array) -> Int64:
-        """Return the place of each user, as `ids.as_ids` returns them; -1: not in test."""
+        """Return the place of each user, as `ids.as_ids` returns them; -1 if not in test."""
         if self._ids is None:
             return self._positions(users)
         if self._ids.dtype != object and users.dtype != object:

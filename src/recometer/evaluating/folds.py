@@ -26,7 +26,7 @@ def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
 
 
 def check_no_train(made: object, train: object) -> None:
-    """Refuse train beside what brings its own."""
+    """Refuse train beside an argument that contains its own training data."""
     if train is not None:
         raise InputError(
             f"train was given, but {type(made).__name__} brings its own. Hint: leave train out."
@@ -92,7 +92,7 @@ def evaluate_made(
 
 
 def _made_by(function: Callable[[Split], object], one: Split, number: int) -> object:
-    """Return what the user's function makes of a fold."""
+    """Return the source that the user's function makes from a fold."""
     try:
         return function(one)
     except RecometerError:

@@ -13,8 +13,8 @@ from recometer.sources.memory import Memory
 def held_bytes(*what: object) -> int:
     """Return the bytes of all arrays that some objects hold, each counted once.
 
-    Looks into records of recometer, and the mappings and sequences in them. Of texts, what points
-    to them is counted, and not the texts themselves.
+    It looks into records of recometer, and the mappings and sequences in them. For texts, it counts
+    the pointers and not the texts themselves.
     """
     waiting, seen, total = list(what), set(), 0
     while waiting:
@@ -33,7 +33,7 @@ def held_bytes(*what: object) -> int:
 
 
 def _parts(one: Any) -> Iterable[object]:
-    """Return what something consists of."""
+    """Return the parts of an object."""
     if isinstance(one, Memory):
         return one.held()
     if isinstance(one, Mapping):

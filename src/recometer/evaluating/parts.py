@@ -70,7 +70,7 @@ class Parts:
         Raises
         ------
         InputError
-            By the rules, a value may lie beyond the range of its metric.
+            If, by the rules, a value may lie beyond the range of its metric.
         """
         given = self._part(users)
         with Unwarned():  # of all that are read together is warned later
@@ -123,7 +123,7 @@ class Parts:
         )
 
     def _fingerprints(self) -> dict[str, dict[str, str]]:
-        """Return those of what was given: the same as of an evaluation of all users."""
+        """Return the fingerprints of the inputs, as an evaluation of all users has them."""
         truth = self._given.truth
         arrays = {"source": self._given.source.arrays()}
         arrays |= {} if truth.fingerprints else truth.arrays()
@@ -259,28 +259,28 @@ class _Kept(Source):
         return self._ranks[-1]
 
     def top(self, request: Request, k: int) -> TopLists:
-        """List them, and keep the lists."""
+        """Return the lists of the users, and keep them."""
         self._lists.append(self._source.top(request, k))
         return self._lists[-1]
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Tell what the source does."""
+        """Tell whether the source removes the items of train."""
         return self._source.removes_train(protocol)
 
     def describe(self) -> str:
-        """Say what the source is."""
+        """Describe the source."""
         return self._source.describe()
 
     def arrays(self) -> Mapping[str, object]:
-        """Return none: those of the source are known."""
+        """Return nothing, since the arrays of the source are known."""
         return {}
 
     def held_bytes(self) -> int | None:
-        """Return those of the source."""
+        """Return the memory that the source holds."""
         return self._source.held_bytes()
 
     def again(self, order: Int64) -> Source:
-        """Return what was kept as a source, for users in another order."""
+        """Return a source that repeats what was kept, for users in another order."""
         return _Again(self._source, self._ranks, self._lists, order)
 
 

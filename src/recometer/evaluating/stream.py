@@ -110,8 +110,8 @@ class Stream:
             are left out.
         users : [batch]
             The user of each row: ids if test has user ids, and otherwise positions. For candidates
-            with the truth, any ids, or None: the users are then unknown, and are numbered in the
-            order of their arrival.
+            with the truth, any ids. With None, the users are unknown and are numbered in the order
+            of their arrival.
         items : [batch, k]
             Lists of items, best first, padded with -1, instead of `scores`.
         padding
@@ -229,7 +229,7 @@ class Stream:
         counted.add(batch, dataclasses.replace(request, test=test))
 
     def _request_of(self, batch: Pairs) -> Request:
-        """Return what a batch of candidates is asked for: the same of each, but its truth."""
+        """Return the request to a batch of candidates, which is the same except for its truth."""
         own_sets = self._evaluator.asked.as_given["candidates"] is not None
         if self._request is None or own_sets:
             request = request_of(self._evaluator.inputs(batch))
@@ -238,7 +238,7 @@ class Stream:
         return self._request
 
     def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
-        """Return what counts batches of a kind, made with the first batch."""
+        """Return the object that counts batches of a kind, made with the first batch."""
         if self._counted is not None:
             if not isinstance(self._counted, kind):
                 raise InputError(
@@ -284,7 +284,7 @@ class Stream:
         return self._evaluator.mean(self._source())
 
     def _source(self) -> Source:
-        """Return what came as a source."""
+        """Return what was counted so far as a source."""
         counted = self._counted
         if counted is None:
             raise InputError(

@@ -43,7 +43,7 @@ class Until:
     Raises
     ------
     InputError
-        A text that cannot be read, or numbers that are out of range.
+        If the text cannot be read, or numbers are out of range.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Until:
         return self.text.strip().endswith("%")
 
     def next_number(self, n_read: int, n_users: int, needed: float = 0.0) -> int:
-        """Return how many users are to be read at the next look, if so many are `needed`."""
+        """Return how many users to read until the next look, if `needed` users are enough."""
         if n_read == 0:
             return min(self.first, n_users)
         if needed >= NEARLY_ALL * n_users:
@@ -126,9 +126,9 @@ class Until:
         Raises
         ------
         InputError
-            Several metrics.
+            If it names several metrics.
         UnknownNameError
-            None of them.
+            If it does not name one of them.
         """
         assert self.metric is not None
         known = {str(one): one for one in metrics}

@@ -68,7 +68,7 @@ class RankingMetrics(GroupedMetrics):
         weight: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
     ) -> list[tuple[str, float, bool]]:
-        """Return the same for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
+        """Return these for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
 
         Raises
         ------

@@ -155,9 +155,9 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
 
 
 def whole(ranks: Ranks) -> Ranks:
-    """Return the same with the number of candidates of the whole catalogue.
+    """Return the ranks with the number of candidates in the whole catalogue.
 
-    That is what the rules for undefined values are then about.
+    The rules for undefined values then refer to this number.
     """
     drawn, others = _drawn(ranks)
     n = ranks.n_candidates - drawn + others

@@ -237,7 +237,7 @@ class _Rules:
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
-        """Whether no gain is positive; whether the gains do not have a finite sum."""
+        """Return which users have no positive gain, and whose gains do not have a finite sum."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)

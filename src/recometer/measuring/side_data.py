@@ -69,7 +69,7 @@ class Popularity:
     Attributes
     ----------
     item_ids
-        None: items are positions.
+        The ids of the items; None if items are positions.
     users : int64 [n_items]
     n_users, n_interactions
         Users with a row in train, and pairs of a user and an item.
@@ -150,7 +150,7 @@ def _found(
     in_train: Bool | None,
     popularity: Popularity | None,
 ) -> tuple[dict[str, Any], int]:
-    """Return the same, but for what is in the lists, and the number of items."""
+    """Return the needed data, except what the lists contain, and the number of items."""
     items = _Items(lists.item_ids, lists.n_items)
     found: dict[str, Any] = {}
     if "test" in needed and ranks is not None:

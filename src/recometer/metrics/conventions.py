@@ -251,7 +251,8 @@ class Convention:
         Raises
         ------
         UnknownNameError
-            The library calls one metric so, and others another.
+            If names that differ only in case, or the same name in other libraries, mean different
+            metrics.
         """
         name = re.split(r"[@(]", text)[0]
         if name in METRICS:

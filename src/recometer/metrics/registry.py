@@ -137,7 +137,7 @@ class metric:
         Whether a metric of lists has one value for all users. Its function then takes ``weights``
         (int64 [n_users], how often each user counts, or None) as the third argument.
     adds_up
-        How its value follows from sums over parts of the users; None: it needs all lists at once.
+        How its value follows from sums over parts of the users; None if it needs all lists.
     """
 
     formula: str

@@ -99,9 +99,9 @@ def given_by(of: object, name: str, groups: object, threads: int | None) -> Give
     Raises
     ------
     InputTypeError
-        Something else.
+        If it is anything else.
     InputError
-        Groups that do not fit.
+        If groups do not fit.
     """
     if isinstance(of, Comparison):
         models, users, comparison = of.models, of.users, of
@@ -193,7 +193,7 @@ def chance_of(given: Given, metric: str) -> float:
 
 
 def as_mapping(name: str, value: object) -> Mapping[str, Any]:
-    """Return a mapping by model; refuse what is none."""
+    """Return a mapping by model; refuse anything else."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -42,9 +42,9 @@ def inspector(
     Raises
     ------
     InputError
-        Numbers that are none.
+        If `n` or `depth` is not a whole number of at least 1.
     UnknownNameError
-        A chosen user that there is not.
+        If a chosen user does not exist.
     """
     for name, value in (("n_users", n), ("depth", depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -120,9 +120,9 @@ def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[st
     Raises
     ------
     UnknownNameError
-        A source for a model that there is not.
+        If there is a source for a model that does not exist.
     InputTypeError
-        Something that is not a source.
+        If an object is not a source.
     """
     sources = as_mapping("lists", lists)
     names = [model.name for model in given.models]

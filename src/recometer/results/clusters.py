@@ -30,7 +30,7 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
     Raises
     ------
     InputError, InputTypeError
-        Users without a cluster, or something that names none.
+        If users do not have a cluster, or the argument does not name clusters.
     """
     if cluster is False:
         return None

@@ -119,7 +119,7 @@ class Segments(Printed):
         return self.tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the same as tables that are at most `width` columns wide, if possible."""
+        """Return tables that are at most `width` columns wide, if possible."""
         if len(self._ends) == 1:
             found = [self.data()]
         else:

@@ -68,7 +68,7 @@ class Averaging:
         return _weighted(entering, self._weights(name, None))
 
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
-        """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
+        """Return the interval of each mean, within the metric's bounds; NaN if unknown."""
         columns = [self.entering(name) for name in names]
         weighted = weights is not None or {self._rules(n).average for n in names} - {
             "users",

@@ -8,7 +8,7 @@ from recometer.results.evaluation import Evaluation
 
 
 def fingerprints(result: Evaluation, name: str) -> dict[str, Any]:
-    """Return what identifies an input of a result, or of each of its folds; empty: not given.
+    """Return what identifies an input of a result or of its folds; empty if it was not given.
 
     The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
     """

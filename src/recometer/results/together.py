@@ -37,7 +37,7 @@ def is_over_rows(metric: Metric, protocol: Protocol, weights: Weights) -> bool:
 
 
 def values_together(result: Evaluation, weights: Weights) -> dict[str, float]:
-    """Return the values that all users have together under some weights; NaN: it is not kept."""
+    """Return the values of all users together under some weights; NaN if they were not kept."""
     return together_of(
         result.metrics, result.protocol, result.over_users, result.over_rows, weights
     )
@@ -50,7 +50,7 @@ def together_of(
     over_rows: Mapping[str, float],
     weights: Weights,
 ) -> dict[str, float]:
-    """Return the same of what was measured, see `Evaluation`."""
+    """Return these values for what was measured, see `Evaluation`."""
     found = {} if weights is not None else dict(over_users)
     for metric in metrics if over_rows else ():
         name = str(metric)

@@ -22,7 +22,7 @@ class Tracked:
         A name has ASCII letters, digits and ``_`` alone, so that MLflow, W&B, TensorBoard and DVC
         take it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
         ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` where that is known.
-        `recometer.results.flat.FlatName` reads names back. Of several models, the means are
+        `recometer.results.flat.FlatName` reads names back. With several models, the means are
         ``ndcg_at_10_of_als``; a comparison has differences, too: ``ndcg_at_10_of_als_versus_bpr``
         with ``..._p_value`` and ``..._adjusted_p``.
 
@@ -40,7 +40,7 @@ class Tracked:
         Raises
         ------
         FileError
-            The file cannot be written.
+            If the file cannot be written.
 
         Examples
         --------

@@ -29,9 +29,9 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     Raises
     ------
     InputError
-        Shapes that do not fit, or ids on one side only.
+        If shapes do not fit, or only one side has ids.
     InputTypeError
-        Ids of different types.
+        If ids have different types.
     """
     part = request.part
     if part is not None and request.test is part.test:

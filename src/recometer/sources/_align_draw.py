@@ -118,7 +118,7 @@ def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[I
 
 
 def _least(values: Float64, n: Int64) -> Bool:
-    """Return, row by row, which are the n least; infinite values are none."""
+    """Return, row by row, which values are the n least; infinite values never are."""
     last = np.minimum(n, values.shape[1]) - 1
     limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
     found: Bool = (values <= limit) & np.isfinite(values)

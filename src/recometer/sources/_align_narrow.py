@@ -30,7 +30,7 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
     Raises
     ------
     InputError
-        No item is left.
+        If no item is left.
     """
     if kept.all():
         return aligned
@@ -61,7 +61,7 @@ def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
     Raises
     ------
     InputError
-        Nobody has a candidate.
+        If nobody has a candidate.
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
@@ -88,7 +88,7 @@ def draw(
     Raises
     ------
     InputError
-        There are not that many items, or none can be drawn.
+        If there are not that many items, or none can be drawn.
     """
     if sample.n > aligned.n_items:
         raise InputError(

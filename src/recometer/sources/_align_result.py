@@ -57,7 +57,7 @@ class Aligned:
     found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def anew(self) -> Aligned:
-        """Return the same, with copies of what sources change."""
+        """Return a copy, in which the arrays that sources change are copied, too."""
         found = object.__new__(type(self))  # as `dataclasses.replace`, in a fraction of its time
         pool = None if self.pool is None else self.pool.copy()
         vars(found).update(vars(self), flags=self.flags.copy(), pool=pool)

@@ -40,7 +40,7 @@ def spread(
 ) -> tuple[Int64, Int64, Int64]:
     """Return above, tied and before of n judged rows, of which these were counted.
 
-    The others lie nowhere.
+    The other rows were not found: their `above` is -1.
     """
     columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     for column, found in zip(columns, (above, tied, before), strict=True):

@@ -81,7 +81,7 @@ class FactorArrays:
         return self.finite_up_to(largest(self.users), largest(self.items))
 
     def finite_up_to(self, user: float, item: float) -> bool:
-        """Return the same from the largest factors of users and of items."""
+        """Return whether all scores are finite, from the largest factors of users and of items."""
         n_factors = self.items.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             bound = n_factors * user * item + (largest(self.item_bias) + largest(self.user_bias))
@@ -89,7 +89,7 @@ class FactorArrays:
 
 
 def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
-    """Return both in one dtype, and what it took.
+    """Return both matrices in one dtype, and a note on the conversion.
 
     Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
     as tensors there.

@@ -29,7 +29,7 @@ from recometer.tasks import BRIEF, Ticker, run_tasks
 
 Tensor = Any
 
-# A task: so many users that a device is busy, and so few scores that Ctrl-C and the bar live.
+# A task has enough users to keep a device busy, and few enough scores for Ctrl-C and the bar.
 USERS_PER_TASK = 2**14
 SCORES_PER_TASK = 2**33
 # Where places beyond a depth do not matter: items that are counted before it is looked who is left.

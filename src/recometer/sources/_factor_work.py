@@ -218,13 +218,13 @@ class FactorsWork:
         return OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
 
     def items_per_call(self, finished: UInt8, judged_per_user: float = 0.0) -> int:
-        """How many items the kernel may do in SECONDS_PER_CALL for the other users, roughly."""
+        """Estimate how many items the kernel ranks in SECONDS_PER_CALL for unfinished users."""
         n_users = len(finished) - int(np.count_nonzero(finished))
         seconds = self._seconds_per_score(judged_per_user)
         return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
 
     def _seconds_per_score(self, judged_per_user: float) -> float:
-        """Return how long the kernel works on one item for one user, roughly."""
+        """Estimate how many seconds the kernel works on one item for one user."""
         n_factors: int = self.factors.items.shape[1]
         seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
         return 10 * seconds if self.instruction_set == "plain" else seconds

@@ -58,7 +58,7 @@ class ListWork:
         self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
 
     def places(self, k: int, rule: Rule) -> None:
-        """Have the first places of the lists written down, too."""
+        """Request that the first places of the lists are kept, too."""
         longest = int((self.end - self.begin).max(initial=0))
         self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
         self.order = rule.order

@@ -103,7 +103,7 @@ def call_of(model: Any) -> Call:
     Raises
     ------
     InputTypeError
-        A signature that is not understood.
+        If the signature is not understood.
     """
     parameters = _parameters(model) or []
     by_name = {one.name: one for one in parameters}

@@ -61,7 +61,7 @@ class Shelf(NamedTuple):
         return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
-        """Return those of some users, which share the memory."""
+        """Return the shelves of some users, which share the memory."""
         return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:

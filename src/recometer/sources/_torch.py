@@ -55,7 +55,7 @@ def as_numbers(tensor: Tensor, what: str) -> Tensor:
     Raises
     ------
     InputTypeError
-        Complex numbers, or a tensor that is not dense.
+        If numbers are complex, or a tensor is not dense.
     """
     torch = sys.modules["torch"]
     if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
@@ -73,7 +73,7 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
     Raises
     ------
     InputError
-        They live on different devices.
+        If they live on different devices.
     InputTypeError
         See `as_numbers`.
     """
@@ -110,7 +110,7 @@ def check_tf32(items: Any) -> None:
     Raises
     ------
     InputError
-        They are not float32, or not on a CUDA device.
+        If they are not float32, or not on a CUDA device.
     """
     on_cuda = is_tensor(items) and items.device.type == CUDA
     if not on_cuda or dtype_name(items) != "float32":

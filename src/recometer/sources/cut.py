@@ -36,7 +36,7 @@ class Cut(Source):
     Raises
     ------
     InputError
-        A depth below 1, or above 2^31 - 1.
+        If the depth is below 1, or above 2^31 - 1.
     """
 
     def __init__(self, source: Source, depth: int) -> None:

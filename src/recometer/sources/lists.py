@@ -66,7 +66,7 @@ class Lists(TableLists):
     memory : str or int, optional
         For Parquet files, the memory that reading them may use at a time, such as ``"2GB"``, or a
         number of bytes. The files are then read when they are evaluated, as often as necessary,
-        each time for some of the users. Of each list, only the places of the items of test are kept
+        each time for some of the users. Only the places of the items of test in each list are kept
         (and the first places, if a metric of lists was requested). The results do not change.
         Polars needs memory for some row groups of the files in addition. Rules that read the lists
         of other users (``short_lists="previous_user"``), sets of candidates for each user, and

@@ -214,7 +214,7 @@ def _count(work: Work, users: Int64, batches: Batches) -> None:
 
 
 def _copied(aligned: Aligned) -> Aligned:
-    """Return the same, with copies of what counting writes to."""
+    """Return a copy, in which the arrays that counting writes to are copied, too."""
     pool = None if aligned.pool is None else aligned.pool.copy()
     return dataclasses.replace(aligned, flags=aligned.flags.copy(), pool=pool)
 

@@ -160,7 +160,7 @@ def check_array(data_type: Any, where: str) -> Any:
 
 
 def persisted(rows: Frame) -> bool:
-    """Let Spark keep rows once they are computed; False: it cannot (serverless has no cache)."""
+    """Let Spark keep computed rows. Return whether it can: serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
     try:
@@ -206,7 +206,7 @@ def check_distinct(table: Table, option: str) -> None:
     Raises
     ------
     InputError
-        Naming one of them.
+        If there are any; the message names one of them.
     """
     name = table[option]
     counted = table.frame.groupBy(str(table.columns[option])).count()

@@ -299,7 +299,7 @@ def _listed(table: Any) -> Any:
     Raises
     ------
     InputError
-        An item of an array is missing.
+        If an item of an array is missing.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

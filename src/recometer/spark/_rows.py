@@ -36,7 +36,7 @@ def check(metric: Metric) -> None:
     Raises
     ------
     InputError
-        It needs all rows at once.
+        If the metric needs all rows at once.
     """
     averaged = metric.name == "fcp" and dict(metric.parameters).get("averaged")
     if metric.definition.over_rows is not None and (metric.name not in READ or averaged):
@@ -89,7 +89,7 @@ class OverRows:
     size: int = 1
 
     def users(self, chosen: Int64) -> OverRows:
-        """Return the same: there are no users to choose from."""
+        """Return this object, since there are no users to choose from."""
         return self
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:

@@ -212,7 +212,7 @@ def metric_sums(
 
 
 def weights_of(metric: Metric, users: Mapping[str, Int64]) -> dict[str, Float64]:
-    """Return the weights of the users, by what they are called; NaN: not known of the metric."""
+    """Return the users' weights by name; NaN if a metric does not have them."""
     n_relevant = users["n_relevant"]
     found = {"users": np.ones(len(n_relevant)), "relevant": n_relevant.astype(np.float64)}
     try:

@@ -33,7 +33,7 @@ BYTES_PER_ROW = 32
 
 
 def over_users(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return those of some metrics that have one value for all users."""
+    """Return the metrics that have one value for all users."""
     return [metric for metric in metrics if metric.definition.over_users]
 
 
@@ -45,7 +45,7 @@ def check(metric: Metric, *, fixed_catalogue: bool) -> None:
     Raises
     ------
     InputError
-        It needs the lists of all users at once, or a number that no block knows.
+        If the metric needs the lists of all users at once, or a number that no block knows.
     """
     definition = metric.definition
     if not definition.over_users:
@@ -92,7 +92,7 @@ def collected(rows: Frame, most: int) -> tuple[Any, Any]:
     Raises
     ------
     InputError
-        There are more than `most` numbers of items.
+        If there are more than `most` numbers of items.
     """
     import pyarrow.compute as pc
 
@@ -125,7 +125,7 @@ class OfAllUsers:
         return self.n_catalogue + 1
 
     def users(self, chosen: Int64) -> OfAllUsers:
-        """Return the same: there are no users to choose from."""
+        """Return this object, since there are no users to choose from."""
         return self
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:

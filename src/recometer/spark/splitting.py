@@ -220,7 +220,7 @@ class _Given:
         return cls(left, how, protocol)
 
     def splits(self, numbers: Iterable[int | None], keep: bool) -> list[SparkSplit]:
-        """Return a split for each number of a fold; None: there are no folds."""
+        """Return a split for each number of a fold; the number is None if there are no folds."""
         return [self._split(number, keep) for number in numbers]
 
     def _split(self, fold: int | None, keep: bool) -> SparkSplit:
@@ -358,7 +358,7 @@ def _expr(frame: Frame, text: str) -> Any:
 
 
 def _among(wanted: Any, column: Any) -> list[Any]:
-    """Return those of some ids that a column holds."""
+    """Return the wanted ids that a column holds."""
     there = set(column.unique().to_pylist())
     listed = wanted.tolist() if hasattr(wanted, "tolist") else list(wanted)
     return [one for one in listed if one in there]

@@ -58,7 +58,7 @@ def finish(folder: Path) -> None:
     Raises
     ------
     FileError
-        The folder cannot be written to.
+        If the folder cannot be written to.
     """
     new = folder / COMPLETE
     try:

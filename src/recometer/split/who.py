@@ -60,7 +60,7 @@ class UsersFraction(Who):
         check_share("fraction", self.fraction)
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
-        """Return those whose draw lies below the share."""
+        """Return the users whose draw lies below the share."""
         return draws.draw_users(table.users.keys, seed) < draws.limit(self.fraction)
 
 
@@ -82,7 +82,7 @@ class UsersNumber(Who):
         check_whole("number", self.number, 1)
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
-        """Return those with the lowest draws."""
+        """Return the users with the lowest draws."""
         assert eligible is not None
         n_eligible = int(np.count_nonzero(eligible))
         if n_eligible < self.number:

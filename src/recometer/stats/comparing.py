@@ -377,7 +377,7 @@ class _Pairs:
 
     @cached_property
     def differences(self) -> Grouped:
-        """Return those of the rows."""
+        """Return the differences of the rows."""
         return group_checked(self.first - self.second)
 
     @cached_property

@@ -84,7 +84,7 @@ class Grouped:
 
     @property
     def standard_error(self) -> float:
-        """Return that of the statistic; NaN below two users.
+        """Return the standard error of the statistic; NaN below two users.
 
         √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
         """
@@ -111,7 +111,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     Raises
     ------
     InputError
-        They are not: of another shape, not numbers, infinite, or too large for their cubes.
+        If they have another shape, are not numbers, are infinite, or are too large for their cubes.
     """
     try:
         found = np.asarray(values, np.float64)
@@ -155,7 +155,8 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     Raises
     ------
     InputError
-        Not numbers, infinite, of different lengths, or sizes without a sum above 0.
+        If they are not numbers, are infinite, or have different lengths, or if the sum of the sizes
+        is not above 0.
     """
     x = column(values)
     y = None if sizes is None else column(sizes, "sizes")

@@ -199,7 +199,7 @@ class ConfidenceSequence:
 
     @property
     def _n_players(self) -> int:
-        """On each side."""
+        """The number of players on each side."""
         return len(self._aims()) if self.aim == "any" else 1
 
     @property
@@ -213,7 +213,7 @@ class ConfidenceSequence:
         return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
 
     def _add(self, x: Float64) -> None:
-        """Stake on each value by what was known before it."""
+        """Let the players bet on each value with what was known before it."""
         known = ~np.isnan(x)
         values = np.where(known, x, 0.0)
         before = len(self._x) - self._n_blank

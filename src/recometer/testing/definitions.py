@@ -40,11 +40,11 @@ class Order:
         return len(self.rel)
 
     def hits(self, k: int) -> int:
-        """Relevant items in the first k places."""
+        """Return the number of relevant items in the first k places."""
         return sum(self.rel[:k])
 
     def ranks(self) -> list[int]:
-        """Ranks of the relevant candidates."""
+        """Return the ranks of the relevant candidates."""
         return [rank for rank, hit in enumerate(self.rel, 1) if hit]
 
 
@@ -198,7 +198,7 @@ def _precision_sum(one: Order, k: int) -> float:
 
 
 def _missing(one: Order, k: int) -> int:
-    """How many places are missing, where the last one counts again for each."""
+    """Return how many places are missing, for each of which the last one counts again."""
     return 0 if one.whole else max(k - one.n, 0)
 
 
@@ -356,7 +356,7 @@ def _log2(value: float) -> float:
 
 
 def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
-    """Gains in ranked order, and those of all judged items."""
+    """Return the gains in ranked order, and those of all judged items."""
     ranked = [
         _gain(one, kind, value, bool(rel)) if judged else 0.0
         for value, rel, judged in zip(one.gains, one.rel, one.judged, strict=True)

@@ -113,8 +113,8 @@ def bpref(groups: Groups, cutoffs: Int64) -> Float64:
 
     ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)`` with N
     such items in all; 1 for a relevant item without one above it, 0 for one that was not
-    ranked. Unjudged items do not count. Of a tied group with m of them, 0 .. m come before a
-    relevant item, each number equally likely.
+    ranked. Unjudged items do not count. If a tied group has m of them, 0 .. m come before
+    a relevant item, each number equally likely.
 
     References
     ----------

@@ -78,7 +78,7 @@ def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Return the same for users with a parted group, as the mean over the hits in that."""
+    """Return this mean for users with a parted group, averaged over the hits in that group."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
     # What the groups before add.

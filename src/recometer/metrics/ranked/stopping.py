@@ -194,7 +194,7 @@ def _place_by_place(
     first: Int64,
     most: Int64,
 ) -> Float64:
-    """Return the same for small groups, of whose judged items the first `most` that come matter."""
+    """Return this for small groups; only the first `most` judged items of each can matter."""
     order = np.argsort(-places, kind="stable")  # those that are done first stand last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
