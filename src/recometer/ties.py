@@ -337,9 +337,9 @@ class _Ideal:
 def found_within(
     ranks: Ranks,
     cutoff: int,
-    ties: TieRule = "expected",
-    seed: int = 0,
-    user_keys: UInt64 | None = None,
+    ties: TieRule,
+    seed: int,
+    user_keys: UInt64 | None,
 ) -> tuple[Int64, Float64]:
     """Return which relevant items can lie within a cut-off, and how likely each of them does.
 

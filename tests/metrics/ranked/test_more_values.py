@@ -99,6 +99,13 @@ def test_shifted_gains_begin_where_relevance_does():
     assert value(name, ranks, relevant_from=2) == pytest.approx(3 / math.log2(3), rel=1e-15)
 
 
+@pytest.mark.parametrize("ideal", ["list", "signed"])
+def test_what_was_judged_irrelevant_is_worth_nothing(ideal):
+    ranks = rank([3, 2, 1], [0, 1, 1])
+    found = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
+    assert found == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
+
+
 def test_what_the_list_holds():
     """The relevant item with gain 5 is not in the list of four."""
     ranks = rank([4, 3, 2, 1, 0], [1, NAN, 2, NAN, 5], unranked=[False] * 4 + [True])
