@@ -206,7 +206,7 @@ def read_table(
 
 
 def _check_extension(path: Path) -> None:
-    """Raise if a file is called what it will not be."""
+    """Raise if the name of a file belongs to another format."""
     extension = path.suffix.lower()
     if extension in OTHER_FORMATS:
         writes = WRITES.get(extension)

@@ -1,4 +1,4 @@
-"""Until: how much is to be known before no more users are read."""
+"""Until: how precisely a metric must be known before reading stops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HINT = "Hint: 'ndcg@10 ± 0.002' (or 'ndcg@10 +- 0.002'), or 'ndcg@10 ± 2%' of 
 
 @dataclasses.dataclass(frozen=True)
 class Until:
-    """How much is to be known of a metric before no more users are read.
+    """How precisely a metric must be known before reading stops.
 
     What ``until=`` of `recometer.evaluate` and `recometer.compare` takes is a text, or this to say
     how many users are read at a time, too.

@@ -67,7 +67,7 @@ class StreamedPairs:
         self._stated = batch.stated
 
     def _check(self, test: Interactions) -> None:
-        """Refuse a batch that names users or items, where those before did not."""
+        """Refuse a batch that names users or items if the earlier ones did not."""
         if not self._n_users:
             return
         for what, before, now in (
