@@ -35,7 +35,7 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
     """
     if until.decided or until.width is None:
         raise InputError(
-            f"until={until.text!r} is a question to several models. Hint: rm.compare(..., "
+            f"until={until.text!r} is a question about several models. Hint: rm.compare(..., "
             "until='decided'); of one model, until='ndcg@10 ± 0.002'."
         )
     read = time.perf_counter()

@@ -151,8 +151,8 @@ def check_metric(metric: Metric, protocol: Protocol) -> None:
     others = "Hint: until= is about means over users of values with a range, such as ndcg@10"
     if definition.over_users:
         raise InputError(
-            f"{name} is one value for all users, which some of them do not tell. {others}; leave "
-            f"{name} out of metrics=."
+            f"{name} is one value for all users, which a part of them does not tell. {others}; "
+            f"leave {name} out of metrics=."
         )
     if is_over_rows(metric, protocol, None):
         raise InputError(

@@ -94,7 +94,7 @@ class StreamedPairs:
         """
         if not self._n_users:
             raise InputError(
-                "Nothing came yet, so there is nothing to measure. Hint: "
+                "No batch was added yet, so there is nothing to measure. Hint: "
                 "stream.update(scores, relevance)."
             )
         order, user_ids = np.arange(self._n_users), None
