@@ -1,4 +1,4 @@
-"""Whatever comes in, what is wrong with it is said: tests/bad_input.toml, case by case."""
+"""Every bad input gets its message: the cases are in tests/bad_input.toml."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_imports_run_one_way() -> None:
 
 
 def test_no_module_imports_one_that_imports_it() -> None:
-    """Not even in a function."""
+    """These imports are not even allowed in a function."""
     imported = {module: imports_that_run(module) - {module} for module in MODULES}
 
     def reached(module: str) -> set[str]:

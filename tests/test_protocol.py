@@ -69,7 +69,7 @@ def test_every_value_of_a_rule_is_a_step_of_explain(name: str, value: Any) -> No
 
 
 def test_a_rule_that_is_no_step_says_why() -> None:
-    """So that nobody forgets to ask whether `explain` must know it."""
+    """The declaration makes its author decide whether `explain` must know the rule."""
     says = {False: "Lists are read once.", True: "Lists are read twice."}
     with pytest.raises(TypeError, match="states its step of explain, or else why it has none"):
         rule(False, says)

@@ -65,7 +65,7 @@ def test_places_by_gain_leave_unjudged_items_between_likes_and_dislikes(rule, ex
 
 
 def test_shared_places_are_the_middle_of_the_group_rounded_up():
-    """Of five tied items the third place, of four the second: the same for all of them."""
+    """Five tied items are all at the third place, and four at the second."""
     assert resolve(rank(SCORES, GAINS), "shared").start.tolist() == [3, 3, 6]
     assert resolve(rank([9, 5, 5, 5, 5], [NAN, 1, NAN, NAN, 1]), "shared").start.tolist() == [2, 2]
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
@@ -76,7 +76,7 @@ def test_shared_places_are_the_middle_of_the_group_rounded_up():
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
 def test_equal_ranks_that_were_given_are_equal_places(rule, places):
-    """Under `as_ranked` alone; equal scores stand in the order given."""
+    """This applies to `as_ranked` alone; equal scores keep the order given."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
     assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]

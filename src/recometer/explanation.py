@@ -367,7 +367,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return what the other rules mean by the name, or else by our name for the same metric."""
+    """Return the metric that the other rules mean by the name, or by our name for it."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
@@ -383,7 +383,7 @@ def _plain(metric: Metric) -> Metric:
 
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the rules with what the metric's name changes; under no convention's name."""
+    """Return the rules including those that the metric's name changes, without a convention."""
     # With a version, they are another library's: `evaluate` then takes ties as it can.
     own = rules_of(metric, protocol)
     return dataclasses.replace(own, name="", version="explained", defects=False)
@@ -421,7 +421,7 @@ def _counted(result: Evaluation) -> int:
 
 
 def _difference(before: Float64, after: Float64) -> Float64:
-    """Return how far values are apart; infinitely where one alone is NaN."""
+    """Return the distances of values, which are infinite if only one of the two is NaN."""
     one_missing = np.isnan(before) != np.isnan(after)
     return np.where(one_missing, np.inf, np.nan_to_num(np.abs(after - before)))
 

@@ -708,7 +708,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
         ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),
-        ((*BASIC, *MF, "--protocol", "test.parquet"), "no saved evaluation"),
+        ((*BASIC, *MF, "--protocol", "test.parquet"), "not a saved evaluation"),
         (("--test", "missing.csv", *MF), "There is no file missing.csv."),
     ],
 )

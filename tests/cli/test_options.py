@@ -29,7 +29,7 @@ NOT_OF_WHY = {
     "chance": "a random order has no steps from one rule to the next",
     "until": "what differs between rules is told of the same users",
     "out": "it evaluates nothing that could be saved",
-    "flat": "likewise",
+    "flat": "it evaluates nothing that could be saved",
     "by": "it explains one mean",
 }
 WRITES = ("out", "flat", "form", "report")  # options that name what is written

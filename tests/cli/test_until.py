@@ -73,7 +73,7 @@ def test_several_models_read_the_same_users_as_far_as_both_go() -> None:
     [
         (("--until", "ndcg@5"), "cannot be read"),
         (("--until", "rr ± 0.1"), "rr is not among the metrics"),
-        (("--until", "decided"), "a question to several models"),
+        (("--until", "decided"), "a question about several models"),
         (("--until", "ndcg@5 ± 0.1", "-m", "coverage@5"), "coverage@5 is one value for all users"),
     ],
 )

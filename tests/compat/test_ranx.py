@@ -24,7 +24,7 @@ MEANS = {
     "precision": 0.5,
 }
 STD_OF_RBP = 0.07920000000000002
-# likewise, with Run({"q2": RUN["q2"]}) and make_comparable=True
+# The same call, with Run({"q2": RUN["q2"]}) and make_comparable=True
 OF_ONE_QUERY = {
     "ndcg@3": 0.13770577618809332,
     "map": 0.25,

@@ -55,7 +55,7 @@ def test_equal_to_recometrics(batch):
 
 
 def test_the_cases_cover_what_they_should():
-    """Half of the values are NaN, half are not, in every column, single and cumulative."""
+    """Half of the values in every column, single and cumulative, are NaN, and half are not."""
     share = {}
     for seed in range(N_CASES):
         arguments, options = random_case(seed)

@@ -136,7 +136,7 @@ def test_all_users_are_split_without_conditions():
 
 
 def test_numbers_are_rounded_as_there():
-    """Of items half away from zero, of users half to even."""
+    """Numbers of items round half away from zero, those of users half to even."""
     X = sp.csr_array(np.ones((25, 15)))
     assert np.diff(split_reco_train_test(X, "all")[1].indptr).tolist() == [5] * 25
     X = sp.csr_array(np.tri(25, 40) + 1.0 * (np.arange(40) < 6))

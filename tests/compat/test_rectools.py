@@ -77,5 +77,5 @@ def test_errors(one: Any, error: type[Exception], message: str) -> None:
 
 
 def test_references_are_refused() -> None:
-    with pytest.raises(rm.InputError, match="ref_reco is of no use here"):
+    with pytest.raises(rm.InputError, match="ref_reco does not apply"):
         calc_metrics({"x": metric("Recall")}, RECO, TEST, ref_reco=RECO)

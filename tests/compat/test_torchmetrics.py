@@ -100,7 +100,7 @@ def test_errors() -> None:
         torchmetrics.retrieval_recall(PREDS, TARGET * 2)
     with pytest.raises(rm.InputTypeError, match="preds has the type int64"):
         torchmetrics.retrieval_recall(TARGET, TARGET)
-    with pytest.raises(rm.InputError, match=r"max_fpr=0.5 is not there"):
+    with pytest.raises(rm.InputError, match=r"max_fpr=0.5 is not supported"):
         torchmetrics.retrieval_auroc(PREDS, TARGET, max_fpr=0.5)
     metric = torchmetrics.RetrievalMAP(empty_target_action="error")
     with pytest.raises(rm.InputError, match=r"have \[7, 7, 2\] entries"):

@@ -196,7 +196,7 @@ def test_encode_numbers_ids_in_their_order(ids):
     ],
 )
 def test_many_strings(make, odd, error, message):
-    """So many that Polars reads them all at once; what it does not take is as with few."""
+    """Polars reads many ids all at once; what it refuses is treated as with few ids."""
     words = [f"{number % 997} ä" for number in range(20_000)]
     words[777] = odd
     if error is None:

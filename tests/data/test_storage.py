@@ -172,7 +172,7 @@ def test_wrong_files(tmp_path: pathlib.Path) -> None:
         load(text)
     other = tmp_path / "other.parquet"
     pl.DataFrame({"user": [1]}).write_parquet(other)
-    with pytest.raises(FileError, match=r"no saved evaluation. Hint: recometer.load"):
+    with pytest.raises(FileError, match=r"not a saved evaluation. Hint: recometer.load"):
         load(other)
     storage.write_table(other, {"x": np.zeros(1)}, None, {"kind": "comparison"})
     with pytest.raises(FileError, match="holds no evaluation, but: comparison"):

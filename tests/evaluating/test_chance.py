@@ -50,7 +50,7 @@ def test_it_changes_no_value_and_is_that_of_the_same_users(result: rm.Evaluation
 
 
 def test_a_pool_without_negatives_is_no_better_than_chance() -> None:
-    """Where nearly all candidates are relevant, a high value says nothing."""
+    """A high value says nothing if nearly all candidates are relevant."""
     test = np.ones((30, 5))
     test[:, 0] = 0
     found = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)

@@ -127,7 +127,7 @@ def _quiet():
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=4))
 def test_it_gives_what_evaluate_gives(seed, kinds):
-    """Whatever kinds of models come one after the other."""
+    """An evaluator takes different kinds of models one after the other."""
     data = Data(seed)
     options = {"train": named(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
     options["catalogue"] = ITEMS
@@ -232,7 +232,7 @@ def test_sources_that_bring_the_truth():
 
 
 def test_ids_that_change_in_place_are_seen():
-    """Of an array of the user's own, which is not copied."""
+    """The evaluator reads the user's own array, which is not copied."""
     data = Data()
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)

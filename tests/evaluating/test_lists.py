@@ -75,7 +75,7 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 @pytest.mark.parametrize("name", LISTS)
 def test_side_data_are_needed(data, name):
-    """With all side data a metric works; without what it reads, the message names it."""
+    """A metric works with all side data; without what it reads, the message names it."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
     definition = parse(f"{name}@5")[0].definition
@@ -472,7 +472,7 @@ def test_users_whose_relevant_items_are_all_in_train_have_none():
 
 
 def test_resamples_without_a_value_are_left_out():
-    """With few users, some resamples are of one user alone, who makes no pair."""
+    """Some resamples of few users contain only one user, who does not make a pair."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="personalization@2")

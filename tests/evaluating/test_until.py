@@ -117,7 +117,7 @@ def test_users_have_the_values_that_they_have_among_all(ids: str, kind: str, tie
 @pytest.mark.parametrize("ids", ["named", "positions"])
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists"])
 def test_what_was_counted_is_that_of_the_users_read(ids: str, kind: str) -> None:
-    """As an evaluation of these users alone has it, unknown items and users included."""
+    """The result equals an evaluation of these users alone, unknown items and users included."""
     source, options = sources(ids == "named")[kind], given(ids == "named")
     if ids == "named":
         extra = pl.DataFrame({"user_id": ["u007", "stranger"], "item_id": [99, 3]})
@@ -206,7 +206,7 @@ def test_the_seed_says_who_is_read() -> None:
 
 
 def test_the_mean_of_all_is_covered_whatever_is_read() -> None:
-    """By seeds, which stop at different times; relative to the mean."""
+    """Seeds stop at different times, and widths can be relative to the mean."""
     source, options = sources(False)["scores"], given(False)
     evaluator = {
         seed: rm.Evaluator(**options, metrics="ndcg@5", seed=seed, threads=1) for seed in range(12)
@@ -256,7 +256,7 @@ def test_what_is_warned_of_is_said_once_of_all_that_were_read() -> None:
 
 
 def test_items_that_count_twice_have_no_range() -> None:
-    """By the rule, lists may repeat items, which sources that score every item do not."""
+    """Lists may repeat items under this rule; sources that score every item do not."""
     options = {**given(True), "metrics": "recall@5", "duplicates": "counted"}
     with pytest.raises(InputError, match="may lie beyond its range"):
         rm.evaluate(sources(True)["lists"], **options, until="recall@5 ± 0.1")

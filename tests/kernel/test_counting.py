@@ -183,7 +183,7 @@ def test_counters_are_kept_over_blocks_of_items(dtype):
 @pytest.mark.parametrize("instruction_set", SETS)
 @given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
 def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
-    """Also those in the middle, in which nothing is judged or excluded."""
+    """Users in the middle for whom nothing is judged or excluded are counted, too."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)

@@ -86,7 +86,7 @@ def test_the_memory_of_what_is_left_out(torch, peak, monkeypatch):
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_precision_that_is_asked_for(torch, set_to):
-    """Whatever it is set to, which stays, also after an error."""
+    """The setting of PyTorch does not matter, and stays as it is even after an error."""
     matmul = torch.backends.cuda.matmul
     before, seen = matmul.fp32_precision, []
 

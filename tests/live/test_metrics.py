@@ -106,7 +106,7 @@ def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_of_lists(torch, torchmetrics, seed):
-    """Of lists it sees no other relevant item: recall and the ideal of NDCG are the list's."""
+    """It only sees relevant items in lists: recall and the ideal of NDCG are the list's."""
     case, depth = make(seed), 8
     best = np.argsort(-case.scores, axis=1)[:, :depth]
     rows = np.arange(len(best))[:, None]

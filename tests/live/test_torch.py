@@ -79,7 +79,7 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
 
 
 def test_read_only_arrays_beside_tensors_on_a_device(torch, device, case):
-    """As a memory-mapped file gives them."""
+    """Arrays may be read-only, as a memory-mapped file gives them."""
     users, items, test, train = case
     bias = np.arange(N_ITEMS, dtype=np.float32)
     arrays = [array.copy() for array in (users, bias)]
@@ -178,7 +178,7 @@ def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores
 
 @given(data=st.data())
 def test_the_counts_are_those_of_the_kernel(torch, data):
-    """Whatever the scores: few distinct ones, NaN, both infinities, exclusions, any columns."""
+    """Scores may have few distinct values, NaN, infinities, exclusions, and any columns."""
     n_users, n_items = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]

@@ -155,7 +155,7 @@ def test_lists_agree_with_ranks(torch, kernels, there, ties):
 
 
 def test_the_kernels_are_not_needed(torch, there, monkeypatch):
-    """Without Triton, and where it cannot score, torch alone finds the same."""
+    """Torch alone finds the same without Triton, and where Triton cannot score."""
     rng = np.random.default_rng(1)
     users, items = (rng.integers(-2, 3, (n, 4)).astype(np.float32) for n in (20, 90))
     test, train = drawn(rng, 20, 90)
@@ -212,7 +212,7 @@ def test_a_judged_item_that_does_not_meet_its_own_score(torch, kernels, fused, m
 
 @pytest.mark.parametrize(("capability", "precision"), [(80, "ieee"), (90, "tf32")])
 def test_what_the_compiler_makes_of_the_kernel(triton, tmp_path, capability, precision):
-    """For cards that are not there: fused multiply-adds alone, unless TF32 is asked for."""
+    """Kernels for absent cards use only fused multiply-adds, unless TF32 is requested."""
     from recometer.sources import _triton
 
     command = [sys.executable, "-W", "error", COMPILED, str(capability), precision]

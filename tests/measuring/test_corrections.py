@@ -268,7 +268,7 @@ ESTIMATORS = {
 
 @pytest.mark.shared
 def test_bias_and_spread_on_movielens_1m():
-    """Against the whole catalogue, with the weights of the variance of Krichene & Rendle 2020.
+    """Corrections come close to the whole catalogue, with Krichene & Rendle's variance weights.
 
     The plug-in estimator takes part of the bias away, the bias-variance estimators most of it,
     the more the less they weigh the variance; least squares alone has too much variance to be

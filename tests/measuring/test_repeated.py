@@ -59,7 +59,7 @@ def test_without_repeated_rows_every_rule_is_the_same(
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
 def test_recall_by_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """Also of items that the source does not know, and with items of train left out."""
+    """This holds for items that the source does not know, and without the items of train, too."""
     rows = [*rows, (2, 4)]  # the sources know an item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))

@@ -62,7 +62,7 @@ def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:
 
 
 def test_places_are_filled_up_to_each_cut_off() -> None:
-    """Also where several cut-offs are asked for at once."""
+    """This also holds if several cut-offs are requested at once."""
     scores, test = rm.Scores([[3.0, 2.0, 1.0]]), np.array([[1, 0, 0]])
     rules = {"short_lists": "first_item", "deep_cutoffs": "computed"}
     both = rm.evaluate(scores, test, metrics="precision@4,6", **rules)
@@ -101,7 +101,7 @@ def test_what_is_undefined_for_all_users_is_the_number_of_the_rule() -> None:
 
 
 def test_memory_is_free_when_the_values_are_there() -> None:
-    """Without waiting for the garbage collector, which would find ranks in circles late."""
+    """Memory is released at once: the garbage collector would find circular ranks late."""
     users = RankedUsers(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
     metrics = parse("ndcg@1..3 recall@2 roc_auc ap@2 pr_auc bpref ndcg(ideal=list)")
     gc.collect()

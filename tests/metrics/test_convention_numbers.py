@@ -32,7 +32,7 @@ def test_printed_numbers(
 @pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 def test_every_advertised_name_runs(convention: rm.Convention) -> None:
-    """Whatever `recometer conventions` lists can be asked for, with and without a cut-off."""
+    """Every name in `recometer conventions` can be requested, with and without a cut-off."""
     names: dict[str, list[str]] = {}
     for entry in convention.entries:
         plain = entry.name.replace("{x}", entry.some_number).replace("{k}", "2")

@@ -557,7 +557,7 @@ def test_recometrics_does_not_obey_min_pos_test() -> None:
 
 @pytest.mark.parametrize("name", [each.name for each in conventions()])
 def test_recometers_own_names_have_the_parameters_of_the_library(name: str) -> None:
-    """Under a convention, ndcg@3 is computed as the library computes what it calls so first."""
+    """Under a convention, ndcg@3 is computed as the library's first metric of that name."""
     convention = find(name)
     assert convention is not None
     first = {entry.metric_name: entry for entry in reversed(convention.entries)}

@@ -318,7 +318,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """Whoever adds a name adds a number that the library printed, or says that there is none."""
+    """Every name has a number that the library printed, or a note that there is none."""
     compared = outcome.compared | {
         (convention if isinstance(convention, str) else convention.name, metric)
         for convention, _, numbers in printed()

@@ -195,7 +195,7 @@ N = 10_000_000
 
 
 def test_roc_auc_of_ten_million_items() -> None:
-    """Beside fractions: nothing is lost by cancellation, however close to 0, 1/2 or 1."""
+    """Values match fractions: cancellation loses nothing, however close to 0, 1/2 or 1."""
     some = np.arange(0, N, 9_973)  # as good as at random
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
@@ -235,7 +235,7 @@ def test_gains_of_many_items() -> None:
 
 
 def test_means_over_many_users() -> None:
-    """Half a million users with the same value have that mean, and that over rows."""
+    """Half a million users with the same value have this mean, over users and over rows."""
     n_users = 500_000
     items = np.tile(np.array([[1, 2, 0]]), (n_users, 1))
     truth = rm.Interactions(

@@ -418,7 +418,7 @@ def test_items_of_train_leave_test_whether_candidates_or_not(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("candidates", ["whitelist", "sets"])
 def test_scores_that_are_not_finite(kind, candidates):
-    """Only those of candidates matter."""
+    """Only the scores of candidates matter."""
     scores = np.array([[np.nan, 2.0, 1.0, 0.0], [5.0, np.inf, 1.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
     test = np.array([[0, 0, 1, 0]] * 3)
 
@@ -518,7 +518,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
 
 
 def test_draws_are_the_same_for_ever():
-    """Written down: another machine, version or order of the data must draw the same."""
+    """Another machine, version or order of the data must draw these same items."""
 
     def items(n, by, seed, train):
         table, _ = drawn(n, by, seed, test=test, train=train)
@@ -541,7 +541,7 @@ def test_draws_are_the_same_for_ever():
 
 @pytest.mark.parametrize("n", [5, 28])
 def test_uniform_draws_are_uniform(n):
-    """Also where so many are drawn that the race decides."""
+    """This also holds if enough items are drawn that the race decides."""
     n_users, n_items = 20_000, 30
     test = np.zeros((n_users, n_items))
     test[:, 0] = 1
@@ -558,7 +558,7 @@ def test_uniform_draws_are_uniform(n):
 @pytest.mark.filterwarnings("ignore:train has none of the")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_draws_by_popularity_are_successive_draws(n):
-    """Compared with the chance of every set, by the definition of drawing one after another."""
+    """Frequencies match the chance of every set when items are drawn one after another."""
     weights = np.array([0, 1, 2, 3, 4, 90])
     n_users = 20_000
     test = np.zeros((n_users, 6))
@@ -799,7 +799,7 @@ def test_other_columns_of_candidates_are_nothing_to_warn_of():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
-    """Though some users have as many relevant items as candidates, which are others."""
+    """Some users have as many relevant items as candidates, but these are other items."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4

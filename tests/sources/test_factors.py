@@ -267,7 +267,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
-    """With whole-number factors, ties are many; rr under an item order is plain sorting."""
+    """Whole-number factors make many ties; rr under an item order is plain sorting."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties

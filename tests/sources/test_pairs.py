@@ -272,7 +272,7 @@ def test_the_mean_of_equal_ratings_is_not_above_them():
 
 
 def test_surprise_predictions():
-    """As the code in Surprise's FAQ computes them, threshold 3.5, undefined 0."""
+    """Values match the code in Surprise's FAQ: the threshold is 3.5, and undefined ones are 0."""
     rng = np.random.default_rng(5)
     predictions = [
         Prediction(str(user), str(item), float(rng.integers(1, 6)), float(est), {})
@@ -299,7 +299,7 @@ def test_surprise_predictions():
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
 def test_tied_predictions(ties):
-    """Over all orders of the tied rows."""
+    """The value is the mean over all orders of the tied rows."""
     est, true = np.array([4, 4, 4, 4, 3, 3]), np.array([5, 1, 4, 1, 5, 1])
     precision, recall = [], []
     for order in itertools.permutations(range(6)):

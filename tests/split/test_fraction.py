@@ -120,7 +120,7 @@ def test_a_larger_share_draws_what_a_smaller_one_does_and_more(data, seed):
     ids=["numbers", "text", "digits"],
 )
 def test_a_draw_depends_on_ids_alone(name):
-    """Not on the order of the rows, and not on which other users there are."""
+    """Draws depend neither on the order of the rows nor on other users."""
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(12) for i in range(20) if rng.random() < 0.6]
 

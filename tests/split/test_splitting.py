@@ -185,7 +185,7 @@ def test_a_draw_does_not_depend_on_other_users(who, what):
 
 
 def test_the_number_of_users_is_drawn_by_their_own_draws():
-    """Whoever is drawn of all is drawn of fewer, among whom they are."""
+    """A user who is drawn from all is also drawn from any subset with this user."""
     data = interactions()
     drawn = split(data, Last(1), who=UsersNumber(5)).users
     more = split(data, Last(1), who=UsersNumber(8)).users

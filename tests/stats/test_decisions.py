@@ -49,7 +49,7 @@ def test_adjusted_p_values_are_those_of_statsmodels(correction) -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
 def test_holm_rejects_step_by_step(p_values: list[float], alpha: float) -> None:
-    """By definition: from the smallest on, p ≤ alpha / (number left), until one is not."""
+    """The definition: from the smallest p on, p ≤ alpha / (number left), until one is not."""
     adjusted = adjust(p_values)
     rejected = np.zeros(len(p_values), bool)
     for step, place in enumerate(np.argsort(p_values, kind="stable")):

@@ -143,7 +143,7 @@ def test_bootstrap_with_few_defined_users() -> None:
 
 
 def test_bootstrap_of_one_drawn_user_has_a_value() -> None:
-    """Of two users with a value among 200, a resample draws none 13% of the time, and one 27%."""
+    """With two valued users among 200, 13% of resamples draw neither, and 27% draw one."""
     values = np.full(200, np.nan)
     values[:2] = [0.0, 1.0]
     found = [bootstrap([values], seed=seed, n_resamples=1)[0] for seed in range(100)]

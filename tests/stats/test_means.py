@@ -97,7 +97,7 @@ def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
 def test_gaffke_moves_with_the_values(
     values: list[float], scale: float, shift: float, random
 ) -> None:
-    """Any order, unit and reflection of the values gives the same interval."""
+    """The interval changes with the unit of the values and not with their order."""
     low, high = interval(values, "gaffke", bounds=UNIT)
     assert 0 <= low <= np.mean(values) + 1e-12
     assert np.mean(values) - 1e-12 <= high <= 1

@@ -53,7 +53,7 @@ def factors():
 
 @phase
 def many_items():
-    """Few users of many items: their factors are looked through, and written down as a print."""
+    """Few users of many items: their factors are checked, and their fingerprint is computed."""
     model, test = rm.Factors(normal(40, 64), normal(2_000_000, 64)), some(40, 2_000_000, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10", threads=1)
 

@@ -1,4 +1,4 @@
-"""Whatever users, items, models and titles are called, pages have the elements that we wrote."""
+"""Names of users, items, models and titles cannot add elements to pages."""
 
 import csv
 import html.parser

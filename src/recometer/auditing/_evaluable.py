@@ -90,7 +90,7 @@ def unreachable(sides: Sides) -> Finding:
 
 
 def on_unreachable(count: int, total: int) -> str:
-    """Say how much of what is relevant can be found at most."""
+    """Say how many of the relevant interactions can be found at most."""
     best = 1 - count / max(total, 1)
     return (
         "A model that lists only items of train misses them all: it finds at most "

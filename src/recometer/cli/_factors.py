@@ -250,7 +250,7 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
         raise InputError(
             f"{path}: row {odd} (counted from 0) of column {column.name!r} holds "
             f"{lengths[odd] or 'no'} factors, the first row {lengths[0] or 'none'}. "
-            "Hint: every row needs equally many."
+            "Hint: every row needs the same number."
         )
     width = int(lengths[0]) if len(lists) else 0
     if not width:

@@ -144,7 +144,9 @@ def _enough(text: str | None, metrics: Sequence[Metric], rules: Protocol) -> Unt
     with usage_of("--until"):
         until = Until(text)
         if until.decided:
-            raise InputError("'decided' is a question to several models. Hint: 'ndcg@10 +- 0.002'.")
+            raise InputError(
+                "'decided' is a question about several models. Hint: 'ndcg@10 +- 0.002'."
+            )
         until.metric_of(metrics, rules)
     return until
 

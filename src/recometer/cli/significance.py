@@ -52,7 +52,7 @@ def significance(
     bounds: Range = None,
     form: options.Form = "table",
 ) -> None:
-    """Tell what can be concluded from a published table of means and the number of users.
+    """Say what you can conclude from a published table of means and the number of users.
 
     Such a table does not say how the values of two models are correlated over users. Therefore
     only the two values between which p lies can be computed.

@@ -41,7 +41,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -> list[str]:
-    """Refuse evaluations that are not of the same thing; return what a reader has to know.
+    """Refuse evaluations that cannot be compared; return notes that a reader has to know.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
 
 
 def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
-    """Name what two evaluations differ in, and how."""
+    """Yield the aspects in which two evaluations differ, and how."""
     first, result, *_ = one
     second, other, *_ = two
     inputs = False

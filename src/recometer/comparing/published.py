@@ -104,7 +104,7 @@ def published_table(
     alpha: float = 0.05,
     bounds: tuple[float, float] | None = None,
 ) -> PublishedTable:
-    """Say what published means can tell.
+    """Return what published means can tell.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def _sources_of(models: Any, evaluator: object) -> dict[str, Any]:
 def _check_options(
     evaluator: object, correction: str, chance: bool, options: Mapping[str, object]
 ) -> None:
-    """Refuse what does not apply to intervals that are followed."""
+    """Refuse options that do not apply to intervals that are followed."""
     if evaluator is None:
         raise InputError(
             "until= reads users of test, and what is compared are evaluations, which have read "

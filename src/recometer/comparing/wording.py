@@ -66,7 +66,7 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
 def on_correction(
     rows: Sequence[PairRow], primary: Sequence[str], chosen: bool, correction: Correction
 ) -> list[str]:
-    """Say what p is adjusted over."""
+    """Say over which comparisons p is adjusted."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
     n_pairs = len({(row.model, row.other) for row in rows if row.primary})
@@ -101,7 +101,7 @@ def on_sessions(ids: Array | None, clusters: Array | None) -> list[str]:
 
 
 def on_seeds(models: Sequence[Model]) -> list[str]:
-    """Say of how many runs the models are."""
+    """Say how many runs the models have."""
     single = [model.name for model in models if model.n_seeds == 1]
     if len(single) == len(models):
         return [

@@ -81,7 +81,7 @@ def calc_metrics(
     {'hit': 0.5}
     """
     if ref_reco is not None:
-        raise InputError("ref_reco is of no use here: metrics of intersections are not there.")
+        raise InputError("ref_reco does not apply: metrics of intersections are not supported.")
     if not isinstance(metrics, Mapping):
         raise InputTypeError(f"metrics is of type {type(metrics).__name__}, expected a dict.")
     names = {key: _name_of(metric) for key, metric in metrics.items()}
@@ -146,10 +146,12 @@ def _name_of(metric: Any) -> str:
     if not type(metric).__module__.startswith("rectools.") or kind not in KNOWN:
         raise unknown("RecTools", "metric", kind, KNOWN)
     if getattr(metric, "debias_config", None) is not None:
-        raise InputError(f"{kind} has a debias_config, which is not there.")
+        raise InputError(f"{kind} has a debias_config, which is not supported.")
     handling = getattr(metric, "insufficient_handling", "ignore")
     if str(getattr(handling, "value", handling)) not in ("ignore", "InsufficientHandling.IGNORE"):
-        raise InputError(f"{kind} has insufficient_handling={handling!r}: only 'ignore' is there.")
+        raise InputError(
+            f"{kind} has insufficient_handling={handling!r}: only 'ignore' is supported."
+        )
     brackets = [
         f"{option}={value if not isinstance(value, float) else f'{value:g}'}"
         for option, default in OPTIONS.get(kind, {}).items()

@@ -176,7 +176,8 @@ class RetrievalMetric:
         arrays = [np.ravel(_array(one)) for one in (preds, target, indexes)]
         if len({len(array) for array in arrays}) > 1:
             raise InputError(
-                f"preds, target and indexes have {[*map(len, arrays)]} entries, but need as many."
+                f"preds, target and indexes have {[*map(len, arrays)]} entries, but must have the "
+                "same number."
             )
         if self.ignore_index is not None:
             kept = arrays[1] != self.ignore_index
@@ -392,7 +393,8 @@ def _checked(top_k: int | None) -> int | None:
 def _check_max_fpr(max_fpr: float | None) -> None:
     if max_fpr is not None:
         raise InputError(
-            f"max_fpr={max_fpr} is not there. Hint: partial_auc@k of recometer, or TorchMetrics."
+            f"max_fpr={max_fpr} is not supported. Hint: partial_auc@k of recometer, or "
+            "TorchMetrics."
         )
 
 

@@ -171,7 +171,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def from_dict(cls, names: Mapping[str, Any]) -> Columns:
-        """Return what `to_dict` returned."""
+        """Return the columns from the result of `to_dict`."""
         return cls(**{**names, "user": ColumnPair.of(names["user"])})
 
 
@@ -259,7 +259,7 @@ def choose_columns(
 
 
 def check_column(option: str, name: object, names: Collection[str]) -> None:
-    """Raise if an option that must name a column (or two) names none."""
+    """Raise if an option that must name one or two columns does not."""
     if not isinstance(name, str):
         also = ", or of two (the user's and the session's)" if option in PAIRED else ""
         raise InputTypeError(

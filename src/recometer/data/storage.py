@@ -181,7 +181,7 @@ def read_table(
     except unreadable() as error:
         raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
     if text is None:
-        raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
+        raise FileError(f"{str(path)!r} is a Parquet file, but not a saved evaluation. {hint}")
     try:
         header: dict[str, Any] = json.loads(text)
         version, kind = int(header.pop("version")), header.pop("user")
@@ -206,7 +206,7 @@ def read_table(
 
 
 def _check_extension(path: Path) -> None:
-    """Raise if a file is called what it will not be."""
+    """Raise if the name of a file belongs to another format."""
     extension = path.suffix.lower()
     if extension in OTHER_FORMATS:
         writes = WRITES.get(extension)

@@ -22,7 +22,7 @@ WIDTH = 8  # bytes that a value of a table takes at least, once it is read
 
 
 def check_gzip(path: Path) -> None:
-    """Raise FileError if a gzip file unpacks to more than may be; a damaged one is not checked.
+    """Raise FileError if a gzip file unpacks to too much; a damaged file is not checked.
 
     It is unpacked once for that, in pieces, unless it is too small to be one.
     """
@@ -58,7 +58,7 @@ def _unpacked(file: BinaryIO) -> Iterator[int]:
 
 
 def check_archive(path: Path) -> None:
-    """Raise FileError if an archive of arrays (.npz) holds more than may be, or than it has.
+    """Raise FileError if an archive of arrays (.npz) holds too much, or more than it has.
 
     What is not an archive of arrays raises what `zipfile` and `numpy.load` do.
     """

@@ -1,4 +1,4 @@
-"""What is asked for, whatever the model and the test: the other arguments of `evaluate`, read."""
+"""The arguments of `evaluate` that do not depend on the model and the test, read."""
 
 from __future__ import annotations
 

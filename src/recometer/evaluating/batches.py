@@ -1,4 +1,4 @@
-"""What a stream is given at a time, read: scores, lists, or candidates with the truth."""
+"""Reads the batches that a stream is given: scores, lists, or candidates with the truth."""
 
 from __future__ import annotations
 

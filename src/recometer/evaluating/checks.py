@@ -51,7 +51,7 @@ class KnownUsers:
 
 
 def check_known(users: KnownUsers, source: Source) -> None:
-    """Refuse and warn as `check_users`."""
+    """Refuse rankings and warn as `check_users` does."""
     if not users.n_known:
         arrays = source.arrays()
         named = arrays["user_ids"] if "user_ids" in arrays else source.listed_users()
@@ -107,7 +107,7 @@ def check_overlaps(
 
 
 def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
-    """Refuse metrics that need more than lists give."""
+    """Refuse metrics that need more data than lists contain."""
     early = ranks.ends_early
     if not any_of(early):
         return
@@ -139,7 +139,7 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
 
 
 def check_lists(longest: int, metrics: Iterable[Metric]) -> None:
-    """Warn of metrics of lists with cut-offs beyond all lists, the longest of which is so long."""
+    """Warn of metrics of lists whose cut-offs are above the length of the longest list."""
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         warn(

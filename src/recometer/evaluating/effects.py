@@ -1,4 +1,4 @@
-"""Rules that change nothing of what is asked for.
+"""Rules that do not change the requested metrics.
 
 One that was given by hand is said aloud. A convention's is not: its rules hold for all that its
 library has, lists as well as matrices.
@@ -89,7 +89,7 @@ def warn_without_effect(
     *,
     trained: bool,
 ) -> None:
-    """Warn of rules that were given by hand, and change nothing of what is asked for.
+    """Warn of rules that the user set, and that do not change the requested metrics.
 
     `given` are those that `given_by_hand` returns; `trained` says whether there is train.
     """
@@ -119,7 +119,7 @@ def warn_without_effect(
 
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
-    """Return why a rule changes nothing of metrics, or None if it changes something."""
+    """Return why a rule does not change the metrics, or None if it does."""
     if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
         return "every user counts the same already"
     if kind == "all users" and rule == "users":

@@ -1,4 +1,4 @@
-"""How much memory something holds on to."""
+"""How much memory objects hold."""
 
 from __future__ import annotations
 

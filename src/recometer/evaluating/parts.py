@@ -63,7 +63,7 @@ class Parts:
         return self._named.truth.test
 
     def values(self, users: Int64, metrics: Sequence[Metric]) -> dict[str, Float64]:
-        """Return what counts for some users, who were not read before: NaN if nothing does.
+        """Return the values that count in means for users not read before; NaN if none counts.
 
         `users` are places in test, ascending; values are [n_users].
 
@@ -154,7 +154,7 @@ class Parts:
         return given
 
     def _of(self, users: Int64, *, some_users: bool) -> Inputs:
-        """Return what some users are evaluated with; `some_users`: others follow."""
+        """Return the inputs for some users; `some_users` says that other users follow."""
         named, asked = self._named, self._named.truth.asked
         source, test, part, train = named.source, None, None, asked.train
         if named.brings_truth:
@@ -197,7 +197,7 @@ def _with(given: Inputs, *, some_users: bool) -> Inputs:
 
 
 def _named(given: Inputs) -> Inputs:
-    """Give users ids, their positions, where they have none: a part of them keeps those.
+    """Use positions as ids if users do not have ids, so that a part of them keeps these.
 
     What is drawn for a user depends on the id, or the position, so that nothing changes.
     """
@@ -285,7 +285,7 @@ class _Kept(Source):
 
 
 class _Again(_Kept):
-    """What was kept, given once more.
+    """A source that gives out once more what was kept.
 
     Where more is counted than what matching settles, it is found anew: in lists and pairs, which
     takes little time.

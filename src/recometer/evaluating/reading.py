@@ -35,7 +35,7 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
     """
     if until.decided or until.width is None:
         raise InputError(
-            f"until={until.text!r} is a question to several models. Hint: rm.compare(..., "
+            f"until={until.text!r} is a question about several models. Hint: rm.compare(..., "
             "until='decided'); of one model, until='ndcg@10 ± 0.002'."
         )
     read = time.perf_counter()
@@ -70,7 +70,7 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
 
 
 def check_readable(given: Inputs) -> None:
-    """Refuse what some of the users do not tell, or whose users are not independent."""
+    """Refuse metrics that a part of the users cannot tell, and users who depend on each other."""
     test, asked = given.truth.test, given.asked
     for metric in given.truth.metrics:
         check_metric(metric, asked.protocol)
@@ -114,7 +114,7 @@ def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:
 def batches(
     order: Int64, until: Until, needed: Callable[[], float] = lambda: 0.0
 ) -> Iterator[Int64]:
-    """Cut the users into batches, each of which is looked at.
+    """Cut the users into batches; there is a look after each of them.
 
     `needed` is asked before each how many users are needed, as far as is known.
     """
@@ -208,6 +208,6 @@ def _wanted(sequence: ConfidenceSequence, until: Until) -> float:
 
 
 def _is_narrow(sequence: ConfidenceSequence, until: Until) -> bool:
-    """Tell whether half of the interval is at most as wide as it should be."""
+    """Tell whether half of the interval is at most as wide as requested."""
     found = sequence.interval
     return math.isfinite(found.width) and found.width / 2 <= _wanted(sequence, until)

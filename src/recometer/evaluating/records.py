@@ -120,7 +120,7 @@ def find_records(given: Inputs) -> Records:
 
 
 def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
-    """Return what is to be measured, by the record that metrics read."""
+    """Return the users to measure, by the record that metrics read."""
     found: dict[str, Measured] = {}
     truth, asked = given.truth, given.asked
     of_ranks, test = truth.reading(*RANKED), truth.test
@@ -150,7 +150,7 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
 
 
 def request_of(given: Inputs) -> Request:
-    """Return what the source is asked for, the same for all with the same rules."""
+    """Return the request to the source, which is the same for all with the same rules."""
     known, rules = given.truth.requests, given.protocol
     if rules not in known:
         known[rules] = _request(given)
@@ -178,7 +178,7 @@ def _request(given: Inputs) -> Request:
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
-    """Return what test has of its users, or `ranks` where the truth comes with the source."""
+    """Return the facts of test about its users, or `ranks` if the source contains the truth."""
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
@@ -208,14 +208,14 @@ def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -
 
 
 def _numbered(catalogue: Catalogue | None) -> int | Array | None:
-    """Return what sources read of a catalogue: the ids of its items, or their number."""
+    """Return what sources read from a catalogue: the ids of its items, or their number."""
     if catalogue is None:
         return None
     return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
 
 
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
-    """Ask for ratings where a metric reads them."""
+    """Request ratings if a metric reads them."""
     wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
     if not wanted:
         return None
@@ -241,7 +241,7 @@ def _lists(
     request: Request,
     metrics: Sequence[Metric],
 ) -> tuple[TopLists, TopLists | None]:
-    """Ask for lists as long as metrics read them: of the source, and perhaps of the baseline."""
+    """Request lists as long as metrics read them, from the source and perhaps the baseline."""
     depth = max(metric.cutoff or 1 for metric in metrics)
     lists = source.top(request, depth)
     if not request.some_users:
@@ -264,7 +264,7 @@ def _lists(
 
 
 def data_of_result(data: ListData, needed: Container[str]) -> ListData:
-    """Leave out what is known of each user and not needed: it is kept with the result."""
+    """Leave out facts about users that are not needed, since they are kept with the result."""
     gone = [name for name in ("train", "test", "baseline") if name not in needed]
     changes: dict[str, None] = dict.fromkeys(gone)
     if "test" in gone:

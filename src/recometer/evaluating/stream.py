@@ -288,8 +288,8 @@ class Stream:
         counted = self._counted
         if counted is None:
             raise InputError(
-                "Nothing came yet, so there is nothing to measure. Hint: stream.update(...) adds "
-                "a batch."
+                "No batch was added yet, so there is nothing to measure. Hint: stream.update(...) "
+                "adds a batch."
             )
         return counted.source() if isinstance(counted, StreamedPairs) else counted
 
@@ -328,7 +328,7 @@ class Stream:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(
-                f"The state to merge is not whole ({type(error).__name__}: {error}). Hint: pass "
+                f"The state to merge is incomplete ({type(error).__name__}: {error}). Hint: pass "
                 "what state() of a stream returned, as it is."
             ) from error
 

@@ -103,7 +103,7 @@ class Truth:
         _ = self.negative_gains, self.binary_gains, self.held_bytes, self.bands
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
-        """Return what the fingerprints are taken of, by argument."""
+        """Return the arrays of which fingerprints are taken, by argument."""
         asked = self.asked
         arrays: dict[str, Mapping[str, object]] = {
             "test": _arrays(self.given),
@@ -145,7 +145,7 @@ class Truth:
         return definitions_of(self.metrics)
 
     def _reading(self) -> str:
-        """Say how values of test above 1 were read, where nobody has said how they should be."""
+        """Say how values of test above 1 were read, if the user did not say how."""
         values, rules = self.test.values, self.asked.protocol
         if values is None or rules.relevant_from is not None or values.max(initial=0) <= 1:
             return ""
@@ -222,7 +222,7 @@ def is_uniform(candidates: Candidates | None) -> bool | None:
 
 
 def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
-    """Say what values of candidate sets are worth."""
+    """Say how the values of candidate sets are read."""
     if protocol.correction != "none":
         return (
             "The values are estimates of those of the whole catalogue, from the ranks among "

@@ -1,4 +1,4 @@
-"""Until: how much is to be known before no more users are read."""
+"""Until: how precisely a metric must be known before reading stops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HINT = "Hint: 'ndcg@10 ± 0.002' (or 'ndcg@10 +- 0.002'), or 'ndcg@10 ± 2%' of 
 
 @dataclasses.dataclass(frozen=True)
 class Until:
-    """How much is to be known of a metric before no more users are read.
+    """How precisely a metric must be known before reading stops.
 
     What ``until=`` of `recometer.evaluate` and `recometer.compare` takes is a text, or this to say
     how many users are read at a time, too.
@@ -151,8 +151,8 @@ def check_metric(metric: Metric, protocol: Protocol) -> None:
     others = "Hint: until= is about means over users of values with a range, such as ndcg@10"
     if definition.over_users:
         raise InputError(
-            f"{name} is one value for all users, which some of them do not tell. {others}; leave "
-            f"{name} out of metrics=."
+            f"{name} is one value for all users, which a part of them does not tell. {others}; "
+            f"leave {name} out of metrics=."
         )
     if is_over_rows(metric, protocol, None):
         raise InputError(

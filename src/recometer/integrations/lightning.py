@@ -99,7 +99,7 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
         return not fitting or (trainer.current_epoch + 1) % self.every_n_epochs == 0
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
-        """Return what is evaluated of a module."""
+        """Return the source that is made from a module."""
         if self.source is not None:
             return self.source(module)
         if not hasattr(module, "score_users"):

@@ -53,7 +53,7 @@ def log(
 
 
 def _tags(result: Tracked) -> dict[str, str]:
-    """Return what the numbers depend on, in short."""
+    """Return a short text of what the numbers depend on."""
     tags = {"recometer.version": __version__}
     if isinstance(result, Evaluation):
         tags["recometer.protocol"] = result.protocol.describe()
@@ -144,7 +144,7 @@ class RecometerEvaluator:
 
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
-    """Return a prediction for each row: of the model, or what stands beside the data."""
+    """Return a prediction for each row: the model's, or the one given with the data."""
     found = dataset.predictions_data if model is None else model.predict(dataset.features_data)
     if found is None:
         raise InputError(

@@ -155,7 +155,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._forward_cache
 
     def _of_batch(self) -> Evaluator:
-        """Return an evaluator in whose means only users count who came."""
+        """Return an evaluator in whose means only the users in the batches count."""
         if self._evaluator.truth is None:
             return self._evaluator
         if not hasattr(self, "_partial"):
@@ -215,7 +215,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self.counted = before
 
     def _absorb(self) -> None:
-        """Take over what was loaded into the state."""
+        """Use the values that were loaded into the state."""
         if self._is_synced:
             return
         loaded = [one for one in self.counted if len(one) > len(self._identity)]
@@ -226,7 +226,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 self._stream.merge(state)
 
     def _message(self) -> Tensor:
-        """Return what came as bytes that say themselves how many they are."""
+        """Return the state as bytes that begin with their own number."""
         text = pickle.dumps(self._stream.state())
         return self._tensor(len(text).to_bytes(LENGTH, "little") + text)
 

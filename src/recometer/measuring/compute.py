@@ -36,7 +36,7 @@ class _Variant(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is to be done for the metrics of one record, variant by variant."""
+    """The work to do for the metrics of one record, variant by variant."""
 
     variants: tuple[_Variant, ...]
     names: tuple[str, ...]  # of all metrics
@@ -203,7 +203,7 @@ def _run(task: _Task, ticker: Ticker | None = None) -> None:
 
 
 def _settle(some: Measured, metric: Metric, rules: Protocol, found: Float64, why: UInt8) -> None:
-    """Put in what rules say of undefined values, and of who counts."""
+    """Apply the rules for undefined values and for the users who count."""
     if metric.definition.may_be_nan:
         mark(why, np.isnan(found), Reason.ONE_KIND)
     if any_of(why):
@@ -228,7 +228,7 @@ def _parts(block: slice, threads: int) -> list[slice]:
 def _planned(
     metrics: tuple[Metric, ...], known: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan, the same for the same metrics as long as they are `known` as the same."""
+    """Return the plan for some metrics, which is reused for equal ones that are `known`."""
     return _Plan.of(_variants(metrics, protocol), one)
 
 

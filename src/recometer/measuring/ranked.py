@@ -120,7 +120,7 @@ class RankedUsers(Measured):
         return found
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
-        """Return what `settling.settle` takes."""
+        """Return the argument for `settling.settle`."""
         known = self._of(rules)
         cutoff = metric.cutoff if known.reads_cutoff else None
         found = known.settlings.get(cutoff)

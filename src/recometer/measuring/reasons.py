@@ -81,13 +81,13 @@ def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
 
 
 def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark the users without a relevant item, where formulas say nothing of them."""
+    """Mark the users without a relevant item, if formulas are not defined for them."""
     if rules.no_relevant != "computed":
         mark(result, n_relevant == 0, Reason.NO_RELEVANT)
 
 
 def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark the users with fewer relevant items than there must be."""
+    """Mark the users with fewer relevant items than required."""
     if rules.min_positives > 1:  # below that are those without any
         mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
 
@@ -99,7 +99,7 @@ def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
 
 
 def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
-    """Mark the users whose scores cannot be ranked; with rules, those that are no ranking, too."""
+    """Mark users whose scores cannot be ranked, or by the rules do not make a ranking."""
     if not any_of(raised(flags, *OF_SCORES)):
         return
     mark(result, raised(flags, UserFlag.NAN_SCORE), Reason.NAN_SCORE)
@@ -109,7 +109,7 @@ def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
 
 
 def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
-    """Put in what the rules give instead of undefined values."""
+    """Replace undefined values by those that the rules give."""
     values[reason != 0] = np.nan if rules.undefined == "nan" else rules.undefined
     if rules.undefined == "nan" and isinstance(rules.no_relevant, str):
         return

@@ -1,4 +1,4 @@
-"""What some conventions make of a ranking before metrics read it.
+"""Changes that some conventions make to a ranking before metrics read it.
 
 Each rule turns `Ranks` into `Ranks`, so that no metric knows of it.
 """
@@ -88,7 +88,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ranks:
-    """Give the rows of test that repeat a pair rows of their own: found together, or not at all.
+    """Give repeated pairs of test separate rows, all of which are found or none.
 
     The rule ``"multiplied"`` depends on what is found within a cut-off. None means anywhere.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
-    """Return what metrics of lists read beside the lists, with the first metric that does."""
+    """Return the data beside the lists that metrics read, each with the first such metric."""
     needed: dict[SideData, Metric] = {}
     for metric in metrics:
         for side in metric.definition.side:
@@ -102,7 +102,7 @@ def list_data(
     memory: Memory,
     popularity: Popularity | None = None,
 ) -> ListData:
-    """Bring what metrics of lists read into the item positions of the lists.
+    """Convert the data that metrics of lists read to the item positions of the lists.
 
     Items that the lists do not know get positions after theirs. What is `needed` has been checked
     by `check_side_data`. From `ranks` test is read where the source brings the truth itself;
@@ -357,7 +357,7 @@ def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
 
 
 def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
-    """Return the rows of a matrix, and those of nothing known where the number is -1."""
+    """Return rows of a matrix; the number -1 stands for an item of which nothing is known."""
     known = row >= 0
     if isinstance(matrix, np.ndarray):
         return np.where(known[:, np.newaxis], matrix[row], np.nan)

@@ -433,7 +433,7 @@ def _normal(name: str, cutoff: str | None = None) -> str:
 
 
 def _meaning_elsewhere(name: str) -> str | None:
-    """Return what a name stands for without a convention, or None if that is nothing or unclear."""
+    """Return the meaning of a name without a convention; None if it has none or several."""
     try:
         return meaning(name)
     except UnknownNameError:

@@ -1,4 +1,4 @@
-"""What is said where the cut-off of a metric is not written as it should be."""
+"""Error messages for cut-offs of metrics that are not written correctly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STANDS_FOR_ONE = re.compile(r"\[@k\]|@k\b")
 
 
 def bad_cutoff(name: str, found: object) -> InputError:
-    """Return the error for what is not a cut-off."""
+    """Return the error for a value that is not a cut-off."""
     return InputError(
         f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
         f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10."

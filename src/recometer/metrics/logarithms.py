@@ -21,7 +21,7 @@ UPPER_HALF = np.int64(-(2**29))  # the first 24 of the 53 bits of a number
 
 @functools.cache
 def log2_table(size: int) -> Float64:
-    """Return log2 of 0 .. size, which is a power of two, at least `SMALLEST`; that of 0 is 0.
+    """Return log2 of 0 .. size, a power of two of at least `SMALLEST`; log2(0) is set to 0.
 
     In the octave from 2^k on, log2(n + 1) = log2(n) + log2(1 + 1/n), and the logarithm of 1 + 1/n
     is 2 atanh(1 / (2n + 1)). The sums begin anew at every power of two, whose logarithm is exact,

@@ -184,7 +184,7 @@ def _missing(
     audit: Audited | None,
     ranked: tuple[str, ...],
 ) -> list[str]:
-    """Say what is not shown, and how to get it."""
+    """Name the parts that are not shown, and how to get them."""
     there = {chart.name for chart in charts}
     found = []
     if not known:

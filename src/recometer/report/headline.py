@@ -53,7 +53,7 @@ def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]
 def headline(
     given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audited | None
 ) -> Headline:
-    """Say what the report says first."""
+    """Write the headline of the report."""
     leaks = [f"Careful: {audit.verdict}"] if audit is not None and audit.leaks else []
     if pair is None:
         return _of_one(standings, leaks)
@@ -148,7 +148,7 @@ def _on_direction(standings: Standings) -> list[str]:
 
 
 def _on_apart(given: Given, standings: Standings, pair: tuple[str, str]) -> list[str]:
-    """Say how the best model stands beside the baseline and a random order of the candidates."""
+    """Say how the best model compares with the baseline and a random order of candidates."""
     said, best = [], pair[0]
     for place in standings.places:
         kind = _stands_apart(given, place.model)
@@ -163,7 +163,7 @@ def _on_apart(given: Given, standings: Standings, pair: tuple[str, str]) -> list
 
 
 def _beside(row: PairRow, name: str) -> str:
-    """Say how a model stands beside another one, which is called so."""
+    """Say how a model compares with another one of a given name."""
     if math.isnan(row.difference):
         return f"{row.model} and {name} cannot be compared by {row.metric}."
     way = "above" if row.difference > 0 else "below"

@@ -277,7 +277,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _scope(self, where: Sequence[tuple[str, str]]) -> str:
-        """Say for which models and metrics something holds; nothing if for all."""
+        """Say for which models and metrics something holds; empty if it holds for all."""
         if len(where) == len(self.rows) * len(self._metrics):
             return ""
         by_models: dict[tuple[str, ...], list[str]] = {}
@@ -292,7 +292,7 @@ class Leaderboard(Tracked, Printed):
         return f" ({'; '.join(parts)})"
 
     def _counts(self) -> list[str]:
-        """Say what the rules settled, for which models."""
+        """Say what the rules decided, and for which models."""
         names = dict.fromkeys(name for one in self.results.values() for name in one.counts)
         return [
             f"{COUNTS.get(name, name)}: {found}"
@@ -301,7 +301,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _protocols(self) -> list[str]:
-        """Say which rules are not the default, for which models."""
+        """Say which rules differ from the default, and for which models."""
         if {describe(one.protocol) for one in self.results.values()} == {Protocol().describe()}:
             return []
         return [f"protocol: {self._by_model(lambda one: describe(one.protocol))}"]

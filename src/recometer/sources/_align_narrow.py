@@ -80,7 +80,7 @@ def draw(
     threads: int,
     progress: bool | None,
 ) -> Aligned:
-    """Give every user its items of test and some others, drawn at random.
+    """Give every user their items of test and some others, drawn at random.
 
     `user_keys` stand for the users in the draw; `popularity` (int64 [n_items]) counts the
     interactions of each position in train, where items are drawn by them.
@@ -132,7 +132,7 @@ def draw(
 
 
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
-    """Give what is not a candidate of its user the score -inf: not a candidate.
+    """Give items that are not candidates of a user the score -inf.
 
     `scores`, an array or a tensor, have a row for each of some users of test, and a column per
     item row of the source.

@@ -53,7 +53,7 @@ class FactorsWork:
         self.prepare(request)
 
     def prepare(self, request: Request) -> None:
-        """Look at all factors."""
+        """Check all factors."""
         self.find_limit(not _finite_for_sure(self.factors, request), request)
         self.longest_first = None
         if self.limit is not None:
@@ -135,7 +135,7 @@ class FactorsWork:
             raise InternalError("A score is not finite though no factor is too large.")
 
     def finish(self, block: slice) -> None:
-        """Forget what is beyond the depth, or cannot be ranked, after all is counted."""
+        """After counting, drop items that are beyond the depth or cannot be ranked."""
         mine, flags = self.judged_of(block), self.aligned.flags[block]
         if self.check:
             # Users without factors were given those of row 0.

@@ -1,4 +1,4 @@
-"""Which items lists could have recommended, as far as anybody says."""
+"""Which items lists could have recommended, if this is known."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Give lists, test and train the same items, whoever names them."""
+    """Give lists, test and train the same items, whichever of them contains these."""
     test, train, catalogue = request.test, request.train, request.catalogue
     sets = request.candidates if isinstance(request.candidates, Interactions) else None
     chosen = sets.item_ids if sets is not None else None

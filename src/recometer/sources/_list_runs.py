@@ -26,7 +26,7 @@ Fetch = Callable[[list[str]], list[Any]]
 def check(
     lists: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
 ) -> None:
-    """Warn of a table whose lists are mixed of several runs, as far as that shows.
+    """Warn of a table whose lists seem to mix several runs.
 
     `found` are the columns that were read, `names` all that there are; `fetch` returns columns.
     """

@@ -107,7 +107,7 @@ class ListWork:
         )
 
     def cut(self, depth: int, falling: bool) -> None:
-        """Forget what lies beyond the first places; `falling`: the higher ids tie first."""
+        """Drop items beyond the first places; with `falling`, higher ids come first in ties."""
         above, tied, before = self.judged.values()
         np.minimum(self.users["listed"], depth, out=self.users["listed"])
         if self.table.scores is None:

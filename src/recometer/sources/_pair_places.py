@@ -40,7 +40,7 @@ class Entries:
 
     @classmethod
     def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> Entries:
-        """Say of each row what it is."""
+        """Determine what each row is."""
         known = aligned.item >= 0
         in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
         # Items of train are numbered among those that anybody may be recommended.

@@ -157,7 +157,7 @@ class Kept(Generic[AnyRecord]):
         self._n_latest = 0
 
     def add(self, record: AnyRecord) -> None:
-        """Keep a record after those that are here."""
+        """Add a record after the earlier ones."""
         self._latest.append(record)
         self._n_latest += record.n_users
         if self._n_latest >= USERS_AT_ONCE or len(self._latest) >= RECORDS_AT_ONCE:
@@ -201,7 +201,7 @@ class Kept(Generic[AnyRecord]):
         return [(n_users, _plain(part)) for n_users, part in self._parts]
 
     def take(self, state: list[tuple[int, dict[str, Any]]]) -> None:
-        """Keep what `state` of another one returned, too."""
+        """Add what `state` of another object returned."""
         for n_users, part in state:
             self.add(self._unpacked((n_users, _as_packed(part))))
 

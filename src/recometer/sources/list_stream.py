@@ -432,7 +432,7 @@ def _of_lists(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _alike(parts: list[Ranks]) -> list[Ranks]:
-    """Let all parts know what one of them knows."""
+    """Give all parts the facts that one of them has."""
     by_rank = any(part.by_rank for part in parts)
     parts = [dataclasses.replace(part, by_rank=by_rank) for part in parts]
     for name, nothing in (("repeated", False), ("score", np.nan)):

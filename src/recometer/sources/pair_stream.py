@@ -67,7 +67,7 @@ class StreamedPairs:
         self._stated = batch.stated
 
     def _check(self, test: Interactions) -> None:
-        """Refuse a batch that names users or items, where those before did not."""
+        """Refuse a batch that names users or items if the earlier ones did not."""
         if not self._n_users:
             return
         for what, before, now in (
@@ -94,7 +94,7 @@ class StreamedPairs:
         """
         if not self._n_users:
             raise InputError(
-                "Nothing came yet, so there is nothing to measure. Hint: "
+                "No batch was added yet, so there is nothing to measure. Hint: "
                 "stream.update(scores, relevance)."
             )
         order, user_ids = np.arange(self._n_users), None

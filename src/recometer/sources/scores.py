@@ -278,7 +278,7 @@ def _size(n: int | None, ids: object, what: str) -> int:
 
 
 def _check_piecewise(matrix: object) -> None:
-    """Refuse what is not read row by row."""
+    """Refuse scores that cannot be read row by row."""
     if elsewhere(matrix):
         why = "lives on another device, whose memory it does not bound. Hint: leave it out"
     elif isinstance(matrix, np.ma.MaskedArray):

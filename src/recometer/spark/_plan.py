@@ -97,7 +97,7 @@ class Plan:
         return read_items(given, "candidates")
 
     def check(self) -> None:
-        """Refuse what cannot be computed here."""
+        """Refuse arguments that Spark does not support."""
         uniform = True if "candidates" in self.tables else is_uniform(self.chosen)  # type: ignore[arg-type]
         corrections.check(self.metrics, self.protocol, uniform)
         check_side_data(
@@ -169,7 +169,7 @@ class Plan:
         return Job(kind, options, items, values, truth is not None, given)
 
     def _check_blocked(self, sizes: ItemSizes) -> None:
-        """Refuse what is not computed where items are in blocks."""
+        """Refuse metrics that are not computed if items are in blocks."""
         wrong = [str(one) for one in self.metrics if one.definition.record == "lists"]
         what = f"{wrong[0]!r} reads lists" if wrong else ""
         if self.candidates is not None or self.exclude is not None:
@@ -261,7 +261,7 @@ class Plan:
         return Popularity(named[order], users, int(n_users), int(users.sum()))
 
     def _check_travels(self, frame: Frame, what: str) -> None:
-        """Refuse to bring a row per item here where there are too many."""
+        """Refuse to collect a row per item if there are too many."""
         n_items = frame.count()
         if 32 * n_items > self.closure:
             raise InputError(
@@ -270,7 +270,7 @@ class Plan:
             )
 
     def check_sums(self, sums: Sums) -> None:
-        """Refuse and warn of what shows when all is added up, as on one machine."""
+        """Refuse and warn of faults that the sums reveal, as on one machine."""
         like, facts, largest = self.source.like, sums.facts, sums.largest
         if not sums.n_users or not sums.n_rows:
             raise InputError(

@@ -188,7 +188,7 @@ def item_sizes(items: Table) -> ItemSizes:
 
 
 def read_items(items: Table, kind: str, array: str) -> ItemFactors:
-    """Bring the factors of all items here, by ascending ids, to travel with the job."""
+    """Collect the factors of all items by ascending ids, to send them along with the job."""
     bias = items["bias"] if items.has("bias") else "NULL"
     frame = items.frame.selectExpr(
         f"CAST({items['item']} AS {kind}) AS i",

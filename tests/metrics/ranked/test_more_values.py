@@ -234,7 +234,7 @@ def test_precisions_of_hits_are_meant_over_the_orders_of_a_pair_before_the_parte
 
 
 def test_all_of_a_large_group_is_relevant():
-    """Then there is one order only."""
+    """There is only one order then."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
     k = 100
@@ -247,7 +247,7 @@ def test_all_of_a_large_group_is_relevant():
 
 
 def test_what_no_longer_matters_of_large_groups_changes_nothing(monkeypatch):
-    """Of 600 tied relevant items, the chance that the first 100 satisfy nobody is nothing."""
+    """The first 100 of 600 tied relevant items satisfy somebody with near certainty."""
     generator = np.random.default_rng(3)
     gains = np.where(generator.random(1000) < 0.6, generator.integers(1, 5, 1000), np.nan)
     ranks = rank(generator.integers(0, 2, 1000).astype(float), gains)

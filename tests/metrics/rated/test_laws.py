@@ -35,7 +35,7 @@ def largest_of_all(predictions, cutoffs):
 
 @pytest.fixture
 def unshrunk():
-    """Broken laws are found, and not boiled down to the smallest case, which takes long."""
+    """Broken laws are found; reducing them to the smallest case would take too long."""
     settings.register_profile("before", settings.default)
     settings.register_profile("unshrunk", settings.default, phases=[Phase.generate])
     settings.load_profile("unshrunk")

@@ -135,7 +135,7 @@ def test_errors_of_perfect_predictions(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_another_scale(frame, slope, shift):
-    """Of both ratings and the threshold: errors scale, everything else stays."""
+    """If both ratings and the threshold change their unit, errors scale and the rest stays."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluated(frame)
     after = evaluated(scaled, threshold=3.5 * slope + shift)
@@ -347,7 +347,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_of_rows(frame):
-    """By scikit-learn's definitions: equal predictions are half in order, probabilities clipped."""
+    """As in scikit-learn, equal predictions are half in order and probabilities are clipped."""
     result = evaluated(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():

@@ -38,7 +38,7 @@ def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
 
 
 def of_listed(values: Array, items: Int64) -> Array:
-    """Look the values of items up; it is 0 for -1, which ends a list."""
+    """Return the values of items, and 0 for -1, which ends a list."""
     return np.append(values, np.zeros(1, values.dtype))[items]
 
 

@@ -1,4 +1,4 @@
-"""What is known of each user beside the tie groups."""
+"""Facts about each user besides the tie groups."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float
 
 
 def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float64:
-    """Go from many relevant items to those that there are."""
+    """Correct the limit of many relevant items to their actual number."""
     steps = top - relevant
     order = np.argsort(-steps, kind="stable")
     start, size, top = start[order], size[order], top[order]
