@@ -61,6 +61,7 @@ def quality(session: nox.Session) -> None:
     session.run("mypy")
     session.run("python", ".ci/check_public_types")
     session.run("pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered", *session.posargs)
+    session.run(".ci/check_native_coverage", session.virtualenv.location, external=True)
     session.run("python", "benchmarks/smoke.py")
 
 

@@ -31,29 +31,36 @@ def test_flags_are_those_of_users():
     }
 
 
+def best(order=TieOrder.ITEM, instruction_set=None):
+    items = np.zeros((1, 1), np.int32)
+    _kernel.top_scores(
+        instruction_set=instruction_set or _kernel.instruction_set(),
+        scores=np.array([[1.0, 2.0]]),
+        columns=None,
+        excluded_indptr=np.zeros(2, np.int64),
+        excluded=np.zeros(0, np.int32),
+        order=order,
+        keys=np.zeros(1, np.uint64),
+        top_scores=np.zeros((1, 1)),
+        top_items=items,
+        n=np.zeros(1, np.int64),
+        left=np.zeros(1, np.int64),
+        nan_rule=NanRule.UNDEFINED,
+        flags=np.zeros(1, np.uint32),
+        no_candidates=np.zeros(1, np.int64),
+    )
+    return int(items[0, 0])
+
+
 @pytest.mark.parametrize("order", [3, -1, 1, NanRule.FIRST, RowOrder.DRAWN, "item", None])
 def test_a_code_that_is_none_is_refused(order):
-    def best(order):
-        scores = np.array([[1.0, 2.0]])
-        items = np.zeros((1, 1), np.int32)
-        _kernel.top_scores(
-            instruction_set=_kernel.instruction_set(),
-            scores=scores,
-            columns=None,
-            excluded_indptr=np.zeros(2, np.int64),
-            excluded=np.zeros(0, np.int32),
-            order=order,
-            keys=np.zeros(1, np.uint64),
-            top_scores=np.zeros((1, 1)),
-            top_items=items,
-            n=np.zeros(1, np.int64),
-            left=np.zeros(1, np.int64),
-            nan_rule=NanRule.UNDEFINED,
-            flags=np.zeros(1, np.uint32),
-            no_candidates=np.zeros(1, np.int64),
-        )
-        return int(items[0, 0])
-
     assert best(TieOrder.ITEM) == 1
     with pytest.raises(TypeError, match=r"order: recometer\._kernel\._native\.TieOrder"):
         best(order)
+
+
+@pytest.mark.parametrize("name", ["AVX2", "sse9", "plain "])
+def test_an_instruction_set_that_does_not_exist_is_refused(name):
+    assert {best(instruction_set=one) for one in _kernel.instruction_sets()} == {1}
+    with pytest.raises(ValueError, match=f"no instruction set {name}$"):
+        best(instruction_set=name)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recometer import _kernel
@@ -45,6 +45,8 @@ def run(rank_lists, problem, k, ties):
     order=st.sampled_from(TieOrder),
     ties=st.booleans(),
 )
+@example(0, "special", False, NanRule.UNDEFINED, 5, TieOrder.ITEM, True)
+@example(1, "special", True, NanRule.UNDEFINED, 5, TieOrder.RANDOM, True)
 @examples(5)
 def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
     rng = np.random.default_rng(seed)
