@@ -290,7 +290,7 @@ def to_markdown(shown: Shown) -> str:
 def to_latex(shown: Shown) -> str:
     """Return tables in LaTeX, with booktabs' rules.
 
-    Lines around them are comments, but for those that explain signs, which are rows of their own.
+    Lines around them are comments, except those that explain signs, which are separate rows.
     """
 
     def escape(text: str) -> str:

@@ -71,7 +71,7 @@ class Sequences:
         if self.complete:
             known = values[~np.isnan(values)]
             size = np.abs(known).max(initial=0.0)
-            # Sums of differences that cancel are 0 but for their rounding.
+            # Sums of differences that cancel are 0 except for their rounding.
             return float(not abs(known.sum()) > ROUNDING * len(known) * size)
         if not np.isfinite(bounds).all():
             return np.nan
