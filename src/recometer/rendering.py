@@ -88,7 +88,7 @@ class Shown:
     """What can be shown as a table, in every format."""
 
     def table(self) -> Table:
-        """Return what people read."""
+        """Return the table that people read."""
         raise NotImplementedError
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
