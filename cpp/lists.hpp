@@ -37,7 +37,7 @@ struct RankLists {
                              ///< where nobody asks (without scores there are none)
     std::int64_t* before;    ///< those of them that come first
     std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added
-    std::int64_t* given;     ///< [n_users]: entries of the list that are no padding
+    std::int64_t* given;     ///< [n_users]: entries of the list that are not padding
     std::int64_t* listed;    ///< [n_users]: distinct items that remain
     std::int64_t* removed;   ///< [n_users]: entries that were training items
     std::int64_t* repeated;  ///< [n_users]: entries that repeated an item; the best one counts

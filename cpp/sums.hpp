@@ -20,7 +20,7 @@ struct PlacedRows {
 
 /// Add up what rows add that lie at places below cut-offs, in the order given.
 ///
-/// Of more than kRowsWithoutParts rows, parts of kRowsOfPart are added up first, and then these
+/// If there are more than kRowsWithoutParts rows, parts of kRowsOfPart are added first, then these
 /// sums, so that errors of rounding grow with the logarithm of their number.
 /// @param terms [n_rows]
 /// @param sums [n_cutoffs, n_users]: written

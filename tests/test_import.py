@@ -23,7 +23,7 @@ MODULES = {
     for name, path in FILES.items()
 }
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
-# Of Python itself: what takes milliseconds and only some evaluations need, or none.
+# Modules of Python that take milliseconds, and that only some evaluations need, or none.
 SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
 UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 

@@ -88,7 +88,7 @@ class Shown:
     """What can be shown as a table, in every format."""
 
     def table(self) -> Table:
-        """Return what people read."""
+        """Return the table that people read."""
         raise NotImplementedError
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
@@ -290,7 +290,7 @@ def to_markdown(shown: Shown) -> str:
 def to_latex(shown: Shown) -> str:
     """Return tables in LaTeX, with booktabs' rules.
 
-    Lines around them are comments, but for those that explain signs, which are rows of their own.
+    Lines around them are comments, except those that explain signs, which are separate rows.
     """
 
     def escape(text: str) -> str:

@@ -242,7 +242,7 @@ def resolve(
         lower gains (unjudged items have none, negative ones come after them). ``"random"``
         draws one order per user. ``"item"`` and ``"item_desc"`` put the lower and the
         higher item id first; ``"input"`` keeps the order given, for which `Ranks.before`
-        must have been counted by it; so does ``"as_ranked"``, but for equal ranks.
+        must have been counted by it; so does ``"as_ranked"``, except for equal ranks.
     by
         What is read of an item, see `worth_of`.
     seed

@@ -64,7 +64,7 @@ def data() -> pl.DataFrame:
 
 
 def assert_same(made: rm.Split, expected: rm.Split) -> None:
-    """Compare the parts, and how they were made but for the names of files."""
+    """Compare the parts, and how they were made except for the names of files."""
     for part in ("train", "test", "remainder"):
         frames = [getattr(one, part) for one in (made, expected)]
         if frames[1] is None:

@@ -1,4 +1,4 @@
-"""No rule is silently without effect: it changes something, is refused, or it is said aloud.
+"""No rule is silently without effect: it changes something, is refused, or causes a warning.
 
 For every rule of `Protocol`, every kind of source, and every kind of metric.
 """

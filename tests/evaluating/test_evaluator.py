@@ -90,7 +90,7 @@ KINDS = (
 
 
 def same(result, other):
-    """Tell whether two evaluations are alike to the last bit, but for how long they took."""
+    """Tell whether two evaluations are equal to the last bit, except for their duration."""
     return not {
         field.name
         for field in dataclasses.fields(result)

@@ -158,7 +158,7 @@ def test_an_evaluation_as_the_baseline(data):
     )
     np.testing.assert_array_equal(result["overlap@5"], again["overlap@5"])
     assert result.inputs["baseline"]["description"].startswith("Scores")
-    # Of some users, in another order.
+    # Lists of some users, in another order.
     few = {user: data["test"][user] for user in USERS[5:20]}
     part = rm.evaluate(
         data["other"], few, train=data["train"], metrics="overlap@5", baseline=earlier
@@ -448,7 +448,7 @@ def test_items_of_train_that_stay_in_lists_stay_in_test():
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
     result = rm.evaluate(lists, test, **data)
-    # Of two users one has a, nobody b or c.
+    # One of two users has a, and nobody has b or c.
     second = 1 / np.log2(3)
     expected = [(0.5 + second) / (1 + second), second / (1 + second)]
     np.testing.assert_allclose(result["epc@2"], expected)

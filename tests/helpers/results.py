@@ -43,7 +43,7 @@ OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 
 def assert_same(one: object, other: object, where: str = "result") -> None:
-    """Check that two results hold the same, to the last bit, but for what depends on the call."""
+    """Check that two results are equal to the last bit, except for what depends on the call."""
     if dataclasses.is_dataclass(one):
         assert type(one) is type(other), where
         for field in dataclasses.fields(one):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recometer import _kernel
 from recometer._kernel import reference
 
-# Of xxHash's own tests and documentation (seed 0).
+# From xxHash's own tests and documentation (seed 0).
 PUBLISHED = {
     b"a": 0xD24EC4F1A98C6E5B,
     b"abc": 0x44BC2CF5AD770999,

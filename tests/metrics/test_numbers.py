@@ -212,7 +212,7 @@ def test_areas_where_millions_of_items_are_tied() -> None:
     ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
     assert value("roc_auc", ranks) == 0.5
     assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
-    # Of n hits and others in any order: a hit has j of the others behind it for every j alike.
+    # With n hits and others in any order, a hit has j others behind it, each j equally likely.
     for cutoff in (1, 1000, N // 3):
         others = N - n
         pairs = Fraction(cutoff * (cutoff + 1), 2 * (others + 1))

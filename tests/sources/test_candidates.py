@@ -530,7 +530,7 @@ def test_draws_are_the_same_for_ever():
     popular = np.vstack([np.tile(np.arange(40) % 7 == 0, (2, 1)), np.arange(40) % 3 == 0]) * 1.0
     expected = [[3, 18, 27, 36], [1, 3, 6, 12, 36], [2, 7, 14, 28, 35]]
     assert items(4, "popularity", 9, popular) == expected
-    # So many that the race decides about some: these are left out.
+    # Enough items that the race decides about some: these are left out.
     left_out = [sorted({*range(40)} - {*row}) for row in items(33, "uniform", 0, train)]
     assert left_out == [
         [6, 9, 20, 22, 28, 39],

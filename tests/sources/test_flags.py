@@ -10,7 +10,7 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# Of the users 0 to 3; no source knows user 4, who is in test.
+# The flags of users 0 to 3; no source knows user 4, who is in test.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
 # One item of user 1, two of user 2, and all but one of user 3, who has one candidate left.
 TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}

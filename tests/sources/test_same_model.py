@@ -59,7 +59,7 @@ def test_all_sources_agree(ties, problem, random):
     def evaluated(source, metrics, test=test, **more):
         return rm.evaluate(source, test, train=train, metrics=metrics, ties=ties, **options, **more)
 
-    # Of Pairs cut-offs may reach the number of candidates, but not exceed it.
+    # With Pairs, cut-offs may reach the number of candidates, but not exceed it.
     most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
     asked = []
     known = reading("ranks", side=False)

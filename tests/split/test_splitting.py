@@ -1057,7 +1057,7 @@ def test_dates_that_are_texts_split_frames(kind, tmp_path):
 def test_after_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # Of 10, the 8th in their order is at 4, and so are two more.
+    # The 8th of 10 in their order is at 4, and so are two more.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         made = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]

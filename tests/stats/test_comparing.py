@@ -469,7 +469,7 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
         ([1 / 3, 0.5, 1.0], [2, 3, 6]),
         ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
         ([1.0, math.pi], None),
-        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # but for rounding
+        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # except for rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),
     ],
 )

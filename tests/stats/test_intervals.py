@@ -54,7 +54,7 @@ def test_users_of_several_blocks_are_drawn_with_replacement(
     assert (sums[0] == n).all()
     times = sums[1:]
     assert (times.sum(axis=0) == n).all()
-    # Of one user Binomial(n, 1/n); of two, a covariance of -1/n; within five standard errors.
+    # One user has Binomial(n, 1/n), two a covariance of -1/n; within five standard errors.
     assert times.mean(axis=1) == pytest.approx(1, abs=5 / np.sqrt(n_resamples))
     covariance = np.cov(times)
     assert np.diag(covariance) == pytest.approx(1 - 1 / n, abs=0.15)

@@ -34,7 +34,7 @@ MEANINGS = {
 
 
 def epilog() -> str:
-    """Return what the help of every command says about exit codes."""
+    """Return the text about exit codes in the help of every command."""
     return f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
-# What NumPy and zipfile raise of files that are no arrays, or are locked.
+# What NumPy and zipfile raise for files that are not arrays, or are locked.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
 DAMAGED += (TypeError, ValueError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 POSITIONS = "positions"  # in place of a file of ids: the ids count the rows

@@ -77,7 +77,7 @@ def metrics_option(help: str, default: str) -> Any:
 
 
 def complete_rules(incomplete: str) -> list[str]:
-    """Return what may follow: the rules' names, or the values of the one that is named."""
+    """Return completions: the names of rules, or the values of the rule that is named."""
     name, equals, _ = incomplete.partition("=")
     if equals and name in Protocol.declared:
         found = [f"{name}={value}" for value in Protocol.declared[name].choices]

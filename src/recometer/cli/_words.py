@@ -108,7 +108,7 @@ class InWords(Shown):
         self.shown = shown
 
     def table(self) -> Table:
-        """Return what people read."""
+        """Return the table that people read."""
         return _told(self.shown.table())
 
     def tables(self, width: int | None = None) -> Sequence[Table]:

@@ -99,7 +99,7 @@ class GateRow:
     note: str = ""
 
     def sentences(self) -> list[str]:
-        """Return sentences on what was found, and on who is harmed most."""
+        """Return sentences on the findings, and on the users who are harmed most."""
         shown = "{:+.2%}" if self.gate.relative else "{:+.4f}"
         found = shown.format(self.found) if math.isfinite(self.found) else "not known"
         text = f"{self.model}: {self.gate}: {self.verdict}: {found}"

@@ -71,7 +71,7 @@ class Sequences:
         if self.complete:
             known = values[~np.isnan(values)]
             size = np.abs(known).max(initial=0.0)
-            # Sums of differences that cancel are 0 but for their rounding.
+            # Sums of differences that cancel are 0 except for their rounding.
             return float(not abs(known.sum()) > ROUNDING * len(known) * size)
         if not np.isfinite(bounds).all():
             return np.nan
@@ -79,7 +79,7 @@ class Sequences:
         return self._followed(values, (low - high, high - low), "any", self.confidence).p_value()
 
     def held(self, row: PairRow, one: Float64, other: Float64, bounds: Ends) -> PairRow:
-        """Return a row with what holds at all times, of two models' values within bounds."""
+        """Return a row whose statistics are valid at all times, from values within bounds."""
         difference, known = one - other, bool(np.isfinite(bounds).all())
         low, high = bounds
         if self.complete:
@@ -111,7 +111,7 @@ class Sequences:
         )
 
     def check_per_group(self) -> None:
-        """Refuse statistics of groups of users, of whom nobody knows how many there are."""
+        """Refuse statistics of groups of users, whose sizes among all users are not known."""
         raise InputError(
             "Users were read until enough was known of all of them, and of groups nothing follows "
             "that holds then. Hint: rm.compare(..., evaluator=...) without until=."

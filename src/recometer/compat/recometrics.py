@@ -305,7 +305,7 @@ def _values(
 
 
 def _named(label: str, names: Names) -> str:
-    """Return what a column is called: ``"NDCG@5"`` is ndcg_at_5 in R."""
+    """Return the name of a column: ``"NDCG@5"`` is ndcg_at_5 in R."""
     return label if names == "python" else label.replace("@", "_at_").lower()
 
 

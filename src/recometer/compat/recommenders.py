@@ -340,7 +340,7 @@ def _rated(
 
 
 def _of_equal_ratings(name: str, frame: Any) -> float:
-    """Return what scikit-learn has where true ratings do not vary: 1 if nothing is wrong, or 0."""
+    """Return the value of scikit-learn for constant ratings: 1 if nothing is wrong, or else 0."""
     if name == "rsquared" and len(frame) < 2:
         return np.nan
     errors = frame["score"] - frame["rating"]

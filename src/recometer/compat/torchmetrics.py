@@ -225,7 +225,7 @@ class RetrievalMetric:
         return np.where(empty, float(self.empty_target_action == "pos"), values)
 
     def _options(self) -> tuple[str, int | None]:
-        """Return what stands in brackets after the name, and the cut-off."""
+        """Return the parameters in brackets after the name, and the cut-off."""
         return "", self.top_k
 
     def __repr__(self) -> str:

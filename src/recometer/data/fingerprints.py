@@ -79,7 +79,7 @@ def fingerprint(
 
 
 def _pieces(array: Array | Piecewise, is_text: bool) -> Iterable[UInt8]:
-    """Return the bytes of an array: whole pieces at a time, but for the last."""
+    """Return the bytes of an array: whole pieces at a time, except the last."""
     if isinstance(array, np.ndarray) and not is_text and _as_it_lies(array):
         return [array.reshape(-1).view(np.uint8)] if array.size else []
     parts = [array] if isinstance(array, np.ndarray) else array.pieces()

@@ -47,7 +47,7 @@ class Together:
         self._parts.append(part)
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the whole; what was added is given up on the way."""
+        """Return the fields of the whole; the parts are released meanwhile."""
         assert self._item_ids is not None
         items_of, item_ids = encode(self._item_ids, "item ids")
         parts = [part for part in self._parts if part is not None]
@@ -95,7 +95,7 @@ class Together:
 
 
 def _column(parts: list[Interactions], name: str, n: int) -> Array | None:
-    """Return room for a column: 1 where a part says nothing; None where none does."""
+    """Return an array of ones for a column; None if no part has this column."""
     known = [getattr(part, name) for part in parts if getattr(part, name) is not None]
     if not known:
         return None

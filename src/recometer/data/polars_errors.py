@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """Return what reading may raise: a panic of the core, too, which damaged Parquet may cause."""
+    """Return the exceptions of reading, including a panic, which damaged Parquet may cause."""
     import polars as pl
 
     return OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException

@@ -61,7 +61,7 @@ class Options(NamedTuple):
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
 
     def columns(self) -> dict[str, Any]:
-        """Return what says which columns are read."""
+        """Return the options that say which columns are read."""
         return {name: getattr(self, name) for name in ("user", "item", "value", "time", "whose")}
 
     def size(self) -> tuple[int, int] | None:

@@ -47,7 +47,7 @@ def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
 
 
 def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
-    """Return what selects a column, or a pair of columns as one."""
+    """Return the expression that selects a column, or a pair of columns as one."""
     import polars as pl
 
     if isinstance(name, ColumnPair) and name not in table.collect_schema():

@@ -1,7 +1,7 @@
 """Rules that do not change the requested metrics.
 
-One that was given by hand is said aloud. A convention's is not: its rules hold for all that its
-library has, lists as well as matrices.
+A warning names such a rule if the user set it. It does not name rules of a convention, which hold
+for all data of its library, lists as well as matrices.
 """
 
 from __future__ import annotations

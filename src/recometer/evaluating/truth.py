@@ -39,7 +39,7 @@ class Truth:
     metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
     memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
     requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
-    # Of `arrays`, once an evaluation has taken them; no mean needs them.
+    # Fingerprints of `arrays`, once an evaluation has taken them; means do not need them.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     @classmethod

@@ -69,5 +69,5 @@ class Measured(abc.ABC):
 
     @classmethod
     def bounded(cls, rules: Rules) -> bool:
-        """Return whether values lie within the metric's bounds, but for rounding."""
+        """Return whether values lie within the metric's bounds, except for rounding."""
         return True

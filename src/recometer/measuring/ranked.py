@@ -74,7 +74,7 @@ class RankedUsers(Measured):
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
-        """Return whether values lie within the metric's bounds, but for rounding."""
+        """Return whether values lie within the metric's bounds, except for rounding."""
         # Items that count more than once may lead beyond a bound.
         once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
         once = once and rules.repeated_test in ("once", "counted")

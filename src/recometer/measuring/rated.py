@@ -82,7 +82,7 @@ class RatedUsers(Measured):
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
-        """Return whether values lie within the metric's bounds, but for rounding."""
+        """Return whether values lie within the metric's bounds, except for rounding."""
         return RankedUsers.bounded(rules)
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:

@@ -259,7 +259,7 @@ def _judged_items(
 ) -> Int64:
     """Return the positions of judged items, those too that the source does not know (-1).
 
-    A user's unknown ones are the items of test that are no others; which of them is which only
+    A user's unknown ones are the items of test that are not others; which of them is which only
     matters by their gains.
     """
     unknown = np.flatnonzero(ranks.item < 0)

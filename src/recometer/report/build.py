@@ -169,7 +169,7 @@ def _subtitle(given: Given) -> str:
 
 
 def _notes(given: Given) -> list[str]:
-    """Return what is said of the comparison, of power only for the metrics that decide."""
+    """Return notes on the comparison; power is noted only for the metrics that decide."""
     comparison = given.comparison
     if comparison is None:
         return list(given.first.table().notes)

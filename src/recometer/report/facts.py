@@ -193,7 +193,7 @@ def _written(metrics: Iterable[str]) -> str:
 
 
 def audited(audit: Audit | None) -> Audited | None:
-    """Return what an audit found."""
+    """Return the findings of an audit."""
     if audit is None:
         return None
     made = [one for one in audit.findings if one.count != 0]

@@ -77,7 +77,7 @@ class Given:
         return self.models[0].first
 
     def definition(self, metric: str) -> MetricDefinition:
-        """Return what is stated of a metric."""
+        """Return the statements about a metric."""
         return self.first.known_metric(metric).definition
 
     def is_whole(self, metric: str) -> bool:
@@ -149,7 +149,7 @@ def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | No
 
 
 def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
-    """Return what each group spans, in few digits."""
+    """Return the range of each group, in few digits."""
     assert values is not None
 
     def text(value: float) -> str:

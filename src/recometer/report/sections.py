@@ -1,4 +1,4 @@
-"""The charts of a report, but for those that need the lists: their numbers and words."""
+"""The charts of a report, except those that need the lists: their numbers and words."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class FlatName:
 
     @classmethod
     def read(cls, name: str) -> FlatName:
-        """Return what a flat name stands for.
+        """Return the meaning of a flat name.
 
         Raises
         ------

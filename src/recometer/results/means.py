@@ -240,7 +240,7 @@ def _of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
 
 
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
-    """Cut an interval off at the metric's bounds, but for one that a value is beyond.
+    """Cut an interval off at the metric's bounds, except at one that a value is beyond.
 
     What is estimated lies within the bounds, so that it is covered as often as before. (Rules may
     lead beyond a bound: items that count more than once, a number instead of undefined values,

@@ -216,7 +216,7 @@ def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
 
 
 def all_notes(result: Evaluation) -> list[str]:
-    """Return what a table says below."""
+    """Return the notes below a table."""
     found = on_sessions(result.clusters)
     over_rows = [name for name in result.together if name in result.over_rows]
     if over_rows:
@@ -237,7 +237,7 @@ def notes(
     counts: Mapping[str, int],
     protocol: Protocol,
 ) -> list[str]:
-    """Return what a result was computed from, what was settled, and by which rules."""
+    """Return the inputs of a result, the decisions of rules, and these rules."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
     found += [described["reading"] for described in inputs.values() if "reading" in described]
     found += [

@@ -67,7 +67,7 @@ class UsersRead:
         return [known.get(name, Interval.unknown(confidence, n, ALONE)) for name in names]
 
     def of_some(self) -> UsersRead:
-        """Return what holds for some of the users: no interval does."""
+        """Return this for some of the users, for whom no interval is valid."""
         return dataclasses.replace(self, intervals={})
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Ranking by factors on a device, whose scores no memory holds: where Triton is.
 
-The counts are those over the whole catalogue, less those over the items that are no candidates,
+The counts are those over the whole catalogue, less those over items that are not candidates,
 which are scored apart, in the same arithmetic. Where only the first places matter, judged items are
 no longer looked for when enough is counted above them.
 """

@@ -2,7 +2,7 @@
 
 By Cauchy and Schwarz no score is above the product of the lengths of the two rows of factors.
 With the longest items scored first, a user leaves as soon as no item that follows can reach the
-scores that still matter. What is found is the same to the last bit: scores are computed as ever,
+scores that still matter. The results are the same to the last bit: scores are computed as usual,
 and the bounds hold for scores as they are computed, rounding included.
 """
 

@@ -122,7 +122,7 @@ class FactorsWork:
         )
 
     def settle(self, block: slice) -> None:
-        """Apply the rules for scores that are no numbers, before anything is counted."""
+        """Apply the rules for scores that are NaN or infinite, before anything is counted."""
         mine = self.judged_of(block)
         if self.check:
             rows = np.maximum(self.aligned.rows[block], 0)

@@ -27,7 +27,7 @@ from recometer.spark._bytes import packed, unpacked
 from recometer.spark._cells import Cells
 
 N_REASONS = max(Reason) + 1
-# The sums of `MetricSums` that are arrays of one size in all parts, but for those of reasons.
+# The sums of `MetricSums` that are arrays of one size in all parts, except those of reasons.
 TOTALS = ("weighted", "parts", "chance", "rows", "whole")
 WEIGHTS = ("users", "relevant", "pooled")
 

@@ -28,7 +28,7 @@ from recometer.spark._columns import ids
 from recometer.spark._frames import Frame
 from recometer.spark._sums import Sums
 
-# Of a row on the driver: a metric, an item and a number.
+# A row on the driver has a metric, an item and a number.
 BYTES_PER_ROW = 32
 
 

@@ -353,7 +353,7 @@ class SparkEvaluation(rendering.Printed):
 
 
 def _within(found: Interval, bounds: tuple[float, float], values: Grouped) -> Interval:
-    """Cut an interval off at the metric's bounds, but for one that a value is beyond."""
+    """Cut an interval off at the metric's bounds, except at one that a value is beyond."""
     lower = -np.inf if (values.values < bounds[0]).any() else bounds[0]
     upper = np.inf if (values.values > bounds[1]).any() else bounds[1]
     return found.within((lower, upper))

@@ -49,7 +49,7 @@ class Grouped:
     sum_of_squares
         Sum of the squared residuals x - estimate · y, of the users themselves.
     exact
-        Whether all users of a group have the same value but for rounding. Otherwise a group is a
+        Whether all users of a group have the same value except for rounding. Otherwise a group is a
         narrow cell with the means of its users, and all cells together hide less than a millionth
         of the variance.
     """
@@ -78,7 +78,7 @@ class Grouped:
 
     @property
     def constant(self) -> bool:
-        """Return whether all residuals are 0, but for rounding."""
+        """Return whether all residuals are 0, except for rounding."""
         largest = np.abs(self.values).max(initial=0.0)
         return bool(self.sum_of_squares <= self.n * (1e-14 * largest) ** 2)
 
@@ -255,7 +255,7 @@ class _Users:
         return found if hidden <= LOST_VARIANCE * _without_far_users(found) else None
 
     def _one_value_each(self, n_cells: int) -> Float64 | None:
-        """Return the one value that each cell has, but for rounding; None where one has two."""
+        """Return the single value of each cell, except for rounding; None if one has two."""
         if self.y is not None:
             return None
         # The first users tell it for most metrics.

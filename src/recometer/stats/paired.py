@@ -15,7 +15,7 @@ Float64 = npt.NDArray[np.float64]
 
 MANY_USERS = 3_000
 EXACT_WILCOXON_UP_TO = 50
-SAME = 1e-12  # of the largest size: sizes that differ less are the same but for rounding
+SAME = 1e-12  # of the largest size: sizes that differ less are the same except for rounding
 
 
 def paired_t(differences: npt.ArrayLike | Grouped) -> TestResult:
@@ -92,7 +92,7 @@ def wilcoxon(differences: npt.ArrayLike) -> TestResult:
 
     tied = bool((np.diff(sizes) <= SAME * sizes[-1]).any())
     exact = n_differ <= EXACT_WILCOXON_UP_TO and not tied
-    # Sizes that are the same but for rounding are ties.
+    # Sizes that are the same except for rounding are ties.
     different = sizes[np.diff(sizes, prepend=-np.inf) > SAME * sizes[-1]]
     place = np.searchsorted(different, np.abs(given) * (1 + SAME), side="right")
     found = stats.wilcoxon(np.sign(given) * place, method="exact" if exact else "approx")

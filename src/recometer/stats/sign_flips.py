@@ -115,7 +115,7 @@ class SignFlips:
 
 
 def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
-    """Add the counts of sizes up that are the same but for rounding, increasing."""
+    """Add the counts of sizes up that are the same except for rounding, increasing."""
     order = np.argsort(sizes, kind="stable")
     sizes, times = sizes[order], times[order]
     starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > ROUNDING * sizes[-1])

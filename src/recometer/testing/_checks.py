@@ -84,7 +84,7 @@ def holds(metrics: Sequence[Metric], what: Bool) -> None:
 
 
 def near(left: Float64, right: Float64, slack: float) -> Bool:
-    """Tell where two values are the same but for rounding, or both undefined."""
+    """Tell where two values are the same except for rounding, or both undefined."""
     both_undefined = np.isnan(left) & np.isnan(right)
     return both_undefined | (np.abs(left - right) <= slack * (1 + np.abs(right)))
 

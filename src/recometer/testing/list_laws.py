@@ -58,7 +58,7 @@ def a_user_does_not_depend_on_the_others(
 ) -> None:
     """Check that leaving out and permuting users changes not one bit of a user's values.
 
-    Nor, but for rounding, the values of the same users in another order.
+    Nor, except for rounding, the values of the same users in another order.
     """
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     over_users = [metric for metric in metrics if metric.definition.over_users]
@@ -91,7 +91,7 @@ def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) ->
 def order_within_the_cutoff_does_not_matter_where_so_declared(
     metrics: Sequence[Metric], case: ListCase
 ) -> None:
-    """Check that only which items are in the first places counts, but for rounding."""
+    """Check that only which items are in the first places counts, except for rounding."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
@@ -116,7 +116,7 @@ def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) ->
 
 @law(list_cases(max_users=MOST_USERS))
 def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that features as a sparse array give the same values, but for rounding."""
+    """Check that features as a sparse array give the same values, except for rounding."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
     known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
     case = dataclasses.replace(case, features=known)

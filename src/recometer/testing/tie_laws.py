@@ -23,7 +23,7 @@ class Kind:
     record: Callable[..., Any]  # of a case: what sources hand over; also ranked by other scores
     values: Callable[..., Float64]  # of a record, metrics, ties, user_keys and seed
     scores: Callable[[Any], Float64]  # that a case is ranked by
-    slack: float  # of what is equal but for rounding
+    slack: float  # of what is equal except for rounding
 
 
 def tie_laws(kind: Kind) -> tuple[Law, ...]:

@@ -67,7 +67,7 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("rprecision", 2 / 3),
         ("rprecision@2", 1 / 3),
         ("rprecision@5", 2 / 3),
-        # Of five others, four, four and two are behind.
+        # Four, four and two of the five others are behind.
         ("roc_auc", 10 / 15),
         ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),

@@ -161,7 +161,7 @@ def expected_exposure(
     attention : sparse [n_users, n_items]
         The mean attention over all lists that a user is shown.
     data
-        With `test`; items of `train`, if there are any, are no candidates.
+        With `test`; items of `train`, if there are any, are not candidates.
     worth : float64 [k]
         The attention that each place gets.
 

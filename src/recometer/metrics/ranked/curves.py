@@ -194,7 +194,7 @@ def partial_auc(
         behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        # Of all three factors the product of whole numbers may be too large for 64 bits.
+        # The product of all three factors, which are whole numbers, may not fit into 64 bits.
         product = np.multiply((2 * behind - steps + 1) * steps, relevant[rows], dtype=np.float64)
         right = product / (2 * orders)
         paired = groups.n_relevant
