@@ -281,7 +281,7 @@ def test_what_is_left_out_is_little_and_written_down(
     stated = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
     assert f"printed {n_run:,} numbers" in stated
     assert f"{reproduced:,} are reproduced. The other {n_run - reproduced} are" in stated
-    assert f"Of the {n_read} numbers that follow" in stated
+    assert f"Among the {n_read} numbers that follow" in stated
     assert f"source, {covered['read']} are reproduced" in stated
     read = total.pop("read"), covered.pop("read")
     assert read[1] >= 0.85 * read[0]
