@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
+from shown import DISCOUNTS, GROUPS, LISTS, TEST
 
 import recometer as rm
-
-LISTS = {"ann": ["a", "b", "c"], "bob": ["b"], "cat": ["d", "a"]}
-TEST = {"ann": ["b", "d"], "bob": ["a"], "cat": ["a"]}
-GROUPS = {"a": "big", "b": "big", "c": "small", "d": "small", "e": "small"}
-DISCOUNTS = {
-    "log": lambda place: 1 / math.log2(place + 1),
-    "geometric": lambda place: 0.5 ** (place - 1),
-    "none": lambda place: 1.0,
-}
 
 
 def column(frame, name):

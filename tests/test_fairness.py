@@ -8,19 +8,12 @@ import math
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
+from shown import DISCOUNTS, GROUPS, LISTS, TEST
 
 import recometer as rm
 
 ITEMS = "abcde"
-LISTS = {"ann": ["a", "b", "c"], "bob": ["b"], "cat": ["d", "a"]}
 OTHER = {"ann": ["e", "b", "a"], "bob": ["c", "d"], "cat": ["a", "d"]}
-TEST = {"ann": ["b", "d"], "bob": ["a"], "cat": ["a"]}
-GROUPS = {"a": "big", "b": "big", "c": "small", "d": "small", "e": "small"}
-DISCOUNTS = {
-    "log": lambda place: 1 / math.log2(place + 1),
-    "geometric": lambda place: 0.5 ** (place - 1),
-    "none": lambda place: 1.0,
-}
 
 
 def attention(lists, k, d):

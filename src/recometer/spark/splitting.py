@@ -18,7 +18,15 @@ from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.draws import draw_users
 from recometer.split.filters import Filter, SeenInTrain
 from recometer.split.result import SplitProtocol
-from recometer.split.splitting import LEFT_OUT, REMAINDER, TEST, TRAIN, parts_of_some_users
+from recometer.split.splitting import (
+    LEFT_OUT,
+    REMAINDER,
+    TEST,
+    TRAIN,
+    check_one_split,
+    number_of_folds,
+    parts_of_some_users,
+)
 from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, GivenUsers, UserFolds, UsersNumber, Who
 
@@ -105,6 +113,7 @@ def split(
     >>> made = rs.split(ratings, rm.split.Last(1))  # doctest: +SKIP
     >>> rs.evaluate(model, made.test, train=made.train)  # doctest: +SKIP
     """
+    check_one_split(what, who, "recometer.spark.folds")
     _check_kinds(what, who, untested)
     (made,) = _Given.of(
         data, what, who, filters, untested, min_train, min_test, seed, time, partitions
@@ -154,13 +163,8 @@ def folds(
     >>> for made in rs.folds(ratings, rm.split.KFold(5)):  # doctest: +SKIP
     ...     rs.evaluate(fitted(made.train), made.test, train=made.train)
     """
-    if isinstance(what, Folding) == isinstance(who, UserFolds):
-        raise InputTypeError(
-            f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
-            "what=KFold(5) or Windows(times), or who=UserFolds(5)."
-        )
-    _check_kinds(what, who, untested, several=True)
-    n = len(what) if isinstance(what, Folding) else len(who)  # type: ignore[arg-type]
+    n = number_of_folds(what, who)
+    _check_kinds(what, who, untested)
     given = _Given.of(
         data, what, who, filters, untested, min_train, min_test, seed, time, partitions
     )
@@ -364,12 +368,7 @@ def _among(wanted: Any, column: Any) -> list[Any]:
     return [one for one in listed if one in there]
 
 
-def _check_kinds(what: object, who: object, untested: str, *, several: bool = False) -> None:
-    if not several and isinstance(what, Folding) | isinstance(who, UserFolds):
-        raise InputTypeError(
-            f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
-            "recometer.spark.folds(...) returns them."
-        )
+def _check_kinds(what: object, who: object, untested: str) -> None:
     if not isinstance(what, What | Folding):
         raise InputTypeError(
             f"what={what!r} cannot be used here. Hint: for instance rm.split.Last(1)."

@@ -117,11 +117,7 @@ def split(
     >>> made.test.rows()
     [('ann', 'film', 3), ('bob', 'game', 2)]
     """
-    if isinstance(what, Folding) or isinstance(who, UserFolds):
-        raise InputTypeError(
-            f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
-            "rm.split.folds(...) returns them."
-        )
+    check_one_split(what, who, "rm.split.folds")
     columns = {"user": user, "item": item, "value": value, "time": time}
     with waiting("Splitting"):
         work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
@@ -169,16 +165,11 @@ def folds(
 
     Making a fold raises the same errors as `split`.
     """
-    if isinstance(what, Folding) == isinstance(who, UserFolds):
-        raise InputTypeError(
-            f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
-            "what=KFold(5) or Windows(times), or who=UserFolds(5)."
-        )
+    n = number_of_folds(what, who)
     columns = {"user": user, "item": item, "value": value, "time": time}
     work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
     _check_kind(what, (What, Folding), "what")
     _check_kind(who, (Who, UserFolds), "who")
-    n = len(what) if isinstance(what, Folding) else len(who)  # type: ignore[arg-type]
     return Folds(lambda: work.folds(who, what), n)
 
 
@@ -431,6 +422,27 @@ class _Work:
             f"there by what={what!r}, who={who!r}{filters}. Hint: hold out less; a split by time "
             "takes a later one."
         )
+
+
+def check_one_split(what: object, who: object, folds: str) -> None:
+    """Refuse parts that make several splits; `folds` names the function that returns these."""
+    if isinstance(what, Folding) or isinstance(who, UserFolds):
+        raise InputTypeError(
+            f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
+            f"{folds}(...) returns them."
+        )
+
+
+def number_of_folds(what: object, who: object) -> int:
+    """Return how many folds `what` or `who` makes, one of which must make them."""
+    if isinstance(what, Folding) and not isinstance(who, UserFolds):
+        return len(what)
+    if isinstance(who, UserFolds) and not isinstance(what, Folding):
+        return len(who)
+    raise InputTypeError(
+        f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
+        "what=KFold(5) or Windows(times), or who=UserFolds(5)."
+    )
 
 
 def _check_kind(part: object, kinds: Any, name: str) -> None:
