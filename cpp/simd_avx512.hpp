@@ -15,6 +15,7 @@ struct Bits512 {
     /// Not a conversion: GCC 12 may put the 16 bits on the stack, and read 32 back.
     static std::uint32_t bits_of(__mmask16 mask) {
         std::uint32_t bits;
+        // NOLINTNEXTLINE(portability-no-assembler): intrinsics leave the instruction open
         __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
         return bits;
     }
