@@ -1082,7 +1082,7 @@ def test_the_package_is_called_as_its_function() -> None:
 
 
 def test_types_know_every_name_of_the_package() -> None:
-    """Of ``rm.split.Last``, which they find in a class, as modules cannot be called."""
+    """Type checkers find ``rm.split.Last`` in a class, because modules cannot be called."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(named, ast.ClassDef)
