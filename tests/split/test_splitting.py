@@ -1065,7 +1065,7 @@ def test_after_a_share_of_the_interactions():
         assert made.train["time"].max() < expected
         assert made.test.height == sum(time >= expected for time in times)
     assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
-    with pytest.raises(InputError, match="have the first time, 1, that none is before it"):
+    with pytest.raises(InputError, match="have the first time, 1: none is before the split"):
         split(data, After(share=0.2))
 
 
