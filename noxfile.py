@@ -79,7 +79,7 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def audit(session: nox.Session) -> None:
-    """Look the pinned packages up in PyPI's database of vulnerabilities; that takes the internet."""
+    """Look up known vulnerabilities of the pinned packages, for which it takes the internet."""
     session.install("pip-audit")
     pinned = ("--disable-pip", "--require-hashes", "-r", ".ci/requirements.txt")
     session.run("pip-audit", "--strict", *pinned, *session.posargs)
