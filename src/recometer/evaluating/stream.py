@@ -13,7 +13,7 @@ from recometer.data import ids
 from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
-from recometer.evaluating.records import RANKED, request_of
+from recometer.evaluating.records import request_of
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 from recometer.sources.list_stream import StreamedLists, nobody
@@ -256,8 +256,8 @@ class Stream:
         of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
         stand_in = unscored(of_test) if kind is StreamedScores else nobody(test)
         given = self._evaluator.inputs(stand_in)
-        request, ranked = request_of(given), bool(given.truth.reading(*RANKED))
-        depths = [metric.cutoff or 1 for metric in given.truth.reading("lists")]
+        request, ranked = request_of(given), bool(given.truth.of_rankings)
+        depths = [metric.cutoff or 1 for metric in given.truth.of_lists]
         k = max(depths) if depths else None
         if kind is StreamedScores:
             self._counted = StreamedScores(of_test, request, ranked, k)

@@ -45,6 +45,11 @@ class Batches(NamedTuple):
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
+        # What a function does, and for how long, is not known.
+        brief = not self.ahead and len(known) * self.n_columns <= BRIEF
+        if brief and len(batches) == 1 and not self.request.progress:
+            use(known, self.ask(known))  # as `run_tasks` would
+            return
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(users: Int64, ticker: Ticker) -> None:
@@ -58,8 +63,7 @@ class Batches(NamedTuple):
                 batches,
                 weights=[float(len(batch)) for batch in batches],
                 label=label,
-                # What a function does, and for how long, is not known.
-                brief=not self.ahead and len(known) * self.n_columns <= BRIEF,
+                brief=brief,
                 **self.request.pace,
             )
 
