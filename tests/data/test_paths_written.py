@@ -18,7 +18,9 @@ WRITERS: dict[str, Callable[[pathlib.Path], object]] = {
     "result": lambda folder: RESULT.save(folder / "result.parquet"),
     "table": lambda folder: RESULT.to_csv(folder / "table.csv"),
     "values": lambda folder: RESULT.to_json(folder / "values.json"),
-    "split": lambda folder: rm.split(np.ones((200, 4)), rm.split.Fraction(0.5)).save(folder / "split"),
+    "split": lambda folder: rm.split(np.ones((200, 4)), rm.split.Fraction(0.5)).save(
+        folder / "split"
+    ),
 }
 
 
