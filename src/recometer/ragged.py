@@ -121,6 +121,8 @@ class Record:
         """
         if not parts:
             raise InternalError(f"{cls.__name__}.concat needs a part.")
+        if len(parts) == 1:
+            return parts[0]
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if field.init and field.metadata.get("per") != "nothing":

@@ -28,6 +28,11 @@ class UserPlaces:
         self._ids, self._n_users = test.user_ids, test.n_users
         self._places: dict[Any, int] | None = None
 
+    @property
+    def are_positions(self) -> bool:
+        """Whether users have no ids, and their positions are their places."""
+        return self._ids is None
+
     def of(self, users: Array) -> Int64:
         """Return the place of each user, as `ids.as_ids` returns them; -1 if not in test."""
         if self._ids is None:
