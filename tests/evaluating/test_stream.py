@@ -549,7 +549,7 @@ def test_of_positions_that_wait_only_those_that_are_refused_are_lost() -> None:
     lists = np.array([[1, -1, -1], [3, 2, -1], [1, 2, 3], [0, -1, -1]])
     for user, items in enumerate(lists):
         stream.update(items=items[np.newaxis], users=np.array([user]))
-    with pytest.raises(InputError, match="In a batch that came before: .* the list has 3"):
+    with pytest.raises(InputError, match=r"In a batch that came before: .* the list has 3"):
         stream.compute()
     expected = lists.copy()
     expected[2] = -1

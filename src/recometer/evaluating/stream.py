@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recometer.arrays import Array, Int64, all_of, any_of
+from recometer.arrays import Array, Int64, all_of, any_of, follow
 from recometer.data import ids
 from recometer.data.matching import SourceIndex
 from recometer.data.tensors import is_tensor, to_numpy
@@ -127,10 +127,10 @@ class Stream:
         InputTypeError
             If the type of an argument is not supported, or users have another type than in test.
         """
-        if items is not None and scores is relevance is padding is None:
-            if self._take_indices(items, users):
-                self._n_batches += 1
-                return
+        lists = items is not None and scores is relevance is padding is None
+        if lists and self._take_indices(items, users):
+            self._n_batches += 1
+            return
         if self._evaluator.truth is None:
             if items is not None:
                 raise InputError(
@@ -214,6 +214,10 @@ class Stream:
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
         """Return the rows of users who come for the first time; refuse the others if need be."""
         numbers = np.arange(len(places))
+        if follow(places):  # all of them known, and different
+            place = int(places[0])
+            if not any_of(came[place : place + len(places)]):
+                return numbers
         # The last row of each user leaves its number, so that users who are there twice show.
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)

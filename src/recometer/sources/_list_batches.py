@@ -68,11 +68,11 @@ class IndexedLists:
         There must be room for it.
         """
         begin, end = self._ends[-1], self._ends[-1] + len(items)
-        if not _kernel.take_lists(items, n_items, places, came, self._items[begin:end]):
-            return False
-        self._places[begin:end] = places
-        self._ends.append(end)
-        return True
+        fits = bool(_kernel.take_lists(items, n_items, places, came, self._items[begin:end]))
+        if fits:
+            self._places[begin:end] = places
+            self._ends.append(end)
+        return fits
 
     def has_room(self, items: Array) -> bool:
         """Return whether a batch can be added."""

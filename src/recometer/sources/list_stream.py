@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from recometer import _kernel
 from recometer.arrays import Array, Bool, Int64, any_of
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
