@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
+from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
 from recometer.evaluating.asked import Asked
 from recometer.evaluating.checks import KnownUsers
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 # The numbers of the tables among the rows of a user.
 TEST, TRAIN, SOURCE, CANDIDATES = range(4)
+NUMBERS = {"test": TEST, "train": TRAIN, "candidates": CANDIDATES}
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 
@@ -151,23 +153,36 @@ class Job:
 
     def _check_ids(self, parts: list[Any]) -> None:
         """Refuse rows without a user or an item."""
-        listed = {"factors": ("u",), "counts": ("u",), "arrays": ("u",)}.get(self.kind, ("u", "i"))
+        listed = "u" if self.kind in ("factors", "counts", "arrays") else "ui"
+        called = {"u": "user", "i": "item", "s": "session"}
         for number, columns in ((TEST, "ui"), (TRAIN, "ui"), (SOURCE, listed), (CANDIDATES, "ui")):
-            for name in columns:
+            for name in columns + ("s" if number in self.sessions else ""):
                 if parts[number][name].null_count:
-                    what, which = self.options["names"][number], {"u": "user", "i": "item"}[name]
+                    what, which = self.options["names"][number], called[name]
                     raise InputError(
                         f"{what} has rows in which the {which} is missing. Hint: drop them: "
                         "frame.dropna()."
                     )
 
     def _interactions(self, table: Any, what: str) -> Interactions:
-        value = "x" if self.values[what] else False
-        columns = table.select(["u", "i", "x"] if value else ["u", "i"])
-        return Interactions.of(columns, user="u", item="i", value=value, time=False)
+        value, user = "x" if self.values[what] else False, self._user(NUMBERS[what])
+        columns = table.select([*user, *(["i", "x"] if value else ["i"])])
+        named = user if len(user) > 1 else user[0]
+        return Interactions.of(columns, user=named, item="i", value=value, time=False)
+
+    @property
+    def sessions(self) -> frozenset[int]:
+        """The numbers of the tables that have sessions of users."""
+        found: frozenset[int] = self.options["sessions"]
+        return found
+
+    def _user(self, number: int) -> list[str]:
+        """Return the columns that name a user in one of the tables."""
+        return ["u", "s"] if number in self.sessions else ["u"]
 
     def _source(self, table: Any, known: Array) -> Source:
-        named: dict[str, Any] = {"user": "u", "item": "i"}
+        user = self._user(SOURCE)
+        named: dict[str, Any] = {"user": user if len(user) > 1 else "u", "item": "i"}
         if self.kind == "factors":
             return self._factors(table)
         if self.kind == "counts":
@@ -179,7 +194,7 @@ class Job:
         by = self.options["by"]
         columns = {**named, "rank": "x" if by == "rank" else False}
         columns["score"] = "x" if by == "score" else False
-        given = table if self.kind == "lists" else _listed(table)
+        given = table if self.kind == "lists" else _listed(table, user)
         return Lists.of_some_users(given, depth=self.options["depth"], **columns)
 
     def _factors(self, table: Any) -> Factors:
@@ -199,6 +214,8 @@ class Job:
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""
         found: dict[str, Any] = {"u": given.truth.test.user_ids}
+        if TEST in self.sessions:
+            found |= dict(zip("us", split_pairs(found["u"]), strict=True))
         for number, metric in enumerate(given.truth.metrics):
             name = str(metric)
             found[f"m{number}"] = measured["values"].get(name)
@@ -217,6 +234,7 @@ class Job:
 
         names, ids_as = self._names(), {"bigint": pa.int64(), "string": pa.string()}
         types = {"u": ids_as[self.options["user"]], "i": ids_as[self.options["item"]]}
+        types["s"] = ids_as.get(self.options["session"], pa.int64())
         types |= {"sums": pa.binary(), "error": pa.string(), "k": pa.int32()}
         types |= {name: pa.int8() for name in names if name.startswith("r")}
         types |= dict.fromkeys(USERS, pa.int64())
@@ -231,11 +249,13 @@ class Job:
         letters = "mrc" if self.given["chance"] else "mr"
         each = [f"{letter}{n}" for n in range(len(self.given["metrics"])) for letter in letters]
         of_items = ["k", "i", "x"] if over_users(self.given["metrics"]) else []
-        return ["u", *each, *USERS, "sums", "error", *of_items]
+        user = ["u", "s"] if TEST in self.sessions else ["u"]
+        return [*user, *each, *USERS, "sums", "error", *of_items]
 
     def schema(self) -> str:
         """Return the schema of the rows, as Spark reads it."""
-        types = {"u": self.options["user"], "sums": "binary", "error": "string"}
+        types = {"u": self.options["user"], "s": self.options["session"]}
+        types |= {"sums": "binary", "error": "string"}
         types |= {"k": "int", "i": self.options["item"], "x": "double"}
         types |= dict.fromkeys(USERS, "bigint")
         first = {"m": "double", "c": "double", "r": "tinyint"}
@@ -269,6 +289,8 @@ class Job:
             facts["not_binary"] = int(np.count_nonzero((gains != 0) & (gains != 1)))
             largest |= {"gain": float(gains.max()), "less": float(-gains.min())}
         named = given.truth.test.user_ids
+        if TEST in self.sessions and named is not None:
+            facts["people"] = len(np.unique(split_pairs(named)[0]))
         metrics = {
             str(metric): metric_sums(
                 metric,
@@ -293,7 +315,7 @@ class Job:
         )
 
 
-def _listed(table: Any) -> Any:
+def _listed(table: Any, user: Sequence[str]) -> Any:
     """Return a row per user, with lists of items, and of their scores where there are some.
 
     Raises
@@ -318,7 +340,7 @@ def _listed(table: Any) -> Any:
             "item IS NOT NULL)."
         )
     columns = {name: pa.ListArray.from_arrays(offsets, cell) for name, cell in cells.items()}
-    return pa.table({"u": table["u"], **columns})
+    return pa.table({**{name: table[name] for name in user}, **columns})
 
 
 def _known(*tables: Any) -> Array:

@@ -36,7 +36,7 @@ from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import CANDIDATES, TEST, TRAIN, Job
+from recometer.spark._job import NUMBERS, SOURCE, TEST, Job
 from recometer.spark._sources import Given, ItemSizes, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
@@ -138,13 +138,23 @@ class Plan:
         items = {name: _frames.kind_of(table, "item") for name, table in self.tables.items()}
         users |= self.source.id_kinds("user")
         items |= self.source.id_kinds("item")
-        return IdKinds(_frames.same_kind(users, "user"), _frames.same_kind(items, "item"))
+        sessions = {
+            table.what: _frames.kind_of(table, "session")
+            for table in (*self.tables.values(), self.source.table)
+            if table.has("session")
+        }
+        return IdKinds(
+            _frames.same_kind(users, "user"),
+            _frames.same_kind(items, "item"),
+            _frames.same_kind(sessions, "session") if sessions else None,
+        )
 
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
         items, kind, options = None, found.kind, {**found.options, **kinds._asdict()}
         options["names"] = ("test", "train", found.table.what, "candidates")
+        options["sessions"] = self._with_sessions()
         if found.items is not None:
             sizes = item_sizes(found.items)
             if sizes.n_bytes > self.closure:
@@ -168,12 +178,34 @@ class Plan:
         values = {name: table.has("value") for name, table in self.tables.items()}
         return Job(kind, options, items, values, truth is not None, given)
 
+    def _with_sessions(self) -> frozenset[int]:
+        """Return the numbers of the tables that have sessions of users.
+
+        Raises
+        ------
+        InputError
+            If there are some, but test has none.
+        """
+        tables = {NUMBERS[name]: table for name, table in self.tables.items()}
+        tables[SOURCE] = self.source.table
+        found = frozenset(number for number, table in tables.items() if table.has("session"))
+        if TEST not in tables and SOURCE in found:
+            found |= {TEST}
+        if found and TEST not in found:
+            raise InputError(
+                f"{tables[min(found)].what} has sessions of users, but test has none. Hint: "
+                "test=rs.Interactions(frame, user=['user', 'session']); or leave them out."
+            )
+        return found
+
     def _check_blocked(self, sizes: ItemSizes) -> None:
         """Refuse metrics that are not computed if items are in blocks."""
         wrong = [str(one) for one in self.metrics if one.definition.record == "lists"]
         what = f"{wrong[0]!r} reads lists" if wrong else ""
         if self.candidates is not None or self.exclude is not None:
             what = "candidates= and exclude= choose items"
+        if "train" in self.tables and self.tables["train"].has("session"):
+            what = "train has sessions, and excludes items from each of them"
         if what:
             raise InputError(
                 f"{what}, which is not computed for factors in blocks: those of "
@@ -191,7 +223,8 @@ class Plan:
         removes = self.source.like.removes_train(self.protocol)
         single = self.source.options["array"] == "array<float>"
         how = Counting(
-            *kinds,
+            kinds.user,
+            kinds.item,
             "float32" if single else "float64",
             sizes.n_factors,
             self.protocol.nan_scores,
@@ -206,7 +239,7 @@ class Plan:
         """Return the rows of all tables in one form."""
         found = [self.source.rows(kinds) if blocked is None else blocked.counts()]
         array = self.source.array_type(kinds)
-        for name, number in (("test", TEST), ("train", TRAIN), ("candidates", CANDIDATES)):
+        for name, number in NUMBERS.items():
             table = self.tables.get(name)
             if table is not None:
                 columns = {"i": table["item"], "f_type": array}
@@ -234,11 +267,12 @@ class Plan:
             return 1.0
         each = any(rules_of(one, self.protocol).repeated_test != "once" for one in self.metrics)
         how = "max" if "test" not in self.tables else "avg" if each else "sum"
+        user = _users(table, kinds)
         rows = table.frame.selectExpr(
-            f"{table['user']} AS u", f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
+            *user.values(), f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
         )
-        per_pair = rows.where("x IS NOT NULL").groupBy("u", "i").agg({"x": how})
-        finite = per_pair.toDF("u", "i", "x").where("abs(x) < double('infinity')")
+        per_pair = rows.where("x IS NOT NULL").groupBy(*user, "i").agg({"x": how})
+        finite = per_pair.toDF(*user, "i", "x").where("abs(x) < double('infinity')")
         largest = finite.agg({"x": "max"}).collect()[0][0]
         return float(largest or 0.0) if largest and largest > 0 else 1.0
 
@@ -247,9 +281,9 @@ class Plan:
         if "train" not in needed_by(self.metrics) or "train" not in self.tables:
             return None
         table = self.tables["train"]
+        user = _users(table, kinds)
         rows = table.frame.selectExpr(
-            f"CAST({table['user']} AS {kinds.user}) AS u",
-            f"CAST({table['item']} AS {kinds.item}) AS i",
+            *user.values(), f"CAST({table['item']} AS {kinds.item}) AS i"
         ).distinct()
         found = rows.groupBy("i").count()
         self._check_travels(found, "The popularity of")
@@ -257,7 +291,7 @@ class Plan:
         named = ids(counted["i"])
         order = np.argsort(named, kind="stable")
         users = counted["count"].to_numpy()[order]
-        n_users = rows.select("u").distinct().count()
+        n_users = rows.select(*user).distinct().count()
         return Popularity(named[order], users, int(n_users), int(users.sum()))
 
     def _check_travels(self, frame: Frame, what: str) -> None:
@@ -302,14 +336,12 @@ class Plan:
         known = self.source.items if self.source.items is not None else self.source.table
 
         def pairs(of: Table) -> Frame:
-            return of.frame.selectExpr(
-                f"CAST({of['user']} AS {kinds.user}) AS u",
-                f"CAST({of['item']} AS {kinds.item}) AS i",
-            )
+            item = f"CAST({of['item']} AS {kinds.item}) AS i"
+            return of.frame.selectExpr(*_users(of, kinds).values(), item)
 
-        rows = pairs(table)
-        if "train" in self.tables and self.source.like.removes_train(self.protocol):
-            rows = rows.join(pairs(self.tables["train"]), ["u", "i"], "left_anti")
+        rows, train = pairs(table), self.tables.get("train")
+        if train is not None and self.source.like.removes_train(self.protocol):
+            rows = rows.join(pairs(train), [*_users(train, kinds), "i"], "left_anti")
         there = known.frame.selectExpr(f"CAST({known['item']} AS {kinds.item}) AS i")
         return int(rows.select("i").distinct().join(there, "i", "left_anti").count())
 
@@ -332,6 +364,14 @@ class Plan:
         if self.catalogue is not None:
             found["catalogue"] = {"description": self.catalogue.describe()}
         return found
+
+
+def _users(table: Table, kinds: IdKinds) -> dict[str, str]:
+    """Return what names users, as SQL texts by the name in all rows: u, and s for sessions."""
+    found = {"u": f"CAST({table['user']} AS {kinds.user}) AS u"}
+    if table.has("session"):
+        found["s"] = f"CAST({table['session']} AS {kinds.session}) AS s"
+    return found
 
 
 def _with_known(table: Table, kinds: IdKinds, blocked: Blocked) -> Table:

@@ -26,6 +26,8 @@ class Ratios:
         Sum of the squared residuals.
     ratio
         Sum of all x divided by that of all y.
+    exact
+        Whether all pairs of a cell are the same.
     """
 
     x: Float64
@@ -33,6 +35,7 @@ class Ratios:
     counts: Int64
     squares: float
     ratio: float
+    exact: bool = True
 
     @classmethod
     def of(cls, x: Float64, y: Float64, ratio: float) -> Ratios:
@@ -49,13 +52,14 @@ class Ratios:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y", "counts")
         )
         squares = float(sum(part.squares for part in parts))
-        return cls(x, y, counts, squares, parts[0].ratio)._narrowed()
+        exact = all(part.exact for part in parts)
+        return cls(x, y, counts, squares, parts[0].ratio, exact)._narrowed()
 
     def grouped(self) -> Grouped:
         """Return the pairs as the statistics of ratios read them."""
         n, counts = int(self.counts.sum()), self.counts.astype(np.float64)
         means = self.x / counts, self.y / counts
-        return Grouped(means[0], counts, means[1], n, self.ratio, 0, 0, self.squares, False)
+        return Grouped(means[0], counts, means[1], n, self.ratio, 0, 0, self.squares, self.exact)
 
     def _narrowed(self) -> Ratios:
         """Join the pairs whose residuals have the same leading bits, where there are many."""
@@ -67,4 +71,4 @@ class Ratios:
             np.bincount(cell, column, minlength=len(keys)).astype(np.float64)
             for column in (self.x, self.y, self.counts)
         )
-        return Ratios(x, y, np.rint(counts).astype(np.int64), self.squares, self.ratio)
+        return Ratios(x, y, np.rint(counts).astype(np.int64), self.squares, self.ratio, False)

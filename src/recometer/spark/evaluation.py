@@ -146,6 +146,7 @@ def evaluate(
         kept=kept,
         chance=bool(chance),
         user=str(plan.of_users.columns["user"]),
+        session=plan.of_users.columns.get("session"),
     )
 
 
