@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from recometer.evaluating.checks import (
     check_known,
     check_lists,
     check_overlaps,
+    no_list,
     warn_beyond_lists,
 )
 from recometer.evaluating.truth import is_uniform, warning_of
@@ -36,7 +37,8 @@ from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import NUMBERS, SOURCE, TEST, Job
+from recometer.spark._job import BASELINE, NUMBERS, SOURCE, TEST, Job
+from recometer.spark._outputs import Output
 from recometer.spark._sources import Given, ItemSizes, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
@@ -80,6 +82,15 @@ class Plan:
     candidates: object
     exclude: Items | None
     closure: int
+    baseline: Given | None = None
+
+    @property
+    def outputs(self) -> dict[str, Given]:
+        """The source, and the baseline where a metric reads it."""
+        found = {"source": self.source}
+        if self.baseline is not None and "baseline" in needed_by(self.metrics):
+            found["baseline"] = self.baseline
+        return found
 
     @property
     def of_users(self) -> Table:
@@ -103,7 +114,7 @@ class Plan:
         check_side_data(
             needed_by(self.metrics),
             train=self.tables.get("train"),
-            baseline=None,
+            baseline=self.baseline,
             catalogue=self.catalogue,
         )
         warn_of_propensity(self.metrics, self.catalogue)
@@ -136,11 +147,13 @@ class Plan:
         """Return as what users and items are read, alike in all tables."""
         users = {name: _frames.kind_of(table, "user") for name, table in self.tables.items()}
         items = {name: _frames.kind_of(table, "item") for name, table in self.tables.items()}
-        users |= self.source.id_kinds("user")
-        items |= self.source.id_kinds("item")
+        for name, one in self.outputs.items():
+            prefix = "" if name == "source" else f"{name}: "
+            users |= {f"{prefix}{what}": kind for what, kind in one.id_kinds("user").items()}
+            items |= {f"{prefix}{what}": kind for what, kind in one.id_kinds("item").items()}
         sessions = {
             table.what: _frames.kind_of(table, "session")
-            for table in (*self.tables.values(), self.source.table)
+            for table in (*self.tables.values(), *(one.table for one in self.outputs.values()))
             if table.has("session")
         }
         return IdKinds(
@@ -152,16 +165,9 @@ class Plan:
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
-        items, kind, options = None, found.kind, {**found.options, **kinds._asdict()}
-        options["names"] = ("test", "train", found.table.what, "candidates")
-        options["sessions"] = self._with_sessions()
-        if found.items is not None:
-            sizes = item_sizes(found.items)
-            if sizes.n_bytes > self.closure:
-                self._check_blocked(sizes)
-                kind, options = "counts", {**options, "n_items": sizes.n_items, "sizes": sizes}
-            else:
-                items = read_item_factors(found.items, kinds.item, found.options["array"])
+        options = {**kinds._asdict(), "sessions": self._with_sessions()}
+        options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
+        outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
         truth = found.options.get("truth")
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
         given = {
@@ -176,7 +182,26 @@ class Plan:
             "popularity": self._popularity(kinds),
         }
         values = {name: table.has("value") for name, table in self.tables.items()}
-        return Job(kind, options, items, values, truth is not None, given)
+        other = outputs.get("baseline")
+        return Job(outputs["source"], other, options, values, truth is not None, given)
+
+    def _output(self, found: Given, kinds: IdKinds) -> Output:
+        """Return what is made of a source where the users are."""
+        if found.items is None:
+            return Output(found.kind, found.options, None)
+        sizes = item_sizes(found.items)
+        if sizes.n_bytes <= self.closure:
+            items = read_item_factors(found.items, kinds.item, found.options["array"])
+            return Output(found.kind, found.options, items)
+        if found is not self.source:
+            raise InputError(
+                f"The factors of {sizes.n_items:,} items in baseline= take "
+                f"{sizes.n_bytes / 1e6:,.1f} MB, more than closure={self.closure / 1e6:,.1f} MB. "
+                "Hint: a larger closure=; or lists of the baseline, as rs.Lists."
+            )
+        self._check_blocked(sizes)
+        blocked = {**found.options, "n_items": sizes.n_items, "sizes": sizes}
+        return Output("counts", blocked, None)
 
     def _with_sessions(self) -> frozenset[int]:
         """Return the numbers of the tables that have sessions of users.
@@ -188,6 +213,8 @@ class Plan:
         """
         tables = {NUMBERS[name]: table for name, table in self.tables.items()}
         tables[SOURCE] = self.source.table
+        if "baseline" in self.outputs:
+            tables[BASELINE] = self.outputs["baseline"].table
         found = frozenset(number for number, table in tables.items() if table.has("session"))
         if TEST not in tables and SOURCE in found:
             found |= {TEST}
@@ -237,7 +264,7 @@ class Plan:
 
     def rows(self, kinds: IdKinds, blocked: Blocked | None) -> list[Frame]:
         """Return the rows of all tables in one form."""
-        found = [self.source.rows(kinds) if blocked is None else blocked.counts()]
+        found = [self.source.rows(kinds, SOURCE) if blocked is None else blocked.counts()]
         array = self.source.array_type(kinds)
         for name, number in NUMBERS.items():
             table = self.tables.get(name)
@@ -248,7 +275,8 @@ class Plan:
                 if table.has("value"):
                     columns["x"] = table["value"]
                 found.append(_frames.rows(table, number, kinds, **columns))
-        return found
+        other = self.outputs.get("baseline")
+        return found if other is None else _with_baseline(found, other, kinds, array)
 
     def _largest_gain(self, kinds: IdKinds) -> float:
         """Return the largest value of test where a metric is about it; 1 otherwise."""
@@ -319,6 +347,8 @@ class Plan:
             warn_beyond_lists(int(largest["depth"]), of_ranks)
         if facts.get("any_cutoff"):
             check_cutoffs(int(largest["n_candidates"]), like, of_ranks)
+        if facts.get("compared") == 0 and "baseline" in self.outputs:
+            raise no_list(self.outputs["baseline"].like.describe())
         if of_lists:
             check_lists(int(largest["listed"]), of_lists)
         _check_defined(sums)
@@ -359,11 +389,23 @@ class Plan:
         if "candidates" in self.tables or isinstance(self.candidates, SampledCandidates):
             of_sets = self.candidates if isinstance(self.candidates, SampledCandidates) else None
             found["candidates"]["warning"] = warning_of(of_sets, self.protocol)
+        if self.baseline is not None:
+            found["baseline"] = {"description": self.baseline.like.describe()}
         if self.exclude is not None:
             found["exclude"] = {"description": repr(self.exclude)}
         if self.catalogue is not None:
             found["catalogue"] = {"description": self.catalogue.describe()}
         return found
+
+
+def _with_baseline(
+    rows: Sequence[Frame], baseline: Given, kinds: IdKinds, array: str
+) -> list[Frame]:
+    """Return all rows, and those of a baseline, whose arrays are in a column of their own."""
+    own = baseline.array_type(kinds)
+    others = [one.selectExpr("*", f"CAST(array() AS {own}) AS b") for one in rows]
+    found = baseline.rows(kinds, BASELINE).withColumnRenamed("f", "b")
+    return [*others, found.selectExpr("*", f"CAST(array() AS {array}) AS f")]
 
 
 def _users(table: Table, kinds: IdKinds) -> dict[str, str]:
