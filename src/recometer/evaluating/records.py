@@ -257,7 +257,8 @@ def _lists(
     else:
         found = _of_evaluation(baseline, request.test, depth)
         what = baseline.inputs["source"]["description"]
-    check_baseline(found, what)
+    if not request.some_users:
+        check_baseline(found, what)
     return lists, found
 
 
