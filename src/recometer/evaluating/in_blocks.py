@@ -33,8 +33,10 @@ from recometer.tasks import Ticker, run_tasks
 # Of memory, per row of test and of train, while the users of a block are ranked and measured.
 PER_TEST_ROW, PER_TRAIN_ROW = 192, 64
 
-# Counts of items of the arguments, which are the same for all users.
+# Counts of items of the arguments, which are the same for all users; and the counts that are named
+# last, in this order, as blocks need not have all of them.
 OF_ITEMS = ("candidates_unknown", "exclude_unknown")
+LAST = (*OF_ITEMS, "relevant_not_candidates", "cut_in_ties", "users_below_cutoff")
 
 
 def blocks_of(given: Inputs) -> list[slice] | None:
@@ -66,6 +68,7 @@ class _Block(NamedTuple):
     baseline: TopLists | None
     judged: Judged | None
     by_popularity: FoundByPopularity | None
+    n_relevant: Int64  # of each user, a repeated pair once
     early: bool  # whether a ranking ends before the last candidate
 
 
@@ -159,6 +162,7 @@ class InBlocks:
             records.baseline,
             records.judged,
             by_popularity(given, ranks, self._given.truth.bands),
+            (records.users if ranks is None else ranks).n_relevant,
             ranks is not None and any_of(ranks.ends_early),
         )
         self._blocks.append(found)
@@ -218,7 +222,8 @@ class InBlocks:
     def _counts(self) -> dict[str, int]:
         """Add up what rules settled in all blocks."""
         parts = [one.counts for one in self._blocks]
-        found = {name: 0 for part in parts for name in part} | sum(map(Counter, parts), Counter())
+        total = sum(map(Counter, parts), Counter())
+        found = {name: total[name] for name in sorted(total, key=_place)}
         for name in OF_ITEMS:
             if name in found:
                 found[name] = parts[0][name]
@@ -266,8 +271,14 @@ class InBlocks:
         baseline = _concat([one.baseline for one in self._blocks])
         if baseline is not None:
             check_baseline(baseline, truth.descriptions["baseline"]["description"])
+        users = users._replace(n_relevant=np.concatenate([b.n_relevant for b in self._blocks]))
         early = any(one.early for one in self._blocks)
         check_all(given, users, counts if truth.reading("ranks") else None, early=early)
+
+
+def _place(count: str) -> tuple[int, str]:
+    """Return what sorts the names of counts."""
+    return (LAST.index(count), "") if count in LAST else (-1, count)
 
 
 def _concat(parts: Sequence[Any]) -> Any:

@@ -271,7 +271,7 @@ def _judged_items(
     known = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
     test_user = ragged.users_of(test.indptr)
     missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known)
-    if train is not None:
+    if train is not None and len(ranks.item) < len(test):  # rows of train are not judged
         missing &= ~in_train(test, train)
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
