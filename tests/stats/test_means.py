@@ -246,6 +246,13 @@ def test_a_width_of_0_is_explained(kind) -> None:
     assert "All 3 values are 0.1" in found.note
 
 
+@pytest.mark.parametrize("bounds", [None, (-np.inf, 1.0), (0.0, np.inf), (1.0, 1.0), (1.0, 0.0)])
+def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
+    found = interval([0.1, 0.4, 1.0], bounds=bounds)
+    assert found.method == "bca"
+    assert "has no known range" in found.note
+
+
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
 def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(interval([0.0, 0.2, 0.3, 1.0], kind, confidence=1 - 1e-9)) == (0, 1)

@@ -132,9 +132,7 @@ class _Resample:
             first = float(weight @ z)
             return first, float(weight @ (z - first) ** 2)
 
-        first_guess = -float(counts @ z) / max(float(counts @ z**2), 1e-300)
-        t = root_of_increasing(slopes, 0.0, self._t or first_guess, self._precision)
-        self._t = t
+        self._t = t = root_of_increasing(slopes, 0.0, self._t, self._precision)
         largest = max(t * least, t * most)
         k = float(np.log(counts @ np.exp(t * z - largest))) + largest
         second = slopes(t)[1]

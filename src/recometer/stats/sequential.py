@@ -209,7 +209,7 @@ class ConfidenceSequence:
     def _aims(self) -> Float64:
         """Return the numbers of users that players aim at."""
         last = LAST_AIM if self.population is None else self.population
-        steps = max(0.0, np.log(max(last, 1) / FIRST_AIM) / np.log(NEXT_AIM))
+        steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
         return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
 
     def _add(self, x: Float64) -> None:
@@ -339,19 +339,12 @@ class ConfidenceSequence:
             rest, values = 1 - rest, 1 - values
         if (rest < 0).any():
             return _Capital(len(self._x), np.full(self._n_players, np.inf), np.inf)
-        ends = bool((rest > 1).any())
-        if ends:
-            # Not possible either, which the other side finds; the bets end here.
-            values = values[: int(np.argmax(rest > 1))]
-        rest = rest[: len(values)]
-        stakes = self._stakes[:, first : first + len(values)]
+        stakes = self._stakes[:, first:]
         with np.errstate(divide="ignore"):
             stakes = np.minimum(stakes, LARGEST_BET / rest)
         each = capital.each[:, np.newaxis] + np.cumsum(np.log1p(stakes * (values - rest)), axis=1)
         most = float(_of_all(each).max(initial=-np.inf))
-        last = each[:, -1] if each.shape[1] else capital.each
-        last = np.full(self._n_players, -np.inf) if ends else last
-        return _Capital(len(self._x), last, max(most, capital.most))
+        return _Capital(len(self._x), each[:, -1], max(most, capital.most))
 
 
 def _of_all(each: Float64) -> Float64:
