@@ -205,12 +205,12 @@ def warprec(n_users: int) -> list[Pair]:
     from warprec.evaluation.evaluator import Evaluator
 
     scores, users, items = scored(n_users)
-    train = sp.csr_matrix((n_users, N_ITEMS), dtype=np.float32)
+    train = sp.csr_matrix((n_users, N_ITEMS), dtype=np.float32)  # type: ignore[arg-type]
     dataset = SimpleNamespace(
         train_set=SimpleNamespace(get_sparse=lambda: train), train_transactions=None
     )
 
-    class Model(torch.nn.Module):
+    class Model(torch.nn.Module):  # type: ignore[misc]
         name = "scores"
 
         def predict(self, user_indices: Any, **_: Any) -> Any:
