@@ -18,7 +18,9 @@ N_USERS, N_ITEMS = 30, 20
 
 def first_snippet(page: str) -> str:
     """Return the first block of Python in a page."""
-    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.M)[0]
+    return re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE
+    )[0]
 
 
 @pytest.fixture
