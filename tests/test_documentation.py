@@ -108,7 +108,7 @@ def test_the_page_of_a_metric_has_all_that_is_declared_of_it():
         text = pages.page(name, definition)
         shown, _, folded = text.partition("## Example")[0].partition(folds)
         example, _, literature = text.partition("## Example")[2].partition("## Literature")
-        assert definition.formula in shown, name
+        assert definition.formula in " ".join(shown.split()), name
         assert re.search(r"^\| `.*\d\.\d{4}", example, re.MULTILINE), f"{name}: no number"
         assert re.search(r"^\* .*\b\d{4}, \w+", literature, re.MULTILINE), f"{name}: no title"
         for parameter in definition.parameters.values():
