@@ -219,16 +219,15 @@ def warprec(n_users: int) -> list[Pair]:
     from warprec.evaluation.evaluator import Evaluator
 
     scores, users, items = scored(n_users)
-    train = sp.csr_matrix((n_users, N_ITEMS), dtype=np.float32)
+    nothing = np.zeros(0, np.int64)
+    train = sp.csr_matrix((np.zeros(0, np.float32), (nothing, nothing)), shape=(n_users, N_ITEMS))
     dataset = SimpleNamespace(
         train_set=SimpleNamespace(get_sparse=lambda: train), train_transactions=None
     )
 
-    class Model(torch.nn.Module):
-        name = "scores"
-
-        def predict(self, user_indices: Any, **_: Any) -> Any:
-            return scores[user_indices]
+    model = SimpleNamespace(
+        eval=lambda: None, predict=lambda user_indices, **_: scores[user_indices]
+    )
 
     def theirs() -> Any:
         batches = []
@@ -239,7 +238,7 @@ def warprec(n_users: int) -> list[Pair]:
             batches.append((rows, users[some] - first, items[some], ones))
         names = ["nDCG", "Precision", "Recall", "MAP", "MRR", "HitRate"]
         evaluator = Evaluator(names, [K], train)
-        evaluator.evaluate(Model(), batches, "full", dataset)
+        evaluator.evaluate(model, batches, "full", dataset)
         return evaluator.compute_results()
 
     return [Pair("Evaluator of 6", theirs, lambda: of_scores(scores, users, items))]
