@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +40,6 @@ from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 
-RANKED = ("ranks", "ratings")  # the records that come from a ranking
-
 
 class Users(NamedTuple):
     """What an Evaluation says of each user."""
@@ -70,7 +68,7 @@ class Records:
 def find_records(given: Inputs) -> Records:
     """Ask the source for what the metrics read, and check it."""
     rules, truth, asked, source = given.protocol, given.truth, given.asked, given.source
-    test, of_ranks, of_lists = truth.test, truth.reading(*RANKED), truth.reading("lists")
+    test, of_ranks, of_lists = truth.test, truth.of_rankings, truth.of_lists
     request = request_of(given)
     ratings, ranks = _ratings(source, request, truth.metrics), None
     if ratings is not None:
@@ -83,24 +81,20 @@ def find_records(given: Inputs) -> Records:
         lists, baseline = _lists(source, asked.baseline, request, of_lists)
         judged = _judged(request, source, ranks if given.brings_truth else None)
     users = _users(ranks, lists, judged)
+    early = ranks is not None and any_of(ranks.ends_early)
     if not asked.some_users:
-        check_users(users.flags, users.n_relevant, source, test)
+        check_all(given, users, None if ranks is None else ranks.counts, early=early)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        if not asked.some_users:
-            check_overlaps(ranks.counts, users.n_relevant, len(test), truth.candidates)
-        early = any_of(ranks.ends_early)
         if early:
             check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
-        if not asked.some_users and early:
-            warn_beyond_lists(int(ranks.depth.max()), of_ranks)
         if not asked.some_users and ranks.any_cutoff:
             check_cutoffs(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)
         ranks = ranks_with(
             ranks,
-            needed_by(of_ranks),
+            truth.side_data,
             test=test,
             train=asked.train,
             catalogue=asked.catalogue,
@@ -111,7 +105,7 @@ def find_records(given: Inputs) -> Records:
                 "short_lists='previous_user' is about lists that are shorter than k, and the "
                 f"source ({source.describe()}) is not a list. Hint: leave it out."
             )
-        if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
+        if truth.counts_repeated_rows:
             ranks = with_copies(ranks, test, asked.train)
             users = users._replace(
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
@@ -119,11 +113,27 @@ def find_records(given: Inputs) -> Records:
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 
+def check_all(
+    given: Inputs, users: Users, counts: Mapping[str, int] | None, *, early: bool
+) -> None:
+    """Check and warn of what only all users of test together tell.
+
+    `counts` are those of their ranks, None where no metric reads these; `early` says whether a
+    ranking ends before the last candidate.
+    """
+    truth = given.truth
+    check_users(users.flags, users.n_relevant, given.source, truth.test)
+    if counts is not None:
+        check_overlaps(counts, users.n_relevant, len(truth.test), truth.candidates)
+    if early:
+        warn_beyond_lists(int(users.depth.max()), truth.of_rankings)
+
+
 def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
     """Return the users to measure, by the record that metrics read."""
     found: dict[str, Measured] = {}
     truth, asked = given.truth, given.asked
-    of_ranks, test = truth.reading(*RANKED), truth.test
+    of_ranks, test = truth.of_rankings, truth.test
     if records.ranks is not None and of_ranks:
         at_random = any(rules_of(metric, given.protocol).ties == "random" for metric in of_ranks)
         keys = ids.user_keys(test.user_ids, test.n_users) if at_random else None
@@ -134,7 +144,7 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
         rules = records.request.protocol
         data = list_data(
             records.lists,
-            needed_by(truth.reading("lists")),
+            needed_by(truth.of_lists),
             test=test,
             train=asked.train,
             relevant_from=rules.relevant_from,
@@ -158,7 +168,7 @@ def request_of(given: Inputs) -> Request:
 
 
 def _request(given: Inputs) -> Request:
-    rules, asked, of_ranks = given.protocol, given.asked, given.truth.reading(*RANKED)
+    rules, asked, of_ranks = given.protocol, given.asked, given.truth.of_rankings
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
         given.truth.test,
@@ -259,7 +269,8 @@ def _lists(
     else:
         found = _of_evaluation(baseline, request.test, depth)
         what = baseline.inputs["source"]["description"]
-    check_baseline(found, what)
+    if not request.some_users:
+        check_baseline(found, what)
     return lists, found
 
 
