@@ -24,6 +24,7 @@ from recometer.split.splitting import (
     TEST,
     TRAIN,
     check_one_split,
+    listed_filters,
     number_of_folds,
     parts_of_some_users,
 )
@@ -194,12 +195,12 @@ class _Given:
         partitions: int | None,
     ) -> _Given:
         """Read the arguments of `split` and of `folds`, and apply the filters."""
+        _frames.check_partitions(partitions)
         given = data if isinstance(data, Interactions) else Interactions(data)
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
-        several = [filters] if isinstance(filters, Filter | SeenInTrain) else list(filters)
-        left = SparkFilters(frame, columns, several, partitions)
+        left = SparkFilters(frame, columns, listed_filters(filters), partitions)
         how = _Splitting(
             columns,
             _settled_what(what, left.frame, columns),
