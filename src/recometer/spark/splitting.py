@@ -200,7 +200,8 @@ class _Given:
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
-        left = SparkFilters(frame, columns, listed_filters(filters), partitions)
+        several = listed_filters(filters)
+        left = SparkFilters(frame, columns, several, partitions)
         how = _Splitting(
             columns,
             _settled_what(what, left.frame, columns),
