@@ -75,6 +75,7 @@ def audit(
     rules = Protocol(
         relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
     )
+    _frames.check_partitions(partitions)
     given: dict[str, Any] = {"value": value, "time": time}
     if test is None:
         train, test, given = _of_split(train, given)

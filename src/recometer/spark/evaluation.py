@@ -113,6 +113,7 @@ def evaluate(
     """
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
+    _frames.check_partitions(partitions)
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)

@@ -26,6 +26,7 @@ from recometer.split.splitting import (
     check_kind,
     check_one_split,
     check_untested,
+    listed_filters,
     number_of_folds,
     parts_of_some_users,
 )
@@ -196,11 +197,12 @@ class _Given:
         partitions: int | None,
     ) -> _Given:
         """Read the arguments of `split` and of `folds`, and apply the filters."""
+        _frames.check_partitions(partitions)
         given = data if isinstance(data, Interactions) else Interactions(data)
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
-        several = [filters] if isinstance(filters, Filter | SeenInTrain) else list(filters)
+        several = listed_filters(filters)
         left = SparkFilters(frame, columns, several, partitions)
         how = _Splitting(
             columns,

@@ -226,10 +226,7 @@ class _Work:
         check_whole("min_test", min_test)
         self.untested, self.min_train, self.min_test = untested, min_train, min_test
         self.seed, self.threads = seed_of(seed), resolve_threads(threads)
-        several = isinstance(filters, Iterable) and not isinstance(filters, str)
-        listed = list(filters) if several else [filters]
-        for one in listed:
-            check_kind(one, (Filter, SeenInTrain), "filters")
+        listed = listed_filters(filters)
         self.filters = tuple(map(repr, listed))
         self.after = [one for one in listed if isinstance(one, SeenInTrain)]
         self.container = open_data(data, columns)
@@ -442,6 +439,15 @@ def number_of_folds(what: object, who: object) -> int:
         f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
         "what=KFold(5) or Windows(times), or who=UserFolds(5)."
     )
+
+
+def listed_filters(filters: Any) -> list[Filter | SeenInTrain]:
+    """Return one filter or several as a list; raise InputTypeError if something else is there."""
+    several = isinstance(filters, Iterable) and not isinstance(filters, str)
+    listed = list(filters) if several else [filters]
+    for one in listed:
+        check_kind(one, (Filter, SeenInTrain), "filters")
+    return listed
 
 
 def check_kind(part: object, kinds: Any, name: str) -> None:
