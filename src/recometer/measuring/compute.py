@@ -8,7 +8,6 @@ formulas alone.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,8 +21,6 @@ from recometer.measuring.settling import reads_cutoff
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.tasks import Ticker, run_tasks
-
-USERS_PER_PART = 2048  # of whom a second thread takes a part
 
 
 class _Plan(NamedTuple):
@@ -102,8 +99,7 @@ def compute(
         codes = np.empty((plan.n_metrics, one.n_users), np.uint8)
         tables.append((plan, table, codes))
         if plan.variants:
-            parts = [part for block in one.blocks() for part in _parts(block, threads)]
-            tasks += [_Task(one, part, plan, table, codes) for part in parts]
+            tasks += [_Task(one, block, plan, table, codes) for block in one.blocks()]
 
     if threads > 1 and len(tasks) > 1:
         run_tasks(_run, tasks, threads=threads, progress=False)
@@ -217,15 +213,6 @@ def _settle(
     gone = left_out(outside, found, rules)
     if gone is not None:
         why[gone] = Reason.NOT_COUNTED
-
-
-def _parts(block: slice, threads: int) -> list[slice]:
-    """Cut a block of users into a part for each thread, where there are many users."""
-    n = min(threads, (block.stop - block.start) // USERS_PER_PART)
-    if n <= 1:
-        return [block]
-    ends = [block.start + (block.stop - block.start) * part // n for part in range(n + 1)]
-    return [slice(begin, end) for begin, end in itertools.pairwise(ends)]
 
 
 @functools.lru_cache(maxsize=64)

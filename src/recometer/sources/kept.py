@@ -55,7 +55,7 @@ class Packed(NamedTuple):
 
 
 def _narrow(array: Array) -> Array:
-    """Return the same numbers in the narrowest type that holds all of them, as a copy."""
+    """Return the same numbers in a narrow type that holds all of them, as a copy."""
     if array.dtype.kind in "iu":
         least, most = np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))
         return array.astype(np.promote_types(least, most))
