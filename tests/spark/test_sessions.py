@@ -86,7 +86,7 @@ def test_lists_of_sessions_and_train_of_sessions(table):
                 rows[name].append(one)
     lists = rs.Lists(table(rows, SCHEMA), user=BOTH, score="value")
     frames = [rs.Interactions(table(one, SCHEMA), user=BOTH) for one in (test, train)]
-    given = {"metrics": CUT, "catalogue": items, "interval": "bca", "users": "listed"}
+    given = {"metrics": CUT, "catalogue": items, "interval": "bootstrap", "users": "listed"}
     result = rs.evaluate(lists, frames[0], train=frames[1], **given)
     one = rm.Lists(pl.DataFrame(rows), user=BOTH, score="value")
     assert_same(result, rm.evaluate(one, paired(test), train=paired(train), **given))
