@@ -16,7 +16,7 @@ from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import RANKED, Records, data_of_result, measured_by
+from recometer.evaluating.records import Records, data_of_result, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
@@ -75,7 +75,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
 def _by_popularity(given: Inputs, records: Records) -> FoundByPopularity | None:
     """Count found relevant items by popularity, or return None without train or ranks."""
     truth, asked, ties = given.truth, given.asked, given.protocol.ties
-    of_ranks = truth.reading(*RANKED)
+    of_ranks = truth.of_rankings
     if asked.train is None or truth.bands is None or records.ranks is None or not of_ranks:
         return None
     keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None

@@ -66,7 +66,7 @@ class SummaryRow:
     method
         How the interval was found: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
-        What a reader has to know of the interval.
+        A remark about the interval, or an empty text.
     chance
         The mean that a random order of the same candidates would have; NaN where it is not known.
     """

@@ -370,7 +370,7 @@ class _Pairs:
                 f"clusters must have one entry for each of the {len(x):,} rows, but has the "
                 f"shape {labels.shape}."
             )
-        if not np.isnan([x.min(initial=0.0), y.min(initial=0.0)]).any():
+        if not np.isnan([x.min(initial=np.inf), y.min(initial=np.inf)]).any():
             return cls(x, y, labels, 0, 0)
         no_x, no_y = np.isnan(x), np.isnan(y)
         both = ~(no_x | no_y)

@@ -248,7 +248,7 @@ def _sorted(x: Float64, n: int, estimate: float) -> Grouped:
 def _defined(x: Float64, y: Float64 | None) -> tuple[Float64, Float64 | None]:
     """Leave out the users with NaN."""
     # A NaN makes the smallest value NaN: cheaper than to look at each.
-    if not any(np.isnan(one.min(initial=0.0)) for one in (x, y) if one is not None):
+    if not any(np.isnan(one.min(initial=np.inf)) for one in (x, y) if one is not None):
         return x, y
     known = ~np.isnan(x) if y is None else ~(np.isnan(x) | np.isnan(y))
     return x[known], None if y is None else y[known]

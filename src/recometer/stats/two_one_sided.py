@@ -47,7 +47,7 @@ class Equivalence:
         ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ, or ``"random effects"``
         for several runs.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     p_value: float
