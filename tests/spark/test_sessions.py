@@ -8,6 +8,7 @@ from spark_cases import CUT, MARKS, assert_same, data, factors
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import InputError
+from recometer.spark import _packing
 
 pytestmark = MARKS
 
@@ -76,7 +77,8 @@ def assert_same_sessions(result, expected):
             assert (row.method, row.note, row.counted) == (other.method, other.note, other.counted)
 
 
-def test_lists_of_sessions_and_train_of_sessions(table):
+def test_lists_of_sessions_and_train_of_sessions(table, monkeypatch):
+    monkeypatch.setattr(_packing, "MANY", 1)  # sums are put together before they are collected
     _, items, test, train, rng = data(seed=4)
     test, train = (ordered(with_sessions(one, rng)) for one in (test, train))
     rows = {"user": [], "session": [], "item": [], "value": []}
@@ -90,5 +92,8 @@ def test_lists_of_sessions_and_train_of_sessions(table):
     result = rs.evaluate(lists, frames[0], train=frames[1], **given)
     one = rm.Lists(pl.DataFrame(rows), user=BOTH, score="value")
     assert_same(result, rm.evaluate(one, paired(test), train=paired(train), **given))
+    missing = table(test, SCHEMA).selectExpr("user", "nullif(session, 10) AS session", "item")
+    with pytest.raises(InputError, match="test has rows in which the session is missing"):
+        rs.evaluate(lists, rs.Interactions(missing, user=BOTH), metrics="rr@5", catalogue=items)
     with pytest.raises(InputError, match="Lists has sessions of users, but test has none"):
         rs.evaluate(lists, table(test, SCHEMA).drop("session"), metrics="rr@5")

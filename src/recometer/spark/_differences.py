@@ -23,7 +23,7 @@ from recometer.spark._cells import Cells
 from recometer.spark._columns import ids
 from recometer.spark._few import FewRows, Largest
 from recometer.spark._frames import Frame
-from recometer.spark._packing import added_up, together
+from recometer.spark._packing import added_up
 from recometer.spark._ratios import Ratios
 from recometer.spark._weighted import unweighted
 from recometer.stats import Interval, Tukey
@@ -215,8 +215,7 @@ def _users(batches: Any, asked: Compared) -> Iterator[_Users]:
         yield _Users(one, asked, codes)
 
 
-def _first(batches: Any, *, asked: Compared) -> dict[str, Any]:
-    parts = []
+def _first(batches: Any, *, asked: Compared) -> Iterator[dict[str, Any]]:
     for users in _users(batches, asked):
         n_clusters = 0 if users.clusters is None else int(users.clusters.max(initial=-1)) + 1
         found: dict[str, Any] = {
@@ -235,8 +234,7 @@ def _first(batches: Any, *, asked: Compared) -> dict[str, Any]:
             found[f"{metric} of_all"] = users.totals(metric)
             values = np.abs(users.all_models(metric)[0]).max(initial=0.0)
             found[f"{metric} largest"] = Largest(np.array([values]))
-        parts.append(found)
-    return together(parts) if parts else {}
+        yield found
 
 
 def _centres(key: int, first: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -255,8 +253,7 @@ def _second(
     asked: Compared,
     centres: Mapping[str, float],
     scales: Mapping[int, float],
-) -> dict[str, Any]:
-    parts = []
+) -> Iterator[dict[str, Any]]:
     for users in _users(batches, asked):
         found: dict[str, Any] = {}
         for key, (metric, one, other) in enumerate(asked.each):
@@ -272,5 +269,4 @@ def _second(
             values, keys = users.all_models(metric)
             centred, which = differing_rows(values, scales[metric])
             found[f"{metric} rows"] = FewRows.of(keys[which], centred, RESAMPLED_UP_TO)
-        parts.append(found)
-    return together(parts) if parts else {}
+        yield found
