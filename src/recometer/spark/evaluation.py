@@ -142,6 +142,13 @@ def evaluate(
     )
     plan.check()
     job = plan.job(seed_of(seed), bool(chance))
+    return _evaluated(plan, job, partitions, keep, begin)
+
+
+def _evaluated(
+    plan: Plan, job: Job, partitions: int | None, keep: bool, begin: float
+) -> SparkEvaluation:
+    """Run the job, and put its result together; `begin` is when the call began."""
     rows = _rows(plan, job, partitions)
     kept = keep and _frames.persisted(rows)
     n_parts = _frames.partitions_of(plan.of_users.frame, partitions)
@@ -150,7 +157,7 @@ def evaluate(
     plan.check_sums(sums)
     return SparkEvaluation(
         metrics=job.given["metrics"],
-        protocol=stated,
+        protocol=plan.stated,
         seed=job.given["seed"],
         sums=sums,
         over_users=_over_users(plan, job, sums, of_items),
@@ -160,7 +167,7 @@ def evaluate(
         inputs=plan.described(sums),
         timings={"total": time.perf_counter() - begin},
         kept=kept,
-        chance=bool(chance),
+        chance=job.given["chance"],
         user=str(plan.of_users.columns["user"]),
         session=plan.of_users.columns.get("session"),
     )
