@@ -172,24 +172,28 @@ class _Users:
         return values if self.clusters is None else by_cluster(values, self.clusters[chosen])
 
     def all_models(self, metric: int) -> tuple[Float64, Array]:
-        """Return the values of the users whom all models have, [n, n_models], and their keys.
-
-        The values and keys are those of clusters where there are some.
-        """
+        """Return the values of the users whom all models have, [n, n_models], and who these are."""
         table = np.column_stack([self.values(one, metric) for one in self.asked.shuffled[1]])
         chosen = ~np.isnan(table).any(axis=1)
-        names = [ids(self.table[name])[chosen] for name in self.asked.names]
-        if self.clusters is None:
-            return table[chosen], _keys(names)
-        own = ids(self.table["g"])[chosen]
-        sums = np.column_stack([self.summed(one, chosen) for one in table[chosen].T])
-        return sums, _keys([np.unique(own)])
+        return table[chosen], chosen
 
-    def totals(self, metric: int) -> Float64:
-        """Return how many users all models have, and the sum of the values of each model."""
-        table = np.column_stack([self.values(one, metric) for one in self.asked.shuffled[1]])
-        chosen = table[~np.isnan(table).any(axis=1)]
-        return np.array([len(chosen), *chosen.sum(axis=0)], np.float64)
+    def units(self, table: Float64, chosen: Array) -> Float64:
+        """Return the values of some users, those of a cluster added up."""
+        if self.clusters is None or not len(table):
+            return table
+        return np.column_stack([self.summed(column, chosen) for column in table.T])
+
+    def few_rows(self, metric: int, largest: float) -> FewRows:
+        """Return the rows (of users, or of clusters) that Tukey's test may draw orders of."""
+        table, chosen = self.all_models(metric)
+        centred, which = differing_rows(self.units(table, chosen), largest)
+        names = ["g"] if self.asked.clustered else list(self.asked.names)
+        some = which if len(centred) <= RESAMPLED_UP_TO else np.zeros(len(which), bool)
+        own = [ids(self.table[name])[chosen] for name in names]
+        if self.asked.clustered:
+            own = [np.unique(own[0])]
+        keys = _keys([column[some] for column in own])
+        return FewRows.of(keys, centred, RESAMPLED_UP_TO)
 
 
 def _keys(columns: Sequence[Array]) -> Array:
@@ -231,9 +235,10 @@ def _first(batches: Any, *, asked: Compared) -> Iterator[dict[str, Any]]:
                 of_clusters = users.summed(x, both), users.summed(y, both)
                 found[f"{key} of_sums"] = Cells.of(of_clusters[0] - of_clusters[1])
         for metric in asked.shuffled[0]:
-            found[f"{metric} of_all"] = users.totals(metric)
-            values = np.abs(users.all_models(metric)[0]).max(initial=0.0)
-            found[f"{metric} largest"] = Largest(np.array([values]))
+            table, chosen = users.all_models(metric)
+            found[f"{metric} of_all"] = np.array([len(table), *table.sum(axis=0)], np.float64)
+            largest = np.abs(users.units(table, chosen)).max(initial=0.0)
+            found[f"{metric} largest"] = Largest(np.array([largest]))
         yield found
 
 
@@ -266,7 +271,5 @@ def _second(
                 sizes = users.summed(np.ones(len(x)), both)
                 found[f"{key} units"] = Ratios.of(sums[0] - sums[1], sizes, difference)
         for metric in asked.shuffled[0]:
-            values, keys = users.all_models(metric)
-            centred, which = differing_rows(values, scales[metric])
-            found[f"{metric} rows"] = FewRows.of(keys[which], centred, RESAMPLED_UP_TO)
+            found[f"{metric} rows"] = users.few_rows(metric, scales[metric])
         yield found
