@@ -93,6 +93,11 @@ class SparkEvaluation(rendering.Printed):
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
+    def users_read(self) -> None:
+        """None: all users are read, see `Evaluation.users_read`."""
+        return None
+
+    @property
     def n_users(self) -> int:
         """Number of users of test, those without a defined value included."""
         return self.sums.n_users
