@@ -196,6 +196,11 @@ def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) 
     return [result for results in found for result in results]
 
 
+def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
+    """Return whether a function finds anything in a block of n rows: which rows, as bools."""
+    return any(each_block(n, lambda block: bool(function(block).any()), ROWS_PER_TASK))
+
+
 def resolve_threads(threads: int | None) -> int:
     """Return the number of threads to use, at least 1.
 

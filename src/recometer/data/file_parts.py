@@ -1,4 +1,4 @@
-"""Tables in Parquet files that are larger than memory: read for some users at a time."""
+"""Tables in Parquet files that are larger than memory: read for some users, or rows, at a time."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ PROBE = 4096  # rows of which it is told how large one is
 # The rows of a part exist several times while they become a table of lists: as they are
 # read and decoded, by user, and as numbers.
 COPIES = 6
-MOST_PARTS = 1000  # each reads the files once
+MOST_PARTS = 1000  # each reads the files once, or a piece of them
 
 
-class FileParts:
-    """Rows of Parquet files, all of some users at a time.
-
-    A user belongs to a part by the hash of its id, so that no part needs to know of another.
+class FileRows:
+    """Rows of Parquet files, of which every one has a user and an item.
 
     Parameters
     ----------
@@ -38,16 +36,14 @@ class FileParts:
         A file, a folder or a pattern: what `parquet_path` returned.
     found
         The columns, by what they are: ``{"user": "user_id", "item": ...}``, None for none.
-    memory
-        The bytes that a part may take.
 
     Raises
     ------
     InputError
-        If ids are missing, or the memory is too small.
+        If ids are missing.
     """
 
-    def __init__(self, path: Path, found: Mapping[str, str | None], memory: int) -> None:
+    def __init__(self, path: Path, found: Mapping[str, str | None]) -> None:
         self.path = path
         self._names = {option: name for option, name in found.items() if name is not None}
         self._table = scan(self.path)
@@ -55,28 +51,39 @@ class FileParts:
         self._check_ids()
         self._as_numbers = self._has_false()
         some = collect(self._table.head(PROBE), list(self._names.values()), self.path)
-        row = some.estimated_size() / max(1, len(some))
-        self.n_parts = max(1, -(-int(COPIES * row * self.n_rows) // memory))
-        if self.n_parts > MOST_PARTS:
-            least = COPIES * row * self.n_rows / MOST_PARTS
-            raise InputError(
-                f"memory={memory:,} bytes are too few for {self.n_rows:,} rows of {self.path}, "
-                f"which would be read {self.n_parts:,} times: {size_in_words(1.01 * least)} are "
-                "the least. Hint: a larger memory=."
-            )
+        self.row_bytes = some.estimated_size() / max(1, len(some))
 
-    def part(self, number: int) -> pl.DataFrame:
-        """Return the rows of some users, in their order; columns are called what they are."""
+    def pieces(self, n_rows: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows in their order, so many at a time and at least once."""
+        for begin in range(0, max(1, self.n_rows), n_rows):
+            yield self._read(self._table.slice(begin, n_rows))
+
+    def has_text(self, option: str) -> bool:
+        """Return whether a column holds texts."""
         import polars as pl
 
-        user = self._names["user"]
-        own = user.parts[0] if self._is_pair("user") else user  # type: ignore[attr-defined]
-        names = list(self._names.values())
-        some = self._table.filter(pl.col(own).hash(seed=0) % self.n_parts == number)
-        frame = collect(some, names, self.path)
-        columns = [frame[name].alias(option) for option, name in self._names.items()]
-        found = pl.DataFrame(columns)
-        return found.cast({"value": self._as_numbers}) if self._as_numbers else found
+        name = self._names.get(option)
+        kind = None if name is None else self._table.collect_schema()[name]
+        return kind in (pl.String, pl.Categorical, pl.Enum, pl.List(pl.String))
+
+    def check_passes(self, n_bytes: float, memory: int, how: str) -> int:
+        """Return how often so much memory goes into what takes `n_bytes`, at least once.
+
+        `how` they are read stands in the message if that is too often.
+        """
+        n = max(1, -(-int(n_bytes) // memory))
+        if n > MOST_PARTS:
+            raise InputError(
+                f"memory={memory:,} bytes are too few for {self.n_rows:,} rows of {self.path}, "
+                f"which would be read {how.format(n)}: "
+                f"{size_in_words(1.01 * n_bytes / MOST_PARTS)} are the least. Hint: a larger "
+                "memory=."
+            )
+        return n
+
+    def _read(self, some: pl.LazyFrame) -> pl.DataFrame:
+        frame = collect(some, list(self._names.values()), self.path)
+        return frame.cast({self._names["value"]: self._as_numbers}) if self._as_numbers else frame
 
     def users(self) -> Array:
         """Return the distinct ids of users."""
@@ -115,14 +122,50 @@ class FileParts:
         """Refuse rows without an id, which a part would name by a number of its own."""
         import polars as pl
 
+        kinds = self._table.collect_schema()
         for option in ("user", "item"):
             name = self._names[option]
             parts = name.parts if self._is_pair(option) else (name,)  # type: ignore[attr-defined]
             for one in parts:
-                row = self._table.select(row=pl.col(one).is_null().arg_true().first())
+                lacks = pl.col(one).is_null()
+                lacks = lacks | pl.col(one).is_nan() if kinds[one].is_float() else lacks
+                row = self._table.select(row=lacks.arg_true().first())
                 first = collect(row, ["row"], self.path, reduced=True).item()
                 if first is not None:
                     ids.missing(f"{option} ids (column {one!r})", int(first))
+
+
+class FileParts(FileRows):
+    """Rows of Parquet files, all of some users at a time.
+
+    A user belongs to a part by the hash of its id, so that no part needs to know of another.
+
+    Parameters
+    ----------
+    path, found
+        As for `FileRows`.
+    memory
+        The bytes that a part may take.
+
+    Raises
+    ------
+    InputError
+        If ids are missing, or the memory is too small.
+    """
+
+    def __init__(self, path: Path, found: Mapping[str, str | None], memory: int) -> None:
+        super().__init__(path, found)
+        whole = COPIES * self.row_bytes * self.n_rows
+        self.n_parts = self.check_passes(whole, memory, "{:,} times")
+
+    def part(self, number: int) -> pl.DataFrame:
+        """Return the rows of some users, in their order; columns are called what they are."""
+        import polars as pl
+
+        user = self._names["user"]
+        own = user.parts[0] if self._is_pair("user") else user  # type: ignore[attr-defined]
+        frame = self._read(self._table.filter(pl.col(own).hash(seed=0) % self.n_parts == number))
+        return pl.DataFrame([frame[name].alias(option) for option, name in self._names.items()])
 
 
 class _Column:

@@ -11,6 +11,7 @@ from recometer.data.columns import Columns
 from recometer.data.ids import as_ids
 from recometer.data.rows import MAX_NUMBER, ascending
 from recometer.errors import InputError, InputTypeError, brief
+from recometer.tasks import any_in_blocks
 
 if TYPE_CHECKING:
     from recometer.data.interactions import Interactions
@@ -50,6 +51,7 @@ def check_fields(data: Interactions) -> None:
 def check_rows(data: Interactions) -> None:
     """Raise unless the arrays fit together."""
     indptr, items = data.indptr, data.items
+    n_rows = len(items)
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
         raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
     if (indptr[1:] < indptr[:-1]).any():
@@ -66,7 +68,9 @@ def check_rows(data: Interactions) -> None:
             _check_array(name, array, n)
             if name.endswith("_ids"):
                 _check_ids(name, array)
-    if data.times is not None and data.times.dtype.kind == "f" and np.isnan(data.times).any():
+    times = data.times
+    of_floats = times is not None and times.dtype.kind == "f"
+    if times is not None and of_floats and any_in_blocks(n_rows, lambda one: np.isnan(times[one])):
         raise InputError("times must not be NaN.")
 
 

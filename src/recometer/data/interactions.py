@@ -15,11 +15,13 @@ from recometer.data import shown
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, encode, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
-from recometer.data.interaction_parts import Together
-from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_parts, read_rows
+from recometer.data.interaction_files import Sorted, Unsorted
+from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_pieces, read_rows
 from recometer.data.sessions import are_pairs, kinds
+from recometer.data.sizes import bytes_of
 from recometer.data.sorting import order_of_pairs
 from recometer.errors import ColumnError, InputError, RecometerError, warn
+from recometer.tasks import any_in_blocks
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -60,6 +62,8 @@ class Interactions:
     columns : Columns or None
         The names of the columns of a frame or file that were read: of users, items, values and
         times.
+    memory : int or None
+        The bytes that evaluations may take for rows at a time, if the rows lie in files; see `of`.
 
     Raises
     ------
@@ -78,6 +82,7 @@ class Interactions:
     repeated: tuple[tuple[Any, Any], ...] = ()
     columns: Columns | None = None
     copies: Int64 | None = None
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -89,8 +94,9 @@ class Interactions:
                 plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
                 object.__setattr__(self, name, plain)
         check_rows(self)
-        if self.values is not None and np.isnan(self.values).any():
-            row = int(np.isnan(self.values).argmax())
+        values = self.values
+        if values is not None and any_in_blocks(len(values), lambda one: np.isnan(values[one])):
+            row = int(np.isnan(values).argmax())
             user = int(np.searchsorted(self.indptr, row, side="right")) - 1
             pair = _pair(user, int(self.items[row]), self.user_ids, self.item_ids)
             raise InputError(
@@ -165,11 +171,13 @@ class Interactions:
         user_ids, item_ids : [n_users], [n_items]
             Ids for data without ids, in any order; the rows are sorted by these ids.
         memory : str or int
-            For Parquet files, the memory that reading may use at a time, such as ``"2GB"``, or a
-            number of bytes. It does not include the result, which is there twice for a moment. The
-            files are read as often as necessary, each time for some of the users. The result is the
-            same, and is held in memory: 4 bytes per row, and 8 more for each of values and times.
-            None reads everything at once, which takes 60 to 80 bytes per row.
+            For Parquet files with more rows than memory: the memory that rows may take at a time,
+            such as ``"2GB"``, or a number of bytes. The files are read piece by piece, and the
+            sorted rows lie in temporary files, in the folder that `tempfile` chooses (the
+            environment variable TMPDIR), which are gone when the result is no longer used. Ids and
+            a few numbers for each user and item are held in memory beside this. `evaluate` then
+            takes some users after the other, with the same results. None reads everything at once,
+            which takes 60 to 80 bytes per row.
 
         Raises
         ------
@@ -181,7 +189,7 @@ class Interactions:
         ColumnError
             See `find_columns`.
         FileError
-            See `recometer.data.files.read_file`.
+            See `recometer.data.files.read_file`. Also if there is no space for temporary files.
         """
         options = Options(
             user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids, memory
@@ -349,25 +357,28 @@ def _read(data: object, options: Options) -> Interactions:
         options.refuse("Interactions", *OPTIONS)
         return data
     if options.memory is not None:
-        return _in_parts(data, options)
+        return _in_files(data, options)
     return _build(read_rows(data, options))
 
 
-def _in_parts(data: object, options: Options) -> Interactions:
-    """Read Parquet files for some users at a time."""
-    columns, parts, of_part = open_parts(data, options)
-    together = Together(MAX_REPEATED)
-    for number in range(parts.n_parts):
-        frame = parts.part(number)
-        if len(frame):
-            together.add(_build(read_rows(frame, of_part), warns=False))
-    if not together.n_rows:
-        return _build(read_rows(parts.part(0), of_part))
-    n = together.n_rows
-    found = Interactions(**together.fields(), columns=columns)
+def _in_files(data: object, options: Options) -> Interactions:
+    """Read Parquet files piece by piece, and leave the rows in temporary files."""
+    columns, pieces, of_piece = open_pieces(data, options)
+    unsorted, whole = Unsorted(), Sorted(MAX_REPEATED)
+    for frame in pieces:
+        rows = read_rows(frame, of_piece)
+        unsorted.add(rows)
+    if not unsorted.n_rows:
+        return dataclasses.replace(_build(rows), columns=columns)
+    memory = bytes_of(options.memory, "memory")
+    for rows in unsorted.by_users(memory):
+        whole.add(_build(rows, warns=False))
+    unsorted.close()
+    found = Interactions(**whole.fields(), columns=columns, memory=memory)
     if found.duplicates:
         pair = "{!r} and item {!r}".format(*found.repeated[0])
-        _warn_of_repeated(found.duplicates, n, f"user {pair}", summed=found.values is not None)
+        summed = found.values is not None
+        _warn_of_repeated(found.duplicates, unsorted.n_rows, f"user {pair}", summed=summed)
     return found
 
 

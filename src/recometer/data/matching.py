@@ -212,14 +212,28 @@ def rows_of(
     users = users_in(data, test, what)
     if users is None:
         return data.indptr, data.items, positions
+    warn_of_strangers(users, data, test, what)
+    indptr, rows = ragged.take(data.indptr, users)
+    return indptr, data.items[rows], positions
+
+
+def warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
+    """Warn of data with none of the users of test, whose places there are `users`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
             f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
             f"{ids.show(test.user_ids, 0)}?"
         )
-    indptr, rows = ragged.take(data.indptr, users)
-    return indptr, data.items[rows], positions
+
+
+def warn_of_unknown_train(source: str) -> None:
+    """Warn of a source that knows none of the items that users of test have in train."""
+    warn(
+        f"{source} knows none of the items that users of test have in train: no item "
+        "is left out of a ranking. Hint: are the item ids of train written like those of "
+        f"{source}?"
+    )
 
 
 def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[Int64, Int32]:

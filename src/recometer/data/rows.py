@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
-from recometer.data.file_parts import FileParts, parquet_path
+from recometer.data.file_parts import COPIES, FileRows, parquet_path
 from recometer.data.files import open_interactions, read_file
 from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
 from recometer.data.graphs import edges_of, is_graph
@@ -25,10 +25,12 @@ from recometer.data.sizes import bytes_of
 from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
+from recometer.tasks import ROWS_PER_TASK, each_block
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
 MAX_NUMBER = 2**31 - 1  # of users, and of items
+NUMBERED = 64  # bytes of memory per row of a piece, beside what is read, while it is numbered
 
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
@@ -121,25 +123,42 @@ class Rows:
         return rows
 
 
-def open_parts(data: object, options: Options) -> tuple[Columns, FileParts, Options]:
-    """Open Parquet files that are read for some users at a time.
+def open_pieces(data: object, options: Options) -> tuple[Columns, Iterator[Any], Options]:
+    """Open Parquet files that are read piece by piece, as `memory` of the options says.
 
     Returns
     -------
     columns
         Those that are read.
-    parts
-        Their frames are read by `read_rows`, with the options that follow.
+    pieces
+        Frames, at least one, which `read_rows` reads with the options that follow.
     options
     """
     path = parquet_path(data, "interactions")
     whole = f"{path} with memory=, whose users and items are ids"
     options.refuse(whole, "n_users", "n_items", "item_offset", "user_ids", "item_ids")
     columns, _ = open_interactions(path, **options.columns())
-    found = columns._asdict()
-    parts = FileParts(path, found, bytes_of(options.memory, "memory", 1))
-    value, time = ("value" if columns.value else False, "time" if columns.time else False)
-    return columns, parts, Options("user", "item", value, time, whose=None)
+    memory = bytes_of(options.memory, "memory", 1)
+    files = FileRows(path, columns._asdict())
+    row = COPIES * files.row_bytes + NUMBERED
+    files.check_passes(row * files.n_rows, memory, "in {:,} pieces")
+    if files.has_text("time"):
+        raise InputError(
+            f"The times (column {columns.time!r}) are texts, which are understood all together, "
+            "and memory= reads them piece by piece. Hint: cast them to dates or numbers, or pass "
+            "time=False."
+        )
+    return columns, files.pieces(max(1, int(memory / row))), _as_found(Options(whose=None), columns)
+
+
+def _as_found(options: Options, columns: Columns) -> Options:
+    """Return options that name the columns that were found."""
+    return options._replace(
+        user=columns.user,
+        item=columns.item,
+        value=columns.value is not None and columns.value,
+        time=columns.time is not None and columns.time,
+    )
 
 
 def read_rows(data: object, options: Options) -> Rows:
@@ -163,13 +182,7 @@ def _read(data: Any, options: Options) -> Rows:
             rows = _from_frame(trec.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
         columns, frame = read_file(data, **options.columns())
-        options = options._replace(
-            user=columns.user,
-            item=columns.item,
-            value=columns.value is not None and columns.value,
-            time=columns.time is not None and columns.time,
-        )
-        return _from_frame(frame, options)
+        return _from_frame(frame, _as_found(options, columns))
     sparse = sys.modules.get("scipy.sparse")
     if is_tensor(data) and is_sparse(data):
         return _from_sparse(to_scipy(data), options)
@@ -363,11 +376,18 @@ def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
 
 def ascending(indptr: Int64, items: Array) -> bool:
     """Return whether items ascend strictly within every user."""
-    falls = items[1:] <= items[:-1]
     starts = indptr[1:-1]
-    # Between the last item of a user and the first of the next everything is allowed.
-    falls[starts[(starts > 0) & (starts < len(items))] - 1] = False
-    return not falls.any()
+
+    def falls(block: slice) -> bool:
+        first = max(block.start, 1)
+        rows = items[first - 1 : block.stop]
+        found = rows[1:] <= rows[:-1]
+        # Between the last item of a user and the first of the next everything is allowed.
+        here = slice(*np.searchsorted(starts, [first, block.stop]))
+        found[starts[here] - first] = False
+        return bool(found.any())
+
+    return not any(each_block(len(items), falls, ROWS_PER_TASK))
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:

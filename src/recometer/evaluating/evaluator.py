@@ -15,6 +15,7 @@ from recometer.evaluating.asked import DEFAULT_METRICS, Asked, read_asked
 from recometer.evaluating.effects import warn_without_effect
 from recometer.evaluating.folds import is_made, parts_of
 from recometer.evaluating.held import held_bytes
+from recometer.evaluating.in_blocks import InBlocks, blocks_of
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
@@ -127,6 +128,9 @@ class Evaluator:
         No `Evaluation` is made, and the source is neither hashed nor kept.
         """
         given = self.inputs(source)
+        blocks = blocks_of(given)
+        if blocks is not None:
+            return InBlocks(given, blocks).mean()
         return means_of(given, find_records(given))
 
     def stream(
@@ -177,6 +181,9 @@ class Evaluator:
 
             return evaluate_until(given, Until.of(until), begin)
         read = time.perf_counter()
+        blocks = blocks_of(given)
+        if blocks is not None:
+            return InBlocks(given, blocks).evaluation(read - begin)
         records = find_records(given)
         ranked = time.perf_counter()
         return evaluation_of(given, records, read - begin, ranked - read)

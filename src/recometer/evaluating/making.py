@@ -6,6 +6,7 @@ import functools
 import platform
 import sys
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,50 +17,82 @@ from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import Records, data_of_result, measured_by
+from recometer.evaluating.records import Records, Users, data_of_result, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
+from recometer.ranks import Ranks
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import Averaging, means_with
-from recometer.results.profiles import USUAL_CUTOFF, FoundByPopularity, found_by_popularity
+from recometer.results.profiles import (
+    USUAL_CUTOFF,
+    Bands,
+    FoundByPopularity,
+    found_by_popularity,
+)
 from recometer.results.together import together_of
 from recometer.version import __version__
 
 
 def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
     """Measure what a source gave; `reading` and `ranking` are the seconds that came before."""
+    return assembled(
+        given,
+        records.users,
+        records.counts,
+        lambda: measure(given, records),
+        lambda: by_popularity(given, records.ranks, given.truth.bands),
+        reading=reading,
+        ranking=ranking,
+    )
+
+
+def assembled(
+    given: Inputs,
+    users: Users,
+    counts: Mapping[str, int],
+    find_measured: Callable[[], dict[str, Any]],
+    find_by_popularity: Callable[[], FoundByPopularity | None],
+    *,
+    reading: float,
+    ranking: float,
+    measuring: float = 0.0,
+) -> Evaluation:
+    """Make an `Evaluation`, for which `find_measured` returns what `measure` does.
+
+    `reading`, `ranking` and `measuring` are the seconds that came before.
+    """
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
-    known = truth.fingerprints
+    known, before = truth.fingerprints, reading + ranking + measuring
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
     beside: dict[str, Any] = {}
 
     def find_beside() -> None:  # what no metric reads
         truth.prepare()
-        beside["by_popularity"] = _by_popularity(given, records)
+        beside["by_popularity"] = find_by_popularity()
 
     with Fingerprinting(arrays, asked.threads, find_beside) as fingerprinting:
-        measured = measure(given, records)
-        metrics_end = time.perf_counter()
+        measured = find_measured()
+        measuring += time.perf_counter() - begin
         found = fingerprinting.result()
     known |= {name: prints for name, prints in found.items() if name != "source"}
     check_defined(measured["values"], measured["reasons"])
     activity, popularity = truth.profiles
     return Evaluation(
         **measured,
-        **records.users._asdict(),
+        **users._asdict(),
         user_ids=truth.test.user_ids,
         metrics=truth.metrics,
         protocol=asked.protocol,
         seed=asked.seed,
-        counts={**records.counts, **truth.duplicates},
+        counts={**counts, **truth.duplicates},
         definitions=truth.definitions,
         timings={
             "reading": reading,
             "ranking": ranking,
-            "metrics": metrics_end - begin,
-            "total": reading + ranking + time.perf_counter() - begin,
+            "metrics": measuring,
+            "total": before + time.perf_counter() - begin,
         },
         versions=versions(),
         inputs=given.described({**known, "source": found["source"]}),
@@ -72,30 +105,36 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
     )
 
 
-def _by_popularity(given: Inputs, records: Records) -> FoundByPopularity | None:
+def by_popularity(
+    given: Inputs, ranks: Ranks | None, of_train: Bands | None
+) -> FoundByPopularity | None:
     """Count found relevant items by popularity, or return None without train or ranks."""
     truth, asked, ties = given.truth, given.asked, given.protocol.ties
     of_ranks = truth.of_rankings
-    if asked.train is None or truth.bands is None or records.ranks is None or not of_ranks:
+    if asked.train is None or of_train is None or ranks is None or not of_ranks:
         return None
     keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None
     cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
     how = cutoff, ties, asked.seed, keys
-    return found_by_popularity(records.ranks, truth.test, asked.train, truth.bands, *how)
+    return found_by_popularity(ranks, truth.test, asked.train, of_train, *how)
 
 
 def means_of(given: Inputs, records: Records) -> dict[str, float]:
     """Measure what a source gave, and return the means alone: `Evaluation.mean` without it."""
+    return means_with_values(given, records.users, measure(given, records))
+
+
+def means_with_values(given: Inputs, users: Users, measured: Mapping[str, Any]) -> dict[str, float]:
+    """Return the means of what `measure` returned."""
     truth, asked = given.truth, given.asked
-    measured = measure(given, records)
     check_defined(measured["values"], measured["reasons"])
     averaging = Averaging(
         metrics={str(one): one for one in truth.metrics},
         values=measured["values"],
         reasons=measured["reasons"],
-        n_relevant=records.users.n_relevant,
-        n_candidates=records.users.n_candidates,
-        depth=records.users.depth,
+        n_relevant=users.n_relevant,
+        n_candidates=users.n_candidates,
+        depth=users.depth,
         protocol=asked.protocol,
         seed=asked.seed,
         negative_gains=truth.negative_gains,
@@ -128,11 +167,17 @@ def measure(given: Inputs, records: Records) -> dict[str, Any]:
         found["over_rows"] = compute_for_all(together, over_rows, rules)
     listed = measured.get("lists")
     if isinstance(listed, ListedUsers):
-        over_users = [metric for metric in metrics if metric.definition.over_users]
-        found["over_users"] = compute_for_all(listed, over_users, rules)
-        found["list_data"] = data_of_result(listed.data, needed_by(over_users))
-        found["lists"] = records.lists
+        found |= {**measure_lists(given, listed), "lists": records.lists}
     return found
+
+
+def measure_lists(given: Inputs, listed: ListedUsers) -> dict[str, Any]:
+    """Compute what is one value for all users with lists, and keep these."""
+    over_users = [metric for metric in given.truth.metrics if metric.definition.over_users]
+    return {
+        "over_users": compute_for_all(listed, over_users, given.protocol),
+        "list_data": data_of_result(listed.data, needed_by(over_users)),
+    }
 
 
 def versions() -> dict[str, str]:

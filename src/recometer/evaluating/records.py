@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,18 +81,14 @@ def find_records(given: Inputs) -> Records:
         lists, baseline = _lists(source, asked.baseline, request, of_lists)
         judged = _judged(request, source, ranks if given.brings_truth else None)
     users = _users(ranks, lists, judged)
+    early = ranks is not None and any_of(ranks.ends_early)
     if not asked.some_users:
-        check_users(users.flags, users.n_relevant, source, test)
+        check_all(given, users, None if ranks is None else ranks.counts, early=early)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        if not asked.some_users:
-            check_overlaps(ranks.counts, users.n_relevant, len(test), truth.candidates)
-        early = any_of(ranks.ends_early)
         if early:
             check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
-        if not asked.some_users and early:
-            warn_beyond_lists(int(ranks.depth.max()), of_ranks)
         if not asked.some_users and ranks.any_cutoff:
             check_cutoffs(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)
@@ -115,6 +111,22 @@ def find_records(given: Inputs) -> Records:
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
             )
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
+
+
+def check_all(
+    given: Inputs, users: Users, counts: Mapping[str, int] | None, *, early: bool
+) -> None:
+    """Check and warn of what only all users of test together tell.
+
+    `counts` are those of their ranks, None where no metric reads these; `early` says whether a
+    ranking ends before the last candidate.
+    """
+    truth = given.truth
+    check_users(users.flags, users.n_relevant, given.source, truth.test)
+    if counts is not None:
+        check_overlaps(counts, users.n_relevant, len(truth.test), truth.candidates)
+    if early:
+        warn_beyond_lists(int(users.depth.max()), truth.of_rankings)
 
 
 def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:

@@ -21,6 +21,7 @@ from recometer.results.profiles import Bands, bands, profiles, users_of_items
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
+from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 
@@ -109,13 +110,15 @@ class Truth:
     def negative_gains(self) -> bool:
         """Whether a value of test is below 0."""
         gains = self.test.values
-        return gains is not None and bool((gains < 0).any())
+        return gains is not None and any_in_blocks(len(gains), lambda one: gains[one] < 0)
 
     @cached_property
     def binary_gains(self) -> bool:
         """Whether every value of test is 0 or 1."""
         gains = self.test.values
-        return gains is None or bool(((gains == 0) | (gains == 1)).all())
+        return gains is None or not any_in_blocks(
+            len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1)
+        )
 
     def prepare(self) -> None:
         """Find what an `Evaluation` has of test and train, which no metric reads."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer import ragged
+from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
@@ -83,7 +83,8 @@ class Popularity:
     @classmethod
     def of(cls, train: Interactions) -> Popularity:
         """Count the users of each item."""
-        users = np.bincount(train.items, minlength=train.n_items)
+        users = np.zeros(train.n_items, np.int64)
+        _kernel.count_rows(train.items, users)
         n_users = int(np.count_nonzero(np.diff(train.indptr)))
         return cls(train.item_ids, users, n_users, len(train))
 
@@ -270,7 +271,7 @@ def _judged_items(
     known = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
     test_user = ragged.users_of(test.indptr)
     missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known)
-    if train is not None:
+    if train is not None and len(ranks.item) < len(test):  # rows of train are not judged
         missing &= ~in_train(test, train)
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):

@@ -12,7 +12,7 @@ from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import SourceIndex
-from recometer.errors import InputError, warn
+from recometer.errors import InputError
 from recometer.ranks import UserFlag
 from recometer.sources import _align_narrow
 from recometer.sources._align_result import Aligned
@@ -105,7 +105,7 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
             counts["train_test_overlap"] = len(test) - len(judged.items)
             excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
             if len(trained) and not len(excluded) and not request.some_users:
-                _warn_of_unknown_train(index)
+                matching.warn_of_unknown_train(index.what)
     places = judged.items if positions is None else positions[judged.items].astype(np.int32)
     if positions is not None:
         unknown = places < 0
@@ -169,14 +169,6 @@ def _without_train(request: Request) -> _Judged:
         return judged
     indptr = ragged.offsets(keep, test.indptr)
     return _Judged(indptr, test.items[keep], judged.gain[keep], relevant[keep])
-
-
-def _warn_of_unknown_train(index: SourceIndex) -> None:
-    warn(
-        f"{index.what} knows none of the items that users of test have in train: no item "
-        "is left out of a ranking. Hint: are the item ids of train written like those of "
-        f"{index.what}?"
-    )
 
 
 def _choose(

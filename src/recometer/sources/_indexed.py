@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class IndexedSource(Source):
     """A source whose users and items stand in a `SourceIndex`."""
 
+    ranks_apart = True
     _index: SourceIndex
 
     def with_user_ids(self, user_ids: Array) -> Self:

@@ -103,6 +103,9 @@ class Source(abc.ABC):
     has_input_order: bool = False
     """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
 
+    ranks_apart: bool = False
+    """Whether some users after the others can be asked for, at no more cost than all at once."""
+
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked."""

@@ -1,0 +1,292 @@
+"""Evaluations whose rows lie in files: of some users after the others, put together."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Int64, any_of
+from recometer.data import matching
+from recometer.data.interactions import Interactions
+from recometer.errors import Unwarned
+from recometer.evaluating.chance import chance_of
+from recometer.evaluating.checks import check_baseline, check_lists
+from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.making import assembled, by_popularity, means_with_values, measure_lists
+from recometer.evaluating.records import Users, check_all, find_records, measured_by, request_of
+from recometer.measuring.compute import compute
+from recometer.measuring.listed import Judged, ListedUsers
+from recometer.measuring.side_data import Popularity, list_data, needed_by
+from recometer.ranks import TopLists
+from recometer.results.evaluation import Evaluation
+from recometer.results.profiles import FoundByPopularity
+from recometer.sources.candidates import Items
+from recometer.sources.memory import Memory
+from recometer.tasks import Ticker, run_tasks
+
+# Of memory, per row of test and of train, while the users of a block are ranked and measured.
+PER_TEST_ROW, PER_TRAIN_ROW = 192, 64
+
+# Counts of items of the arguments, which are the same for all users; and the counts that are named
+# last, in this order, as blocks need not have all of them.
+OF_ITEMS = ("candidates_unknown", "exclude_unknown")
+LAST = (*OF_ITEMS, "relevant_not_candidates", "cut_in_ties", "users_below_cutoff")
+
+
+def blocks_of(given: Inputs) -> list[slice] | None:
+    """Return the blocks of users that are evaluated one after the other; None for all at once.
+
+    Users are in blocks if rows lie in files, take more than the memory that was given, and a user's
+    values do not depend on those of others.
+    """
+    truth, train = given.truth, given.asked.train
+    budgets = [one.memory for one in (truth.test, train) if one is not None and one.memory]
+    apart = given.source.ranks_apart and not given.brings_truth and truth.test.user_ids is not None
+    sets = isinstance(truth.candidates, Items | None)
+    if not budgets or not apart or not sets or given.protocol.short_lists == "previous_user":
+        return None
+    sizes = PER_TEST_ROW * np.diff(truth.test.indptr)
+    if train is not None:
+        users = matching.users_in(train, truth.test, "train")
+        sizes += PER_TRAIN_ROW * ragged.lengths(train.indptr, users)
+    found = ragged.blocks(ragged.indptr_of(sizes), min(budgets), max(1, truth.test.n_users))
+    return found if len(found) > 1 else None
+
+
+class _Block(NamedTuple):
+    """What is kept of a block of users: nothing that has an entry per row."""
+
+    users: Users
+    counts: Mapping[str, int]
+    lists: TopLists | None
+    baseline: TopLists | None
+    judged: Judged | None
+    by_popularity: FoundByPopularity | None
+    n_relevant: Int64  # of each user, a repeated pair once
+    early: bool  # whether a ranking ends before the last candidate
+
+
+class InBlocks:
+    """An evaluation of all users, of whom only a block is in memory at a time.
+
+    All that an `Evaluation` has of its users is the same, to the last bit.
+    """
+
+    def __init__(self, given: Inputs, blocks: Sequence[slice]) -> None:
+        self._given, self._cuts = given, blocks
+        truth, train = given.truth, given.asked.train
+        self._places: Int64 | None = None
+        self._popularity: Popularity | None = None
+        self._trained = np.zeros(0 if train is None else train.n_items, bool)  # items of train
+        self._judged = np.zeros(truth.test.n_items, bool)  # items of test
+        if train is not None:
+            self._places = matching.places_of_users(train, truth.test, "train")
+            if "train" in needed_by(truth.metrics):
+                self._popularity = Popularity.of(train)
+        self._columns: dict[str, dict[str, Array]] = {}  # values, reasons, chance
+        self._blocks: list[_Block] = []
+        self._seconds = {"ranking": 0.0, "measuring": 0.0}
+
+    def evaluation(self, reading: float) -> Evaluation:
+        """Return the evaluation of all users; `reading` is the seconds that it took."""
+        measured, users, counts = self._found()
+        parts = [one.by_popularity for one in self._blocks if one.by_popularity is not None]
+        found = FoundByPopularity.concat(parts) if parts else None
+        return assembled(
+            self._given,
+            users,
+            counts,
+            lambda: measured,
+            lambda: found,
+            reading=reading,
+            **self._seconds,
+        )
+
+    def mean(self) -> dict[str, float]:
+        """Return the means alone."""
+        measured, users, _ = self._found()
+        return means_with_values(self._given, users, measured)
+
+    def _found(self) -> tuple[dict[str, Any], Users, dict[str, int]]:
+        """Return what is measured, what is known of the users, and what the rules settled."""
+        test, asked = self._given.truth.test, self._given.asked
+        with Unwarned():  # refuses items of which the source knows none
+            self._unknown(test, np.arange(test.n_items), some_users=False)
+        # One after the other: a block is as large as may be.
+        run_tasks(
+            self._add,
+            self._cuts,
+            weights=[float(test.indptr[cut.stop] - test.indptr[cut.start]) for cut in self._cuts],
+            threads=1,
+            progress=asked.progress,
+            label="Ranking",
+        )
+        users = Users(*map(np.concatenate, zip(*(one.users for one in self._blocks), strict=True)))
+        counts = self._counts()
+        lists = _concat([one.lists for one in self._blocks])
+        self._check(users, counts, lists)
+        measured: dict[str, Any] = dict(self._columns)
+        if lists is not None:
+            own = {name: counts.get(name, n) for name, n in lists.counts.items()}
+            lists = dataclasses.replace(lists, counts=own)
+            measured |= {**measure_lists(self._given, self._listed(lists)), "lists": lists}
+        return measured, users, counts
+
+    def _add(self, block: slice, ticker: Ticker) -> None:
+        """Rank the items of some users, and measure that."""
+        ticker.advance()
+        begin = time.perf_counter()
+        given = self._of(block)
+        truth, asked, rules = given.truth, given.asked, given.protocol
+        with Unwarned():  # of all users is warned later
+            records = find_records(given)
+        ranked = time.perf_counter()
+        measured = measured_by(given, records)
+        values, reasons = compute(measured.values(), truth.metrics, rules, asked.threads)
+        self._put("values", block, values)
+        self._put("reasons", block, reasons)
+        if asked.chance:
+            drawn = chance_of(records.ranks, truth.metrics, rules, asked.threads)
+            self._put("chance", block, drawn)
+        ranks, request = records.ranks, records.request
+        found = _Block(
+            records.users,
+            records.counts,
+            records.lists,
+            records.baseline,
+            records.judged,
+            by_popularity(given, ranks, self._given.truth.bands),
+            (records.users if ranks is None else ranks).n_relevant,
+            ranks is not None and any_of(ranks.ends_early),
+        )
+        self._blocks.append(found)
+        gone = request.protocol.seen != "kept" and request.train is not None
+        self._judged[truth.test.items[~request.in_train()] if gone else truth.test.items] = True
+        if asked.train is not None:
+            self._trained[asked.train.items] = True
+        self._seconds["ranking"] += ranked - begin
+        self._seconds["measuring"] += time.perf_counter() - ranked
+
+    def _put(self, what: str, block: slice, found: Mapping[str, Array]) -> None:
+        """Keep the values of some users in columns of all of them."""
+        n_users = self._given.truth.test.n_users
+        columns = self._columns.setdefault(what, {})
+        for name, column in found.items():
+            if name not in columns:
+                columns[name] = np.empty(n_users, column.dtype)
+            columns[name][block] = column
+
+    def _of(self, block: slice) -> Inputs:
+        """Return the inputs of some users."""
+        given, truth, asked = self._given, self._given.truth, self._given.asked
+        train = asked.train
+        if train is not None and self._places is not None:
+            places = self._places[block]
+            train = train.select_users(np.unique(places[places >= 0]))
+        test = truth.test.select_users(np.arange(block.start, block.stop))
+        changed = dataclasses.replace(
+            asked, train=train, popularity=self._popularity, some_users=True, progress=False
+        )
+        some = dataclasses.replace(
+            truth, asked=changed, given=test, test=test, memory=Memory(), requests={}
+        )
+        return dataclasses.replace(given, truth=some)
+
+    def _unknown(self, data: Interactions, items: Array, *, some_users: bool) -> int:
+        """Return how many items of test or train the source does not know."""
+        assert self._given.truth.test.user_ids is not None
+        stand_in = Interactions(
+            indptr=np.array([0, len(items)]),
+            items=items.astype(np.int32),
+            n_items=data.n_items,
+            user_ids=self._given.truth.test.user_ids[:1],
+            item_ids=data.item_ids,
+        )
+        request = dataclasses.replace(
+            request_of(self._given),
+            test=stand_in,
+            train=None,
+            candidates=None,
+            exclude=None,
+            memory=Memory(),
+            some_users=some_users,
+        )
+        return (self._given.source.matched(request) or {}).get("items_unknown", 0)
+
+    def _counts(self) -> dict[str, int]:
+        """Add up what rules settled in all blocks."""
+        parts = [one.counts for one in self._blocks]
+        total = sum(map(Counter, parts), Counter())
+        found = {name: total[name] for name in sorted(total, key=_place)}
+        for name in OF_ITEMS:
+            if name in found:
+                found[name] = parts[0][name]
+        if "items_unknown" in found:
+            judged = np.flatnonzero(self._judged)
+            found["items_unknown"] = self._unknown(self._given.truth.test, judged, some_users=True)
+        return found
+
+    def _listed(self, lists: TopLists) -> ListedUsers:
+        """Return the users with all that values of all users together are computed from."""
+        truth, asked = self._given.truth, self._given.asked
+        of_lists, request = truth.of_lists, request_of(self._given)
+        read = needed_by([metric for metric in of_lists if metric.definition.over_users])
+        train = None if asked.train is None else _without_rows(asked.train)
+        test, in_train = _without_rows(truth.test), None
+        if "test" in read:
+            removes = asked.train is not None and self._given.source.removes_train(request.protocol)
+            test, in_train = truth.test, request.in_train() if removes else None
+        data = list_data(
+            lists,
+            needed_by(of_lists),
+            test=test,
+            train=train,
+            relevant_from=request.protocol.relevant_from,
+            ranks=None,
+            catalogue=asked.catalogue,
+            baseline=_concat([one.baseline for one in self._blocks]),
+            in_train=in_train,
+            memory=Memory(),
+            popularity=self._popularity,
+        )
+        return ListedUsers(data, _concat([one.judged for one in self._blocks]))
+
+    def _check(self, users: Users, counts: Mapping[str, int], lists: TopLists | None) -> None:
+        """Check and warn of what only all users together tell."""
+        given, truth, train = self._given, self._given.truth, self._given.asked.train
+        if train is not None and self._places is not None:
+            matching.warn_of_strangers(self._places, train, truth.test, "train")
+            trained = np.flatnonzero(self._trained)
+            removed = request_of(given).protocol.seen != "kept"
+            if removed and len(trained) == self._unknown(train, trained, some_users=True) > 0:
+                matching.warn_of_unknown_train(type(given.source).__name__)
+        if lists is not None:
+            check_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
+        baseline = _concat([one.baseline for one in self._blocks])
+        if baseline is not None:
+            check_baseline(baseline, truth.descriptions["baseline"]["description"])
+        users = users._replace(n_relevant=np.concatenate([b.n_relevant for b in self._blocks]))
+        early = any(one.early for one in self._blocks)
+        check_all(given, users, counts if truth.of_rankings else None, early=early)
+
+
+def _place(count: str) -> tuple[int, str]:
+    """Return what sorts the names of counts."""
+    return (LAST.index(count), "") if count in LAST else (-1, count)
+
+
+def _concat(parts: Sequence[Any]) -> Any:
+    """Put records of all blocks together, None where there are none."""
+    return None if parts[0] is None else type(parts[0]).concat(parts)
+
+
+def _without_rows(data: Interactions) -> Interactions:
+    """Return data with the same users and items, and no rows."""
+    indptr = np.zeros(data.n_users + 1, np.int64)
+    return data.with_rows(indptr, np.zeros(0, np.int64), duplicates=0, repeated=())
