@@ -33,6 +33,7 @@ from recometer.stats.grouping import Grouped
 from recometer.stats.several import RESAMPLED_UP_TO, differing_rows, tukey_of
 
 NO_RATIO = "The mean that the difference is relative to is not above 0."
+NOBODY = "No user has both values."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Differences:
         found = self.sums.get(f"{number} ratios")
         if found is None:
             n = self.cells(number).n if not self.asked.clustered else self._n_clusters(number)
-            return np.nan, Interval.unknown(confidence, n, NO_RATIO)
+            return np.nan, Interval.unknown(confidence, n, NO_RATIO if n else NOBODY)
         return ratio_of_grouped(found.grouped(), confidence)
 
     def tukey(self, metric: int, *, alpha: float, seed: int) -> Tukey:
