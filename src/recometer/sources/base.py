@@ -53,6 +53,9 @@ class Request:
         nothing follows from what none of them has.
     part
         The whole that these users are a part of, so that all its users are matched only once.
+    popularity
+        The ids of the items of the whole train and how many users have each, if `train` contains
+        only some of the users.
     """
 
     test: Interactions
@@ -68,6 +71,7 @@ class Request:
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
     part: Part | None = None
+    popularity: tuple[Array, Int64] | None = None
 
     @property
     def pace(self) -> dict[str, Any]:
