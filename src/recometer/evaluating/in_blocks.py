@@ -133,7 +133,7 @@ class InBlocks:
         self._check(users, counts, lists)
         measured: dict[str, Any] = dict(self._columns)
         if lists is not None:
-            own = {name: counts.get(name, n) for name, n in lists.counts.items()}
+            own = {name: n for name, n in counts.items() if name in lists.counts}
             lists = dataclasses.replace(lists, counts=own)
             measured |= {**measure_lists(self._given, self._listed(lists)), "lists": lists}
         return measured, users, counts
