@@ -110,7 +110,7 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "popular"
     n_files=st.sampled_from([1, 3]),
     memory=st.sampled_from([2500, 9000, "1MB"]),
 )
-@examples(0.5)
+@examples(0.25)
 def test_blocks_change_nothing(
     folders, seed, kind, metrics, rules, named, graded, more, n_files, memory
 ):

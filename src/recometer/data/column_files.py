@@ -45,7 +45,7 @@ class ColumnFile:
         self._end = max(self._end, first + len(numbers))
         if not len(numbers):
             return
-        left = memoryview(np.ascontiguousarray(numbers, self.dtype)).cast("B")
+        left = np.ascontiguousarray(numbers, self.dtype).data.cast("B")
         with _said():
             self._file.seek(first * self.dtype.itemsize)
             while left:
@@ -55,7 +55,7 @@ class ColumnFile:
         """Return so many numbers from a place on, in memory."""
         found = np.empty(min(n, self._end - first), self.dtype)
         if len(found):
-            left = memoryview(found).cast("B")
+            left = found.data.cast("B")
             with _said():
                 self._file.seek(first * self.dtype.itemsize)
                 while left:

@@ -95,7 +95,8 @@ class Numbering:
             return list(self._others)
         found = np.empty_like(self._integers)
         found[self._numbers] = self._integers
-        return found.tolist()
+        in_order: list[Any] = found.tolist()
+        return in_order
 
     def sorted(self) -> tuple[Int32, Array]:
         """Return the place of each number among the sorted ids, and these; forget all else."""
@@ -107,9 +108,9 @@ class Numbering:
             places = np.empty(len(self._integers), np.int32)
             places[self._numbers] = np.arange(len(places), dtype=np.int32)
             return places, self._integers
-        ids = self._in_order()
+        names = self._in_order()
         self._others = {}
-        return encode(ids, self._what, np.int32)
+        return encode(names, self._what, np.int32)
 
 
 class Unsorted:
@@ -134,7 +135,8 @@ class Unsorted:
         assert rows.user_ids is not None
         assert rows.item_ids is not None
         users = self._users.of(rows.user_ids)[rows.users]
-        columns = {"users": users, "items": self._items.of(rows.item_ids)[rows.items]}
+        items = self._items.of(rows.item_ids)[rows.items]
+        columns: dict[str, Array | None] = {"users": users, "items": items}
         columns |= {"values": rows.values, "times": rows.times}
         for name, column in columns.items():
             if column is not None and len(column):
