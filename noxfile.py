@@ -78,6 +78,21 @@ def nightly(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def live(session: nox.Session) -> None:
+    """Run the tests that evaluate models of other libraries."""
+    session.install(".[live,test]")
+    session.run("pytest", "-n", "auto", "-m", "live", *session.posargs)
+
+
+@nox.session(default=False)
+def audit(session: nox.Session) -> None:
+    """Look up known vulnerabilities of the pinned packages, for which it takes the internet."""
+    session.install("pip-audit")
+    pinned = ("--disable-pip", "--require-hashes", "-r", ".ci/requirements.txt")
+    session.run("pip-audit", "--strict", *pinned, *session.posargs)
+
+
+@nox.session(default=False)
 def mutation(session: nox.Session) -> None:
     """Make mistakes in the library, and see whether its tests notice: takes hours."""
     session.install("-e", ".[test]")

@@ -2,43 +2,22 @@
 
 Run: python benchmarks/dropins.py --library ranx
 
-Both sides get the same objects in the same process and one thread. What counts is processor time
-(time.process_time), in turns, the median of the ratios of neighbours: it can be measured while
-others use the machine. Compilation (Numba) and imports come before, in a round that does not count.
+`_pairs.py` says how the two sides are timed.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.metadata
-import json
-import math
-import os
-import statistics
-import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")})
+from _pairs import Library, Pair, main  # isort: split
 
 import numpy as np
 import scipy.sparse as sp
 from _lists import Data, in_pandas, trec_dicts
-from _machine import describe
-from _table import markdown, number, seconds
 
 RESULTS = Path(__file__).with_name("results") / "dropins.json"
 K = 10
-
-
-class Pair(NamedTuple):
-    """The same call of the library and of the drop-in."""
-
-    name: str
-    theirs: Callable[[], Any]
-    ours: Callable[[], Any]
 
 
 def implicit(n_users: int) -> list[Pair]:
@@ -279,64 +258,18 @@ def rectools(n_users: int) -> list[Pair]:
     ]
 
 
-# The function, how many users or queries, and the package whose version counts.
-LIBRARIES: dict[str, tuple[Callable[[int], list[Pair]], int, str]] = {
-    "implicit": (implicit, 2000, "implicit"),
-    "pytrec_eval": (pytrec_eval, 5000, "pytrec-eval-terrier"),
-    "ranx": (ranx, 5000, "ranx"),
-    "sklearn": (sklearn, 2000, "scikit-learn"),
-    "surprise": (surprise, 2000, "scikit-surprise"),
-    "recommenders": (recommenders, 5000, "recommenders"),
-    "torchmetrics": (torchmetrics, 1000, "torchmetrics"),
-    "pyg": (pyg, 20_000, "torch-geometric"),
-    "rectools": (rectools, 5000, "rectools"),
+LIBRARIES = {
+    "implicit": Library(implicit, 2000, "implicit"),
+    "pytrec_eval": Library(pytrec_eval, 5000, "pytrec-eval-terrier"),
+    "ranx": Library(ranx, 5000, "ranx"),
+    "sklearn": Library(sklearn, 2000, "scikit-learn"),
+    "surprise": Library(surprise, 2000, "scikit-surprise"),
+    "recommenders": Library(recommenders, 5000, "recommenders"),
+    "torchmetrics": Library(torchmetrics, 1000, "torchmetrics"),
+    "pyg": Library(pyg, 20_000, "torch-geometric"),
+    "rectools": Library(rectools, 5000, "rectools"),
 }
 
 
-def measured(pair: Pair, repeats: int) -> dict[str, Any]:
-    """Return the processor seconds of both, in turns, and the median of their ratios."""
-    times: dict[str, list[float]] = {"theirs": [], "ours": []}
-    for call in (pair.theirs, pair.ours):
-        call()
-    for _ in range(repeats):
-        for side in times:
-            call = getattr(pair, side)
-            # What takes less than a clock's tick is repeated.
-            calls, spent = 0, 0.0
-            while spent < 0.05:
-                begin = time.process_time()
-                call()
-                spent, calls = spent + time.process_time() - begin, calls + 1
-            times[side].append(spent / calls)
-    ratios = [theirs / ours for theirs, ours in zip(*times.values(), strict=True)]
-    return {**times, "ratio": statistics.median(ratios)}
-
-
-def main() -> None:
-    """Print a table, and write every time down."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", action="append", choices=[*LIBRARIES])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the users")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"libraries": {}}
-    headers = ["call", "users", "theirs", "ours", "times as fast"]
-    for library in options.library or LIBRARIES:
-        make, n_users, package = LIBRARIES[library]
-        n_users = math.ceil(n_users / 100) if options.quick else n_users
-        version = importlib.metadata.version(package)
-        found, lines = {}, []
-        for pair in make(n_users):
-            found[pair.name] = one = measured(pair, options.repeats)
-            medians = [seconds(statistics.median(one[side])) for side in ("theirs", "ours")]
-            what = f"{library} {version}: {pair.name}"
-            lines.append([what, f"{n_users:,}", *medians, number(one["ratio"])])
-        print(markdown(headers, lines), flush=True)
-        kept["libraries"][library] = {"version": version, "n_users": n_users, "calls": found}
-        if not options.quick:
-            RESULTS.write_text(json.dumps({**kept, "machine": describe()}, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    main(LIBRARIES, RESULTS, __doc__)

@@ -54,17 +54,16 @@ def measure(threads: int, repeats: int, shrink: int) -> list[dict[str, Any]]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """Return the records as a Markdown table."""
-    lines = []
-    for record in records:
-        lines.append(
-            [
-                TITLES[record["varied"]],
-                f"{record['size']:,}",
-                seconds(statistics.median(record["seconds"])),
-                f"{number(record['peak'] / MIB)} MiB",
-                f"{number(record['outputs'] / MIB)} MiB",
-            ]
-        )
+    lines = [
+        [
+            TITLES[record["varied"]],
+            f"{record['size']:,}",
+            seconds(statistics.median(record["seconds"])),
+            f"{number(record['peak'] / MIB)} MiB",
+            f"{number(record['outputs'] / MIB)} MiB",
+        ]
+        for record in records
+    ]
     return markdown(["varied", "size", "time", "memory above inputs and outputs", "outputs"], lines)
 
 

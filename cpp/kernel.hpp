@@ -7,15 +7,23 @@
 //     board.hpp     the thresholds of a block of users
 //     kernel.hpp    the loops around them
 //
-// S offers vectors of kLanes Reals and, for the counting, vectors of as many integers:
+// S offers, for scores of the type Real,
+//     Vec, Mask, Int    vectors of kLanes Reals, of as many truth values, and of as many integers
+// and with them, for the tile and the shelves,
+//     load, store, broadcast, select(m, a, b)
+//     fma(a, b, c)      a * b + c, for vectors and for single Reals, rounded alike
 //     reaches(a, b)     a >= b per lane (false for NaN); equals(a, b)
-//     lookup<B>(t, i)   t[i] per lane, for a table of 2^B entries, at most 2^(kLevels - 1)
+//     bits(m)           a mask as the bits of an integer
+// and for the counting,
+//     table(p)          what lookup takes of the 2^(kLevels - 1) Reals at p
+//     lookup<B>(t, i)   t[i] per lane, where only the first 2^B entries are looked up
 //     set_bit<B>(m, x)  x | 1 << B in the lanes of m
 //     one_hot(x)        1 << x
+//     zero, load_bits, store_bits, exclusive(a, b), both(a, b)
 //     parity, majority  the two outputs of a full adder, bit by bit
 //     count_bit(x, b)   in how many lanes bit b is set
-// 2^kTogether vectors are counted side by side. A tile of scores is kUsers users x 2 vectors of
-// items.
+// 2^kTogether vectors are counted side by side, against at most 2^kLevels - 1 thresholds at once.
+// A tile of scores is kUsers users x 2 vectors of items.
 //
 // Everything in these files has internal linkage and no static initialiser: a function or object
 // shared between the instruction sets could be taken from the wrong one by the linker.

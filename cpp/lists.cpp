@@ -207,4 +207,31 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
     return true;
 }
 
+template <class Item>
+bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
+                const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken) {
+    bool strange = false;
+    for (std::size_t i = 0; i < n * k; ++i) {
+        strange |= items[i] < -1 || items[i] >= n_items;
+        taken[i] = static_cast<std::int32_t>(items[i]);
+    }
+    if (strange) return false;
+    for (std::size_t row = 0; row < n; ++row) {
+        const auto user = static_cast<std::size_t>(users[row]);
+        if (user >= n_users || came[user]) {
+            for (std::size_t earlier = 0; earlier < row; ++earlier) {
+                came[static_cast<std::size_t>(users[earlier])] = false;
+            }
+            return false;
+        }
+        came[user] = true;
+    }
+    return true;
+}
+
+template bool take_lists(const std::int32_t*, std::size_t, std::size_t, std::int32_t,
+                         const std::int64_t*, std::size_t, bool*, std::int32_t*);
+template bool take_lists(const std::int64_t*, std::size_t, std::size_t, std::int32_t,
+                         const std::int64_t*, std::size_t, bool*, std::int32_t*);
+
 }  // namespace recometer

@@ -75,4 +75,15 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
                 const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,
                 std::int32_t* sorted_items);
 
+/// Take a batch of lists, one for each of some users who had none before.
+/// @param items [n][k]: -1 is padding
+/// @param users [n]: who has each list
+/// @param came [n_users]: who has a list; those are added whose lists are taken
+/// @param taken [n][k]: the same items
+/// @returns whether all items lie from -1 to n_items - 1 and all users are new; otherwise none of
+/// them has come, and what is in `taken` means nothing
+template <class Item>
+bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
+                const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken);
+
 }  // namespace recometer

@@ -1,7 +1,9 @@
 """A page for each metric of the registry, with an example that is computed when it is written."""
 
+import inspect
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,10 @@ import polars as pl
 
 import recometer as rm
 from recometer.metrics import METRICS, MetricDefinition
+from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import SIDE_DATA
+
+REMARK = re.compile(r" \([^()]*\)$")  # what one metric says about a source
 
 # One user, five candidates in the order of the model, three of them judged.
 ITEMS = ["bread", "milk", "eggs", "tea", "salt"]
@@ -20,9 +25,12 @@ PREDICTED, TRUE = [4.5, 3.5, 3.0, 2.5, 4.0, 1.0], [5.0, 4.0, 2.0, 3.0, 4.0, 1.0]
 # Two users' lists over the same five items.
 LISTS = {"ann": ["bread", "milk", "tea"], "bob": ["bread", "salt", "eggs"]}
 TEST = {"ann": ["milk"], "bob": ["eggs", "milk"]}
-TRAIN = {"ann": ["eggs"], "bob": ["bread", "tea"], "eve": ["bread", "milk"]}
-BASELINE = {"ann": ["bread", "eggs", "tea"], "bob": ["bread", "milk", "tea"]}
-CATALOGUE = {
+TRAIN = {"ann": ["eggs"], "bob": ["tea"], "eve": ["bread", "milk", "tea"]}
+BASELINE = {"ann": ["bread", "tea", "salt"], "bob": ["salt", "milk", "bread"]}
+# For metrics of repeated items: what bob has in train is in his list, too, and stays there.
+REPEATED = ("repeated_hits", "new_hits")
+TRAIN_REPEATED = TRAIN | {"bob": ["tea", "eggs"]}
+CATALOGUE: dict[str, list[object]] = {
     "item": ITEMS,
     "categories": ["food", "drink|fresh", "food|fresh", "drink", "food"],
     "sweet": [0.2, 0.3, 0.1, 0.1, 0.0],
@@ -47,30 +55,51 @@ def page(name: str, definition: MetricDefinition) -> str:
     """Return the page of a metric."""
     parts = [
         f"# {name}: {definition.title}\n",
+        description(definition),
         f"```text\n{definition.formula}\n```\n",
+        "[Metrics](../metrics.md) explains the symbols of the formulas.\n",
         *facts(definition),
         *parameters(definition),
         *example(name, definition),
         *libraries(name),
-        f"\n## Literature\n\n{definition.source}\n",
+        *literature(definition),
     ]
     return "\n".join(parts)
 
 
+def description(definition: MetricDefinition) -> str:
+    """Say what it is: the first line of its function's docstring, without the range."""
+    first = (inspect.getdoc(definition.function) or "").split("\n")[0]
+    return re.sub("[;,:] (in \\[.*|at most 1|0 or more)\\.$", ".", first).replace("``", "`") + "\n"
+
+
 def facts(definition: MetricDefinition) -> Iterator[str]:
     """List facts about its values."""
+    definition = definition.given(())
     better = "Higher" if definition.higher_is_better else "Lower"
-    yield f"* The values lie between {definition.lower:g} and {definition.upper:g}."
+    yield f"* {bounds(definition)}"
     yield f"* {better} values are better."
     yield f"* A cut-off, as in `{definition.name}@10`, is {cutoff(definition)}."
     if definition.over_users:
         yield "* There is one value for all users, not one per user."
     if definition.side:
-        needed = ", ".join(SIDE_DATA[side][0] for side in definition.given(()).side)
-        yield f"* Besides lists, it needs {needed}." if needed else ""
+        needed = " and ".join(SIDE_DATA[side][0] for side in definition.side)
+        yield f"* Besides what the model returns, it needs {needed}."
     if definition.other_names:
         yield f"* Other names: {', '.join(f'`{other}`' for other in definition.other_names)}."
     yield ""
+
+
+def bounds(definition: MetricDefinition) -> str:
+    """Say in which range the values lie."""
+    low, high = definition.lower, definition.upper
+    if np.isfinite(low) and np.isfinite(high):
+        return f"The values lie between {low:g} and {high:g}."
+    if np.isfinite(low):
+        return f"The values are {low:g} or more, without an upper bound."
+    if np.isfinite(high):
+        return f"The values are {high:g} or less, without a lower bound."
+    return "The values have no bounds."
 
 
 def cutoff(definition: MetricDefinition) -> str:
@@ -80,19 +109,47 @@ def cutoff(definition: MetricDefinition) -> str:
 
 
 def parameters(definition: MetricDefinition) -> Iterator[str]:
-    """List its parameters; long ones fold."""
-    if not definition.parameters:
-        return
-    yield "## Parameters\n"
-    for name, parameter in definition.parameters.items():
-        yield f":::{{dropdown}} `{name}={parameter.default}`: {parameter.sentence}"
-        for choice, sentence in parameter.choices.items():
-            yield f"* `{choice}`: {sentence}"
-        if isinstance(parameter.default, bool):
-            yield f"To switch it on, write its name, as in `{definition.name}({name})`."
-        elif not parameter.choices:
-            yield f"It takes {parameter.values}."
+    """List its parameters; those for conventions alone are folded away."""
+    own, folded = (
+        [one for one in definition.parameters.values() if one.for_conventions == kind]
+        for kind in (False, True)
+    )
+    if own or folded:
+        yield "## Parameters\n"
+    for one in own:
+        yield from parameter(definition, one)
+    if folded:
+        names = ", ".join(f"`{one.name}`" for one in folded)
+        yield f":::{{dropdown}} Only for the numbers of other libraries: {names}"
+        yield "A [convention](../conventions.md) sets them where its library needs them.\n"
+        for one in folded:
+            yield from parameter(definition, one)
         yield ":::\n"
+
+
+def parameter(definition: MetricDefinition, one: Parameter) -> Iterator[str]:
+    """Describe a parameter, its values and its default."""
+    if one.is_flag:
+        yield f"**`{one.name}`**: {one.sentence}"
+        yield f"It is off unless you write its name, as in `{written(definition, one.name)}`.\n"
+        return
+    default = "" if one.default is None else f", by default {one.default}"
+    numbers = "" if one.choices else f" ({one.values}{default})"
+    yield f"**`{one.name}`**{numbers}: {one.sentence}\n"
+    for choice, sentence in one.choices.items():
+        usual = " (default)" if choice == one.default else ""
+        yield f"* `{choice}`{usual}: {sentence}"
+    other = next((each for each in (*one.choices, *one.examples) if each != one.default), None)
+    if one.choices:
+        yield ""
+    if other is not None:
+        yield f"You set it as in `{written(definition, one.write(other))}`.\n"
+
+
+def written(definition: MetricDefinition, setting: str) -> str:
+    """Write the name of the metric with a parameter."""
+    cutoff = "" if definition.cutoff == "none" else "@10"
+    return f"{definition.name}{cutoff}({setting})"
 
 
 def example(name: str, definition: MetricDefinition) -> Iterator[str]:
@@ -108,7 +165,7 @@ def example(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for one user at each cut-off."""
-    yield "These are the five candidates of a user, best score first; `-` means not judged:\n"
+    yield "These are the five candidates of a user, best score first; test lacks those with `-`:\n"
     yield "| rank | item | value in test |\n|---|---|---|"
     for rank, item in enumerate(ITEMS, 1):
         value = f"{GAINS[item]:g}" if item in GAINS else "-"
@@ -119,7 +176,10 @@ def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     names += [name] if whole or not names else []
     # What others have in train makes items popular, and leaves this user's candidates alone.
     others = {user: items for user, items in TRAIN.items() if user != "ann"}
-    given = {"train": others} if definition.reads == "inverse_popularity" else {}
+    given: dict[str, object] = {}
+    if definition.reads == "inverse_popularity":
+        given = {"train": others}
+        yield f"{in_words('train', others)}\n"
     source = rm.Scores([[0.9, 0.7, 0.5, 0.3, 0.1]], user_ids=["ann"], item_ids=ITEMS)
     yield from table(source, {"ann": GAINS}, names, **given)
 
@@ -140,20 +200,49 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for the lists of two users."""
-    yield "These are the lists of two users; `*` marks the items that they chose:\n"
-    yield "| user | list |\n|---|---|"
+    train, rules = (TRAIN_REPEATED, {"seen": "kept"}) if name in REPEATED else (TRAIN, {})
+    yield "These are the lists of two users, and what they have in test:\n"
+    yield "| user | list | test |\n|---|---|---|"
     for user, items in LISTS.items():
-        marked = ", ".join(f"{item} *" if item in TEST[user] else item for item in items)
-        yield f"| {user} | {marked} |"
+        yield f"| {user} | {', '.join(items)} | {', '.join(TEST[user])} |"
     yield ""
+    yield from side_data(definition, train)
+    if rules:
+        yield 'The rule `seen="kept"` leaves items of train in the lists and in test.\n'
     yield from table(
         rm.Lists(LISTS),
         TEST,
         [f"{name}@{k}" for k in (2, 3)],
-        train=TRAIN,
+        train=train,
         baseline=rm.Lists(BASELINE),
         catalogue=rm.Catalogue(CATALOGUE, features=["sweet", "price"]),
+        **rules,
     )
+
+
+def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> Iterator[str]:
+    """Show what the metric reads beside the lists and test."""
+    needed = set(definition.given(()).side)
+    if "train" in needed:
+        yield f"{in_words('train', train)}\n"
+    if "baseline" in needed:
+        yield f"{in_words('the lists to compare with', BASELINE)}\n"
+    columns = {"categories": ["categories"], "features": ["sweet", "price"]}
+    shown_columns = [name for side in sorted(needed) for name in columns.get(side, [])]
+    if shown_columns:
+        yield f"| item | {' | '.join(shown_columns)} |\n|---|{'---|' * len(shown_columns)}"
+        for row, item in enumerate(ITEMS):
+            cells = [str(CATALOGUE[name][row]).replace("|", ", ") for name in shown_columns]
+            yield f"| {item} | {' | '.join(cells)} |"
+        yield ""
+    if "catalogue" in needed:
+        yield f"The catalogue has {len(ITEMS)} items: {', '.join(ITEMS)}.\n"
+
+
+def in_words(what: str, lists: Mapping[str, list[str]]) -> str:
+    """Say which items each user has."""
+    users = "; ".join(f"{user}: {', '.join(items)}" for user, items in lists.items())
+    return f"Items of {what}: {users}."
 
 
 def table(source: object, test: object, names: list[str], **given: object) -> Iterator[str]:
@@ -171,6 +260,38 @@ def table(source: object, test: object, names: list[str], **given: object) -> It
     yield ""
 
 
+def literature(definition: MetricDefinition) -> Iterator[str]:
+    """List what it comes from, with the titles, which some docstring has."""
+    everything = [one for each in METRICS.values() for one in (*cited(each), *stated(each))]
+    titles = {key(one): REMARK.sub("", one) for one in sorted(everything, key=len)}
+    own = [*stated(definition), *cited(definition)]
+    titles |= {key(one): one for one in own if re.search(r"\d{4}, ", one)}
+    yield "\n## Literature\n"
+    for one in dict.fromkeys(map(key, own)):
+        yield f"* {titles[one]}"
+    yield ""
+
+
+def stated(definition: MetricDefinition) -> list[str]:
+    """Return the sources that its declaration names."""
+    return re.split(r"; (?:\w+: )?", definition.source)
+
+
+def cited(definition: MetricDefinition) -> list[str]:
+    """Return the references of the docstring of its function."""
+    found = re.search(r"References\n-+\n(.*)", inspect.getdoc(definition.function) or "", re.DOTALL)
+    text = " ".join(found[1].split()) if found else ""
+    return [one.rstrip(".") for one in re.split(r"(?<!al)\. |; (?=[A-Z])", text) if one]
+
+
+def key(reference: str) -> tuple[str, str]:
+    """Return the first name and the year."""
+    inside = re.search(r"\(([^()]* \d{4})\)", reference)
+    text = inside[1] if inside else reference
+    year = re.search(r"\b\d{4}\b", text)
+    return re.split("[ ,]", text)[0], year[0] if year else ""
+
+
 def shown(value: float) -> str:
     """Return a value as text."""
     return "undefined" if np.isnan(value) else f"{value:.4f}"
@@ -186,7 +307,8 @@ def libraries(name: str) -> Iterator[str]:
     )
     if rows:
         yield "\n## In other libraries\n"
-        yield "A [convention](../conventions.md) gives these names the rules of their library:\n"
+        yield "A [convention](../conventions.md) gives these names the rules of their library."
+        yield "`{k}` stands for the cut-off, and what is in square brackets can be left out.\n"
         yield "| library | its name | the name here |\n|---|---|---|"
         yield from rows
 

@@ -50,6 +50,16 @@ by its name, as in `rr(all)`.
 
 """
 
+FOLDED = """
+<details>
+<summary>Parameters that are there only for the numbers of other libraries</summary>
+
+You hardly need them yourself: a [convention](conventions.md) sets them.
+
+{folded}
+</details>
+"""
+
 RATINGS = """
 ## Predicted ratings
 
@@ -157,7 +167,10 @@ def page() -> str:
         )
         for record in ("ranks", "ratings")
     )
-    each = "".join(map(parameters, METRICS.values()))
+    each, folded = (
+        "".join(parameters(d, for_conventions=kind) for d in METRICS.values())
+        for kind in (False, True)
+    )
     tail = TAIL.replace("{order_free}", names("order_free"))
     tail = tail.replace("{needs_candidates}", names("needs_candidates"))
     lists = "".join(
@@ -176,6 +189,7 @@ def page() -> str:
         + other_names()
         + PARAMETERS
         + each
+        + FOLDED.replace("{folded}", folded)
         + RATINGS
         + ratings
         + RATINGS_TAIL
@@ -231,10 +245,12 @@ def names(attribute: str) -> str:
     return ", ".join(name for name, d in reading("ranks").items() if getattr(d, attribute))
 
 
-def parameters(definition: MetricDefinition) -> str:
-    """Describe the parameters of a metric."""
+def parameters(definition: MetricDefinition, *, for_conventions: bool) -> str:
+    """Describe the parameters of a metric that are, or are not, for conventions alone."""
     text = ""
     for parameter in definition.parameters.values():
+        if parameter.for_conventions != for_conventions:
+            continue
         text += f"* `{definition.name}({parameter.describe()})`: {parameter.sentence}\n"
         for choice, meaning in parameter.choices.items():
             text += f"  * `{choice}`: {meaning}\n"

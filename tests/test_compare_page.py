@@ -1,4 +1,4 @@
-"""The ratios of COMPARE.md are those of the results that it names."""
+"""The ratios of COMPARE.md, of the drop-ins and of the guides are those of the results."""
 
 import json
 import re
@@ -9,6 +9,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^\| .+ \| ([\d.]+) \| `python .+` \| (\w+\.json): (.+) \|$", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "COMPARE.md").read_text(encoding="utf-8"))
+
+DROPINS = (ROOT / "docs" / "dropins.md").read_text(encoding="utf-8")
+# | library version | call, perhaps with a remark | users | theirs | ours | ratio |
+CALL = re.compile(
+    r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
+)
+GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! s\b)")  # neither a version nor seconds
 
 
 def measured(results, name):
@@ -27,6 +35,25 @@ def measured(results, name):
     raise KeyError(name)
 
 
+def rounded(value, shown):
+    """Return a value with the digits of a number that is shown."""
+    return float(f"{value:.{len(shown.replace('.', '').lstrip('0'))}g}")
+
+
+def all_measured():
+    """Return every ratio in the results, and those of splits, which only the tables have."""
+    found = []
+    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
+        results = json.loads(path.read_text(encoding="utf-8"))
+        for library in results.get("libraries", {}).values():
+            found += [call["ratio"] for call in library["calls"].values()]
+        for part in [*results.get("cases", {}).values(), results]:
+            found += [measure["value"] for measure in part.get("measures", [])]
+    splits = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8").split("\n## Splits")[1]
+    found += [float(value) for value in re.findall(r"\| ([\d.]+) +\|", splits.split("\n## ")[0])]
+    return found
+
+
 def test_rows_are_read():
     assert len(ROWS) >= 15
 
@@ -34,5 +61,26 @@ def test_rows_are_read():
 @pytest.mark.parametrize(("ratio", "file", "name"), ROWS)
 def test_ratios(ratio, file, name):
     results = json.loads((ROOT / "benchmarks" / "results" / file).read_text(encoding="utf-8"))
-    digits = len(ratio.replace(".", "").lstrip("0"))
-    assert float(f"{measured(results, name):.{digits}g}") == float(ratio)
+    assert rounded(measured(results, name), ratio) == float(ratio)
+
+
+def test_ratios_of_drop_ins():
+    results = json.loads((ROOT / "benchmarks/results/dropins.json").read_text(encoding="utf-8"))
+    calls = [call for one in results["libraries"].values() for call in one["calls"].items()]
+    rows = CALL.findall(DROPINS)
+    assert len(rows) == len(calls)
+    for name, ratio in rows:
+        found = [rounded(call["ratio"], ratio) for known, call in calls if known.startswith(name)]
+        assert float(ratio) in found, name
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_ratios_of_guides(guide):
+    parts = guide.read_text(encoding="utf-8").split("\n## Speed\n")
+    assert len(parts) == 2 or guide.stem == "from_r", "A guide says how fast it is."
+    shown = NUMBER.findall(parts[-1]) if len(parts) == 2 else []
+    known = all_measured()
+    for number in shown:
+        either = {rounded(value, number) for value in known}
+        either |= {rounded(1 / value, number) for value in known if value}
+        assert float(number) in either, f"{number} is in no file of results."

@@ -75,6 +75,30 @@ def test_written_pages_are_fresh(script):
     assert page.read_text(encoding="utf-8") == module.page(), f"Hint: python docs/{script.name}"
 
 
+def drawn_road():
+    spec = importlib.util.spec_from_file_location("draw_road", ROOT / "docs" / "draw_road.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_road_is_fresh_and_shows_what_is_there():
+    road = drawn_road()
+    drawn = (ROOT / "docs" / "road.svg").read_text(encoding="utf-8")
+    assert drawn == road.picture(), "Hint: python docs/draw_road.py"
+    shown = {path for box in road.BOXES.values() for path in box.paths}
+    assert {path for path in shown if not (PACKAGE / path).exists()} == set()
+
+
+def test_the_architecture_names_what_the_package_contains():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
+    named = {path.rstrip("/") for row in rows for path in re.findall(r"`(.*?)`", row)}
+    here = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert here - named == {"__init__.py", "__main__.py", "__pycache__"} & here
+    assert {path for path in named if not (PACKAGE / path).exists()} == {"cpp"}
+
+
 def test_links_of_the_documents_lead_somewhere():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
     for page in pages:

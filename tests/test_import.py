@@ -51,7 +51,6 @@ ORDER = (
     "evaluating",
     "evaluation",
     "group_exposure",
-    "explanation",
     "comparing",
     "comparison",
     "auditing",
@@ -65,8 +64,11 @@ ORDER = (
     "testing",
     "cli",
     "__main__",
+    "check",
     "",
 )
+# Modules that are run, and not imported.
+RUN = ("recometer.__main__", "recometer.check")
 # Neighbours that must not know each other, whatever the order.
 APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 
@@ -172,7 +174,7 @@ def test_only_the_kernel_imports_the_native_module() -> None:
 def test_exported_names_exist() -> None:
     # Made of Triton and torch, which it is only loaded beside.
     kernels = "recometer.sources._triton"
-    for module in sorted(MODULES.keys() - {"recometer.__main__", kernels}):
+    for module in sorted(MODULES.keys() - {*RUN, kernels}):
         try:
             loaded = importlib.import_module(module)
         except recometer.MissingExtraError:  # its classes are made from those of a library
@@ -203,6 +205,29 @@ def test_submodules_are_there_without_an_import_of_their_own() -> None:
     assert {"baselines", "split", "evaluate"} <= set(dir(recometer))
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
         recometer.evaluat  # noqa: B018
+
+
+def test_a_module_that_is_run_does_not_hide_a_function() -> None:
+    code = """
+import importlib, pkgutil, sys
+import recometer as rm
+function = rm.check
+for name in ("recometer.check", "recometer.check"):
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(error)
+print(len(list(pkgutil.walk_packages(rm.__path__, "recometer."))) > 300)
+from recometer import check
+from recometer import *
+print(function is rm.check is check, "recometer.check" in sys.modules)
+"""
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    *refused, walked, last = output.splitlines()
+    assert len(set(refused)) == 1
+    assert refused[0].endswith("Hint: python -m recometer.check, or from recometer import check.")
+    assert (walked, last) == ("True", "True False")
 
 
 def test_the_laws_say_that_they_need_hypothesis() -> None:

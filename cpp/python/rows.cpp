@@ -180,6 +180,22 @@ void bind_group_rows(nb::module_& m) {
         exact("list"), exact("values"), exact("next"), exact("grouped"));
 }
 
+template <class Item>
+void bind_take_lists(nb::module_& m) {
+    m.def(
+        "take_lists",
+        [](In2<Item> items, std::int32_t n_items, In1<std::int64_t> users, Out1<bool> came,
+           Out2<std::int32_t> taken) {
+            const std::size_t n = items.shape(0), k = items.shape(1);
+            require(users.shape(0) == n, "one user per list");
+            require(taken.shape(0) == n && taken.shape(1) == k, "one entry per item");
+            nb::gil_scoped_release release;
+            return take_lists(items.data(), n, k, n_items, users.data(), came.shape(0), came.data(),
+                              taken.data());
+        },
+        exact("items"), nb::arg("n_items"), exact("users"), exact("came"), exact("taken"));
+}
+
 InteractionRows interaction_rows(const Codes& users, const Codes& items, const Draws& user_draws,
                                  const Draws& item_draws, const Times& times, bool float_times,
                                  const Values& values) {
@@ -302,6 +318,8 @@ void bind_rows(nb::module_& m) {
     bind_lists(m);
     bind_group_rows<std::int32_t>(m);
     bind_group_rows<double>(m);
+    bind_take_lists<std::int64_t>(m);
+    bind_take_lists<std::int32_t>(m);
     bind_tables(m);
     bind_splits(m);
     bind_hashes_and_strings(m);

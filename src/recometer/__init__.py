@@ -25,13 +25,13 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.checking import Preflight, check
+    from recometer.comparing.explanation import explain
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
     from recometer.evaluating.evaluator import Evaluator
     from recometer.evaluating.until import Until
     from recometer.evaluation import evaluate
-    from recometer.explanation import explain
     from recometer.group_exposure import Fairness, exposure, fairness
     from recometer.metrics.conventions import Convention, conventions
     from recometer.protocol import Protocol
@@ -128,7 +128,7 @@ LAZY = {
     "compare": "comparison",
     "conventions": "metrics.conventions",
     "evaluate": "evaluation",
-    "explain": "explanation",
+    "explain": "comparing.explanation",
     "exposure": "group_exposure",
     "fairness": "group_exposure",
     "from_model": "sources.models",

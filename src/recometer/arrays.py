@@ -38,6 +38,14 @@ def steps(numbers: Int64) -> Int64:
     return found
 
 
+def follow(places: Int64) -> bool:
+    """Return whether places follow one another, each above the one before by 1, from 0 on."""
+    n = places.size
+    if n == 0 or places.item(0) < 0 or places.item(n - 1) - places.item(0) != n - 1:
+        return False
+    return all_of(steps(places) == 1)
+
+
 def read_only(array: Array) -> Array:
     """Return an array that cannot be written to, or a view of one that can."""
     if not array.flags.writeable:

@@ -28,11 +28,13 @@ from recometer.comparing.models import (
     check_baseline,
     pairs_of,
     read_models,
+    with_chance,
 )
-from recometer.comparing.pairs import IntervalKind, Options, compare_by
+from recometer.comparing.pairs import IntervalKind, Options, check_users, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
+from recometer.data.sessions import are_pairs
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.until import Until
@@ -185,7 +187,7 @@ def compare(
     counted = [model for model in found if not model.by_chance or model.name == baseline]
     compared, without = _with_chance(_metrics(found, metrics), found, counted)
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
-    check_correction(correction, test, found, decisive)
+    check_correction(correction, test, found, decisive, found[0].first.together)
     if isinstance(margin, Mapping):
         margin = {known_metric(name, compared, found[0].first): one for name, one in margin.items()}
     level = found[0].first.protocol.confidence if confidence is None else confidence
@@ -201,7 +203,7 @@ def compare(
         sequences=sequences,
     )
     rows = _compare_all(found, baseline, compared, users, options)
-    _check_users(rows)
+    check_users(rows)
     shuffled = decisive if correction == "tukey" else []
     tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
     result = Comparison(
@@ -351,25 +353,12 @@ def _with_chance(
 
     `counted` are the models whose comparisons p is adjusted over.
     """
-    said = wording.on_chance(models, counted)
     lacking = [
         name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
     ]
-    if not lacking:
-        return metrics, said
-    names = ", ".join(lacking)
-    if not any(model.by_chance for model in counted):
-        return metrics, [
-            f"chance is left out for {names}: a random order has no value there.",
-            *said,
-        ]
-    left = [name for name in metrics if name not in lacking]
-    if not left:
-        raise InputError(
-            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
-            "baseline, or metrics of rankings, such as ndcg@10."
-        )
-    return left, [f"Left out: {names}. The baseline, a random order, has no value there."]
+    is_baseline = any(model.by_chance for model in counted)
+    left, without = with_chance(metrics, lacking, is_baseline=is_baseline)
+    return left, [*without, *wording.on_chance(models, counted)]
 
 
 def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation) -> list[str]:
@@ -386,7 +375,10 @@ def _warn_of_undefined(result: Comparison) -> None:
 
 
 def _on_users(users: Users, options: Options) -> list[str]:
-    return wording.on_sessions(users.ids, options.clusters)
+    if not are_pairs(users.ids):
+        return []
+    clusters = options.clusters
+    return wording.on_sessions(users.n, None if clusters is None else len(np.unique(clusters)))
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
@@ -421,20 +413,6 @@ def _compare_all(
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
     return [row for name in metrics for row in found[name]]
-
-
-def _check_users(rows: Sequence[PairRow]) -> None:
-    """Refuse pairs of models without two users in common by any metric."""
-    for pair in dict.fromkeys((row.model, row.other) for row in rows):
-        own = [row for row in rows if (row.model, row.other) == pair]
-        per_user = [row for row in own if not row.for_all_users]
-        if per_user and max(row.n for row in per_user) < 2:
-            n = max(row.n for row in per_user)
-            raise InputError(
-                f"{pair[0]} and {pair[1]} have {'one user' if n else 'no user'} in common with a "
-                "value from both; a comparison needs two. Hint: were they evaluated on the same "
-                "users, and do summary() and skipped() say why values are undefined?"
-            )
 
 
 __all__ = ["Comparison", "compare", "power"]

@@ -39,12 +39,17 @@ __all__ = [
 ]
 
 
+LONGEST = 8_000  # characters of a message; a name in it may have millions
+
+
 class RecometerError(Exception):
     """Base class of every error that recometer raises on purpose."""
 
     # KeyError would show the repr of its argument, quotes and escapes included.
     def __str__(self) -> str:
-        return " ".join(str(argument) for argument in self.args)
+        text = " ".join(str(argument) for argument in self.args)
+        half = LONGEST // 2
+        return text if len(text) <= LONGEST else f"{text[:half]} [...] {text[-half:]}"
 
 
 class InputError(RecometerError, ValueError):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Bool, Float64, Int64, all_of, steps
+from recometer.arrays import Array, Bool, Float64, Int64, all_of, follow, steps
 from recometer.errors import InternalError
 
 PER_ROW: Final = {"per": "row"}
@@ -121,6 +121,8 @@ class Record:
         """
         if not parts:
             raise InternalError(f"{cls.__name__}.concat needs a part.")
+        if len(parts) == 1:
+            return parts[0]
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if field.init and field.metadata.get("per") != "nothing":
@@ -207,7 +209,8 @@ def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]
         return take(indptr, which)
     start, stop, _ = which.indices(len(indptr) - 1)
     some = indptr[start : stop + 1]
-    return some - some[0], slice(int(some[0]), int(some[-1]))
+    first = int(some[0])
+    return some - first if first else some, slice(first, int(some[-1]))
 
 
 def _taken(column: Array, which: slice | Int64, absent: int) -> Array:
@@ -269,11 +272,10 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     return taken, rows
 
 
-def take_or_all(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return what `take` returns, without a copy if these are all users in their order."""
-    n = len(users)
-    if n and n == len(indptr) - 1 and users[0] == 0 and all_of(steps(users) == 1):
-        return indptr, slice(None)
+def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
+    """Return what `take` returns; for users who come one after the other, a slice of the rows."""
+    if follow(users):
+        return _rows_of(indptr, slice(int(users[0]), int(users[0]) + len(users)))
     return take(indptr, users)
 
 

@@ -22,9 +22,9 @@ INTERRUPTIBLE = (
 )
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, module: str = "recometer") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "recometer", *arguments],
+        [sys.executable, "-m", module, *arguments],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -58,6 +58,15 @@ def test_as_a_module_and_a_stated_failure() -> None:
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file missing.csv. Hint: ")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_check_as_a_module() -> None:
+    result = run(module="recometer.check")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[-1] == "All is well."
+    result = run("--test", "test.csv", module="recometer.check")
+    assert result.returncode == 2
+    assert "there is no model to evaluate" in result.stderr
 
 
 def test_the_entry_point_is_main(

@@ -63,9 +63,9 @@ def test_a_name_that_others_use_is_explained() -> None:
 
 
 def test_a_wrong_name_gets_a_suggestion() -> None:
-    result = metrics("ngcd")
+    result = metrics("ndgc")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("Error: There is no metric 'ngcd'. Hint: Did you mean 'ndcg'")
+    assert result.stderr.startswith("Error: There is no metric 'ndgc'. Hint: Did you mean 'ndcg'")
 
 
 def test_completion_of_the_last_name_of_a_list() -> None:

@@ -25,7 +25,7 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# retrieval_average_precision(PREDS[:4], TARGET[:4], top_k=3), ...
+# As retrieval_average_precision and the others print for the first four and top_k=3.
 OF_FUNCTIONS = {
     "average_precision": 0.3333333432674408,
     "auroc": 0.0,

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import pathlib
+import sys
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 
 import recometer as rm
+
+RESULT = rm.evaluate(rm.Scores(np.eye(200)), np.eye(200), metrics="ndcg@1..5")
+WRITERS: dict[str, Callable[[pathlib.Path], object]] = {
+    "result": lambda folder: RESULT.save(folder / "result.parquet"),
+    "table": lambda folder: RESULT.to_csv(folder / "table.csv"),
+    "values": lambda folder: RESULT.to_json(folder / "values.json"),
+    "split": lambda folder: rm.split(np.ones((200, 4)), rm.split.Fraction(0.5)).save(
+        folder / "split"
+    ),
+}
 
 
 @pytest.fixture
@@ -43,3 +57,33 @@ def test_a_long_name_is_written_and_a_device_is_not_replaced(
     assert list(tmp_path.iterdir()) == [path]
     board.to_csv("/dev/null")
     assert pathlib.Path("/dev/null").is_char_device()
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Let the system refuse all but small files."""
+    import resource  # which Windows lacks
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
+@pytest.mark.parametrize("what", WRITERS)
+def test_what_does_not_fit_on_the_disk_leaves_what_was_there(
+    what: str, tmp_path: pathlib.Path
+) -> None:
+    def files() -> dict[pathlib.Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    write = WRITERS[what]
+    write(tmp_path)
+    before = files()
+    with full_disk(), pytest.raises(rm.FileError, match=r"(?i)cannot (be )?writ.*File too large"):
+        write(tmp_path)
+    assert files() == before
+    write(tmp_path)

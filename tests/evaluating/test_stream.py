@@ -515,6 +515,52 @@ def test_of_lists_that_wait_only_those_that_are_refused_are_lost() -> None:
     check(evaluator(rm.Lists(lists | {"eve": ["x"]})), stream.compute())
 
 
+@pytest.mark.parametrize("most", [20, 2**18])
+@pytest.mark.parametrize("named", [False, True])
+def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
+    """Whatever their lengths and types, and however many wait for each other."""
+    monkeypatch.setattr("recometer.sources.list_stream.PENDING_ENTRIES", most)
+    rng = np.random.default_rng(most)
+    lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]
+    lists[rng.random(30) < 0.3, 3:] = -1
+    test = rm.Interactions.of(rng.random((30, 12)) < 0.3, user_ids=range(9, 39) if named else None)
+    train = rm.Interactions.of(rng.random((30, 12)) < 0.1, user_ids=range(9, 39) if named else None)
+    evaluator = rm.Evaluator(test, train=train, metrics="ndcg@3 ap rr coverage@2", catalogue=12)
+    for n_users in (30, 25):
+        rows = rng.permutation(30)[:n_users]
+        stream = evaluator.stream()
+        for number, some in enumerate(np.array_split(rows, 7)):
+            items = lists[some].astype([np.int64, np.int32, np.int16][number % 3])
+            users = some + 9 if named else some.copy()
+            if number % 2:
+                items = np.asfortranarray(np.pad(items, [(0, 0), (0, 2)], constant_values=-1))
+            stream.update(items=items, users=users)
+            items[:], users[:] = 0, 0  # they were copied
+        whole = np.full_like(lists, -1)
+        whole[rows] = lists[rows]
+        expected = evaluator(rm.Lists(whole, user_ids=test.user_ids))
+        check(expected, stream.compute())
+        check(expected, stream.compute())
+
+
+def test_of_positions_that_wait_only_those_that_are_refused_are_lost() -> None:
+    evaluator = rm.Evaluator(np.ones((4, 9)), metrics="rr", catalogue=2)
+    stream = evaluator.stream()
+    lists = np.array([[1, -1, -1], [3, 2, -1], [1, 2, 3], [0, -1, -1]])
+    for user, items in enumerate(lists):
+        stream.update(items=items[np.newaxis], users=np.array([user]))
+    with pytest.raises(InputError, match=r"In a batch that came before: .* the list has 3"):
+        stream.compute()
+    expected = lists.copy()
+    expected[2] = -1
+    check(evaluator(rm.Lists(expected)), stream.compute())
+    stream.update(items=lists[1:2], users=np.array([2]))
+    with pytest.raises(InputError, match="user 3 came in a batch before"):
+        stream.update(items=lists[:1], users=np.array([3]))
+    expected[2] = lists[1]
+    check(evaluator(rm.Lists(expected)), stream.compute())
+
+
 def test_sessions_of_users() -> None:
     rows = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x")]
     frame = pl.DataFrame(rows, schema=["user", "session", "item"], orient="row")

@@ -64,7 +64,10 @@ def test_weights_are_those_of_queries():
         (lambda: ForLightGBM()(SCORE, lightgbm_data(group=None)), r"no groups.*Hint"),
         (lambda: ForXGBoost()(SCORE, xgboost_data(group=None)), r"no groups.*Hint"),
         (lambda: ForLightGBM()(SCORE, lightgbm_data(group=[4, 5])), "9 rows, but there are 12"),
-        (lambda: ForXGBoost()(SCORE, xgboost_data([1.0, 2.0])), "2 weights for 4 groups"),
+        (
+            lambda: ForXGBoost()(SCORE, xgboost_data([1.0, 2.0])),
+            r"shape \(2,\), but there are 4 groups",
+        ),
         (lambda: ForXGBoost("ndgc@3"), "ndgc"),
     ],
 )

@@ -165,6 +165,10 @@ ROWS = {
         {"list": NO_ROWS, "values": NO_ROWS, "next": filled(0)},
         {"grouped": (0, np.int32)},
     ),
+    "take_lists": (
+        {"items": filled((0, 3)), "n_items": 2, "users": filled(0), "came": filled(0, bool)},
+        {"taken": ((0, 3), np.int32)},
+    ),
     "find_rows": (
         {"indptr": filled(1), "items": NO_ROWS, "users": None}
         | {"other_indptr": filled(1), "other_items": NO_ROWS},

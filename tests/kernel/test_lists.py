@@ -136,3 +136,50 @@ def test_place_rows(seed, first):
 @pytest.mark.parametrize("wrong", [-1, 2])
 def test_count_rows_without_such_a_list(count_rows, wrong):
     assert not count_rows(np.array([0, wrong], np.int32), np.zeros(2, np.int64))
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    dtype=st.sampled_from([np.int32, np.int64]),
+    wrong=st.sampled_from(["nothing", "item", "user", "twice", "again"]),
+)
+def test_lists_of_new_users_are_taken(seed, dtype, wrong):
+    rng = np.random.default_rng(seed)
+    n_users, k, n_items = int(rng.integers(1, 8)), int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    users = rng.permutation(n_users)[: int(rng.integers(1, n_users + 1))]
+    items = rng.integers(-1, n_items, (len(users), k)).astype(dtype)
+    before = np.isin(np.arange(n_users), users, invert=True) & (rng.random(n_users) < 0.5)
+    row = int(rng.integers(len(users)))
+    if wrong == "item":
+        items[row, 0] = rng.choice([n_items, -2])
+    elif wrong == "user":
+        users[row] = rng.choice([n_users, -1])
+    elif wrong == "twice":
+        users = np.append(users, users[row])
+        items = np.append(items, items[:1], axis=0)
+    elif wrong == "again":
+        before[users[row]] = True
+    for module in (_kernel, reference):
+        came, taken = before.copy(), np.full(items.shape, -9, np.int32)
+        assert module.take_lists(items, n_items, users, came, taken) is (wrong == "nothing")
+        if wrong == "nothing":
+            np.testing.assert_array_equal(taken, items)
+            before_or_now = before | np.isin(np.arange(n_users), users)
+            np.testing.assert_array_equal(came, before_or_now)
+        else:
+            np.testing.assert_array_equal(came, before)
+
+
+@pytest.mark.parametrize(
+    ("users", "taken", "message"),
+    [(1, (2, 3), "one user per list"), (2, (2, 2), "one entry"), (2, (1, 3), "one entry")],
+)
+def test_lists_are_taken_into_arrays_of_their_shape(users, taken, message):
+    with pytest.raises(ValueError, match=message):
+        _kernel.take_lists(
+            np.zeros((2, 3), np.int64),
+            1,
+            np.arange(users),
+            np.zeros(2, bool),
+            np.zeros(taken, np.int32),
+        )

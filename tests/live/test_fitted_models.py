@@ -17,7 +17,9 @@ SECTIONS = re.findall(
     PAGE.read_text(encoding="utf-8"),
     re.DOTALL | re.MULTILINE,
 )
-FIRST = re.search(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.M)
+FIRST = re.search(
+    r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
 SPARK = "ALS on Spark"
 pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 

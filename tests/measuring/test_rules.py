@@ -111,9 +111,10 @@ def test_memory_is_free_when_the_values_are_there() -> None:
         parts = [weakref.ref(block), weakref.ref(block.ranks)]
         for rules in (Protocol(), Protocol(ties="item"), Protocol(no_relevant="computed")):
             for metric in metrics:
-                block.compute([metric], rules)
-                block.reasons(metric, rules)
-                groups = block.groups(metric, rules)
+                variant = block.variant([metric], rules)
+                block.compute(variant)
+                block.reasons(variant)
+                groups = block.groups(variant)
                 parts += [weakref.ref(groups), weakref.ref(groups.ranks)]
         del block, groups
         assert [part() for part in parts] == [None] * len(parts)

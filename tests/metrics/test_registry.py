@@ -256,7 +256,7 @@ def test_a_range_holds_both_ends(first, length):
         ("precison@5,10", r"Did you mean 'precision'"),
         ("GAUC", r"metric 'GAUC' is not clear\. Hint: ask for roc_auc, and result\.mean\(weights"),
         ("arhr@10", r"metric 'arhr' is not clear\. Hint: .* rr\(all\)"),
-        ("ndgc@10", r"Did you mean 'ndcg' or 'dcg' or '\w+'\? The command .* lists all; "),
+        ("ndgc@10", r"Did you mean 'ndcg' or '\w+' or '\w+'\? The command .* lists all; "),
         ("xyzzy", r"no metric 'xyzzy'\. Hint: The command .* in recometer\.metrics\.METRICS\.$"),
         ("@10", r"no metric ''"),
     ],

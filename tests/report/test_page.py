@@ -63,6 +63,13 @@ def test_names_from_data_are_no_markup(text: str, tags: Tags) -> None:
     assert MODEL in data["inspector"]["models"]
 
 
+def test_every_chart_has_a_place_in_the_page(comparison: rm.Comparison, tags: Tags) -> None:
+    charts = {chart.name for chart in comparison.report().model.charts}
+    assert len(charts) > 5
+    placed = {attrs["data-chart"] for _, attrs in tags.found if "data-chart" in attrs}
+    assert charts - placed == set(), "Hint: place it in src/recometer/report/assets/report.html.j2"
+
+
 def test_the_policy_allows_these_scripts_alone(tags: Tags) -> None:
     (policy,) = (attrs["content"] for tag, attrs in tags.found if attrs.get("http-equiv"))
     assert policy is not None

@@ -220,7 +220,7 @@ def test_weights_of_ones_own() -> None:
     assert result.mean(weights)["rr"] == pytest.approx(expected)
     assert result.mean(np.ones(24)) == pytest.approx(result.mean())
     for wrong in (np.ones(23), -np.ones(24), np.full(24, np.nan)):
-        with pytest.raises(rm.InputError, match="weights must be 24 numbers"):
+        with pytest.raises(rm.InputError, match="weights must be 24 finite numbers"):
             result.mean(wrong)
 
 

@@ -728,7 +728,7 @@ def test_what_are_no_negatives():
             rm.Negatives(wrong)
     with pytest.raises(InputTypeError, match="one list for all"):
         rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives([1, 2]))
-    with pytest.raises(InputError, match="Of test and candidates, one has user ids"):
+    with pytest.raises(InputError, match="One of test and candidates has user ids"):
         rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives({"a": [1]}))
 
 

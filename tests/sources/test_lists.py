@@ -213,6 +213,8 @@ def test_array_with_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
     # bob: z y; ann: x z w
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
+    # An item that lists lack comes first: the others have other numbers, and bob two items still.
+    assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
 
 
 def test_user_ids_alone():

@@ -80,6 +80,20 @@ def test_implicit_that_is_not_fitted_or_has_no_factors():
         rm.from_model(model, edge_index=np.zeros((2, 1)))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        of("implicit.als", "ALS", user_factors=factors(3, 2), item_factors=factors(4, 2)),
+        of("lightfm.lightfm", "LightFM", item_embeddings=factors(4, 2)),
+        of("surprise.prediction_algorithms.algo_base", "AlgoBase"),
+        of("torch_geometric.nn.models.lightgcn", "LightGCN"),
+    ],
+)
+def test_options_of_other_models(model):
+    with pytest.raises(InputError, match=f"n= does not apply to {type(model).__name__} of"):
+        rm.from_model(model, n=10)
+
+
 # LightFM
 
 

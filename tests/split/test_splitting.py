@@ -1065,7 +1065,7 @@ def test_after_a_share_of_the_interactions():
         assert made.train["time"].max() < expected
         assert made.test.height == sum(time >= expected for time in times)
     assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
-    with pytest.raises(InputError, match="have the first time, 1, that none is before it"):
+    with pytest.raises(InputError, match="have the first time, 1: none is before the split"):
         split(data, After(share=0.2))
 
 
@@ -1082,7 +1082,7 @@ def test_the_package_is_called_as_its_function() -> None:
 
 
 def test_types_know_every_name_of_the_package() -> None:
-    """Of ``rm.split.Last``, which they find in a class, as modules cannot be called."""
+    """Type checkers find ``rm.split.Last`` in a class, because modules cannot be called."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(named, ast.ClassDef)

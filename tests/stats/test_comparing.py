@@ -189,6 +189,7 @@ def test_students_t_is_scipys() -> None:
     first, second = models(40, gain=0.1)
     found = compare(first, second, test="t", interval="t")
     expected = stats.ttest_rel(first, second)
+    assert found.unit == 0  # of the randomisation test alone
     assert found.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
 
@@ -273,6 +274,9 @@ def test_effects_by_definition() -> None:
     assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
     assert (found.n_better, found.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
     assert found.n_equal == (differences == 0).sum()
+    # As many users are better as are worse, which says nothing of the mean.
+    even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0]).effects
+    assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
     assert found.probability_better == pytest.approx(better.mean())
     assert found.probability_better in found.probability_interval

@@ -413,6 +413,8 @@ def test_friedman_is_scipys_and_nemenyi_demsars(digits: int) -> None:
 
 def test_friedman_says_what_it_lacks() -> None:
     assert "2 data sets" in friedman([[0.1, 0.2, 0.3], [0.2, 0.1, 0.5]]).note
+    few, enough = (friedman(np.random.default_rng(0).random((n, 3))).note for n in (9, 10))
+    assert (few[:17], enough) == ("With 9 data sets ", "")
     tied = friedman(np.ones((12, 3)))
     assert (tied.p_value, tied.note) == (1.0, "All models are tied on every data set.")
     perfect = friedman(np.tile([0.1, 0.2, 0.3], (12, 1)))

@@ -177,6 +177,8 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
     for one in np.outer([1, -1, 1e-6, -1e-6, 1e6, -1e6], values):
         found = group(one)
         assert len(found.values) <= N_CELLS[-1] + 1
+        if what == "few kinds":
+            np.testing.assert_array_equal(found.values, np.unique(one))
         # What cells hide is little, beside the variance without the farthest users, too.
         inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
         assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
@@ -244,9 +246,19 @@ def test_a_width_of_0_is_explained(kind) -> None:
     assert "All 3 values are 0.1" in found.note
 
 
+@pytest.mark.parametrize("bounds", [None, (-np.inf, 1.0), (0.0, np.inf), (1.0, 1.0), (1.0, 0.0)])
+def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
+    found = interval([0.1, 0.4, 1.0], bounds=bounds)
+    assert found.method == "bca"
+    assert "has no known range" in found.note
+
+
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
 def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(interval([0.0, 0.2, 0.3, 1.0], kind, confidence=1 - 1e-9)) == (0, 1)
+    shares, weights = np.array([0.1, 0.2, 0.3, 0.9]), [1.0, 2.0, 3.0, 1.0]
+    found = interval(shares, kind, weights=weights, confidence=1 - 1e-9)
+    assert tuple(found) == pytest.approx((0.1, 0.9))
 
 
 @pytest.mark.parametrize("kind", ["bca", "percentile", "t"])

@@ -126,6 +126,13 @@ def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
     assert equal.p_value() == 1
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_mean_that_all_so_far_have_stays_possible(value: float) -> None:
+    sequence = ConfidenceSequence(UNIT, population=1_000)
+    sequence.add(np.full(950, value))
+    assert sequence.p_value(value) == 1
+
+
 @pytest.mark.parametrize(("value", "last"), [(0.1, 0.0), (0.9, 1.0)])
 def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -> None:
     """100,000 times 0.1 is 10,000.000000019 if one is added after the other, more than there is."""

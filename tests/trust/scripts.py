@@ -14,6 +14,7 @@ def run_script(name, *arguments, timeout=None, **environment):
         text=True,
         timeout=timeout,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout

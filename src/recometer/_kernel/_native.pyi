@@ -321,6 +321,22 @@ def group_rows(
     next: NDArray[numpy.int64],
     grouped: NDArray[numpy.float64],
 ) -> None: ...
+@overload
+def take_lists(
+    items: NDArray[numpy.int32],
+    n_items: int,
+    users: NDArray[numpy.int64],
+    came: NDArray[numpy.bool_],
+    taken: NDArray[numpy.int32],
+) -> bool: ...
+@overload
+def take_lists(
+    items: NDArray[numpy.int64],
+    n_items: int,
+    users: NDArray[numpy.int64],
+    came: NDArray[numpy.bool_],
+    taken: NDArray[numpy.int32],
+) -> bool: ...
 
 ROWS_OF_PART: int = 1024
 

@@ -40,6 +40,17 @@ def place_rows(
     return True
 
 
+def take_lists(items: Array, n_items: int, users: Int64, came: Bool, taken: Int32) -> bool:
+    """Take a batch of lists of new users; False where an item or a user is not as it should be."""
+    inside = ((items >= -1) & (items < n_items)).all()
+    known = ((users >= 0) & (users < len(came))).all()
+    if not (inside and known and len(set(users.tolist())) == len(users)) or came[users].any():
+        return False
+    taken[:] = items
+    came[users] = True
+    return True
+
+
 def find_rows(
     *,
     indptr: Int64,

@@ -12,12 +12,12 @@ import sys
 __all__ = ["main"]
 
 
-def main() -> None:
-    """Run the command line on the arguments of this process, and exit."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line on some arguments (None: those of this process), and exit."""
     try:
         from recometer.cli._app import app
 
-        app(prog_name="recometer")
+        app(arguments, prog_name="recometer")
     except KeyboardInterrupt:  # while the program was still loading
         sys.exit(130)
     except OSError:

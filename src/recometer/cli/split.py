@@ -123,8 +123,8 @@ FromValue = Annotated[
 Duplicates = Annotated[
     Keep | None,
     filter_option(
-        help="Of several rows of a user and an item, keep the first, the last, or the last with "
-        "the sum of their values.",
+        help="If several rows have the same user and item, keep the first, the last, or the last "
+        "with the sum of their values.",
         show_default="keep all",
     ),
 ]

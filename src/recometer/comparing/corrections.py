@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,9 +21,15 @@ POWER_WANTED = 0.8
 
 
 def check_correction(
-    correction: str, test: str, models: Sequence[Model], primary: Sequence[str]
+    correction: str,
+    test: str,
+    models: Sequence[Model],
+    primary: Sequence[str],
+    together: Container[str],
 ) -> None:
     """Refuse a correction that does not exist, or that does not go with the comparison.
+
+    `together` are the metrics that have one value for all users.
 
     Raises
     ------
@@ -49,7 +55,7 @@ def check_correction(
             f"correction='tukey' shuffles the models of each user and knows no variance between "
             f"seeds, but {seeds} has several. Hint: correction='holm'."
         )
-    whole = [name for name in primary if name in models[0].first.together]
+    whole = [name for name in primary if name in together]
     if whole:
         others = [name for name in primary if name not in whole]
         raise InputError(

@@ -82,7 +82,7 @@ class GateRow:
         The most harmed quarter of the users by activity or popularity; None if there was no
         train.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     gate: Gate

@@ -122,15 +122,51 @@ def by_chance(models: Sequence[Model]) -> Model:
         If that model was evaluated without ``chance=True``, or another model has the name.
     """
     first = models[0]
-    if any(model.name == "chance" for model in models):
-        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
     runs = first.runs if first.batches else first.runs[:1]
-    if not all(run.chance for run in runs):
+    knows = all(run.chance for run in runs)
+    check_chance([model.name for model in models], first.name, knows=knows)
+    return Model("chance", tuple(map(_random_order, runs)), first.batches, by_chance=True)
+
+
+def check_chance(names: Sequence[str], first: str, *, knows: bool) -> None:
+    """Refuse a random order as a model, if there is one of its name or nothing is known of it.
+
+    Raises
+    ------
+    InputError
+        If one of the models has the name, or the first one does not know chance.
+    """
+    if "chance" in names:
+        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
+    if not knows:
         raise InputError(
-            f"chance=True needs an evaluation that knows chance, which {first.name} does not. "
+            f"chance=True needs an evaluation that knows chance, which {first} does not. "
             "Hint: rm.evaluate(..., chance=True)."
         )
-    return Model("chance", tuple(map(_random_order, runs)), first.batches, by_chance=True)
+
+
+def with_chance(
+    metrics: list[str], lacking: Sequence[str], *, is_baseline: bool
+) -> tuple[list[str], list[str]]:
+    """Return the metrics to compare, and what is said of those of which chance has no value.
+
+    Raises
+    ------
+    InputError
+        If chance is the baseline and has a value of none.
+    """
+    if not lacking:
+        return metrics, []
+    names = ", ".join(lacking)
+    if not is_baseline:
+        return metrics, [f"chance is left out for {names}: a random order has no value there."]
+    left = [name for name in metrics if name not in lacking]
+    if not left:
+        raise InputError(
+            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
+            "baseline, or metrics of rankings, such as ndcg@10."
+        )
+    return left, [f"Left out: {names}. The baseline, a random order, has no value there."]
 
 
 def _random_order(run: Evaluation) -> Evaluation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -115,13 +116,25 @@ def bounds_of(
     """
     each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)
+    ends = (
+        value
+        for column in columns
+        for value in (np.fmin.reduce(column, initial=low), np.fmax.reduce(column, initial=high))
+    )
+    return bounds_for((low, high), ends)
+
+
+def bounds_for(
+    bounds: tuple[float, float], values: Iterable[float]
+) -> tuple[tuple[float, float], str]:
+    """Return bounds; infinite ones and a note if one of the values lies outside."""
+    low, high = bounds
     rounding = 1e-9 * (high - low) if np.isfinite(high - low) else 0.0
-    for column in columns:
-        for value in (np.fmin.reduce(column, initial=low), np.fmax.reduce(column, initial=high)):
-            if value < low - rounding or value > high + rounding:
-                note = f"The value {value:g} lies outside the range from {low:g} to {high:g}"
-                return (-np.inf, np.inf), f"{note}, so that no interval rests on that range."
-    return (low, high), ""
+    for value in values:
+        if value < low - rounding or value > high + rounding:
+            note = f"The value {value:g} lies outside the range from {low:g} to {high:g}"
+            return (-np.inf, np.inf), f"{note}, so that no interval rests on that range."
+    return bounds, ""
 
 
 def _row(
@@ -292,6 +305,16 @@ def _notes(
     runs: Runs | None,
 ) -> tuple[str, ...]:
     average = {rules_of(one.first.known_metric(metric), one.first.protocol).average for one in pair}
+    return pair_notes(average, intervals, test, runs)
+
+
+def pair_notes(
+    average: AbstractSet[str],
+    intervals: tuple[Interval, Interval],
+    test: TestResult,
+    runs: Runs | None = None,
+) -> tuple[str, ...]:
+    """Return what has to be known of a row; `average` are the rules of its two models."""
     notes = [intervals[0].note, test.note, intervals[1].note]
     unequal = average - {"users", "usual"}
     if unequal:
@@ -302,3 +325,23 @@ def _notes(
     if runs is not None:
         notes.append(runs.note)
     return tuple(dict.fromkeys(note for note in notes if note))
+
+
+def check_users(rows: Sequence[PairRow]) -> None:
+    """Refuse pairs of models without two users in common by any metric.
+
+    Raises
+    ------
+    InputError
+        If there is such a pair.
+    """
+    for pair in dict.fromkeys((row.model, row.other) for row in rows):
+        own = [row for row in rows if (row.model, row.other) == pair]
+        per_user = [row for row in own if not row.for_all_users]
+        if per_user and max(row.n for row in per_user) < 2:
+            n = max(row.n for row in per_user)
+            raise InputError(
+                f"{pair[0]} and {pair[1]} have {'one user' if n else 'no user'} in common with a "
+                "value from both; a comparison needs two. Hint: were they evaluated on the same "
+                "users, and do summary() and skipped() say why values are undefined?"
+            )

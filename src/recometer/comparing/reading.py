@@ -106,7 +106,7 @@ def _check_options(
     if correction == "tukey":
         given.append("correction")
     else:
-        check_correction(correction, "", [], [])
+        check_correction(correction, "", [], [], ())
     if given:
         raise InputError(
             f"until= follows each difference by a confidence sequence, to which {given[0]}= does "

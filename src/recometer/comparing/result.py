@@ -43,7 +43,7 @@ class Comparison(Compared, Tracked, Reported, Printed):
     users : Users
         All users, in the order of `per_user`.
     notes : tuple of str
-        What was allowed to differ.
+        The inputs and rules that were allowed to differ.
     chosen : bool
         Whether the primary metrics were chosen; if not, they are all metrics.
     """

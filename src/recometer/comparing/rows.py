@@ -86,7 +86,7 @@ class PairRow:
     runs
         For several seeds or folds, the variance between them and that between users.
     notes
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     metric: str

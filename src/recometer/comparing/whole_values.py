@@ -42,7 +42,7 @@ class WholeValues:
         For each model, the variance between its runs that comes from the users: who is drawn
         changes one run differently from another.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     first: Float64

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
-from recometer.arrays import Array
 from recometer.comparing.corrections import Correction
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, p_text, pair_name
-from recometer.data.sessions import are_pairs
 from recometer.stats.ends import METHODS as INTERVALS
 
 MOST = 4  # entries of a list that is given in full
@@ -90,14 +86,12 @@ def on_chance(models: Sequence[Model], counted: Sequence[Model]) -> list[str]:
     ]
 
 
-def on_sessions(ids: Array | None, clusters: Array | None) -> list[str]:
+def on_sessions(n_sessions: int, n_clusters: int | None) -> list[str]:
     """Say that users have sessions, and what tests and intervals rest on."""
-    if not are_pairs(ids):
-        return []
     over = "every session is taken as independent"
-    if clusters is not None:
-        over = f"tests and intervals are over the {len(np.unique(clusters)):,} clusters of these"
-    return [f"{len(ids):,} sessions of users: {over}."]
+    if n_clusters is not None:
+        over = f"tests and intervals are over the {n_clusters:,} clusters of these"
+    return [f"{n_sessions:,} sessions of users: {over}."]
 
 
 def on_seeds(models: Sequence[Model]) -> list[str]:

@@ -122,7 +122,7 @@ NO_VALUES = {
 }
 
 
-class ColumnPair(str):
+class ColumnPair(str):  # noqa: SLOT000  # it has parts
     """Two columns that name a user together: the user's own, and that of the session or event.
 
     As a text it is ``"user, session"``: the name of a column that holds both.

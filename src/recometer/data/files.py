@@ -12,12 +12,12 @@ import pathlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
-from recometer.data.paths import as_path
+from recometer.data.paths import as_path, check_readable
 from recometer.data.polars_errors import unreadable
 from recometer.data.sessions import paired, selected
 from recometer.data.text import check_parsed, times_of_text
@@ -226,8 +226,9 @@ def _extension(path: pathlib.Path) -> str:
 
 
 def check_file(path: pathlib.Path) -> None:
-    """Raise if there is no such file."""
+    """Raise if there is no such file, or if it may not be read."""
     if path.is_file():
+        check_readable(path)
         return
     import difflib  # needed for messages alone
 
@@ -255,20 +256,35 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
         If there is no such file.
     """
     if path.is_dir():
-        found = list(path.rglob("*.parquet"))
+        found = [
+            pathlib.Path(folder, name)
+            for folder, _, names in os.walk(path, onerror=_unlisted)
+            for name in names
+            if name.endswith(".parquet")
+        ]
         none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
         found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
         none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
         return None
-    parts = sorted(part for part in found if part.is_file() and part.name[0] not in "_.")
+    parts = sorted(part for part in found if not part.is_dir() and part.name[0] not in "_.")
+    broken = next((part for part in parts if not part.is_file()), None)
+    if broken is not None:
+        raise FileError(f"{broken} is not a file. Hint: remove it, if it is a link to nowhere.")
     wrong = next((part for part in parts if part.suffix.lower() != ".parquet"), None)
     if wrong is not None:
         raise FileError(f"{path} means several files, and {wrong} is not Parquet. Hint: name one.")
     if not parts:
         raise FileError(f"{none}. Hint: {hint}.")
     return parts
+
+
+def _unlisted(error: OSError) -> NoReturn:
+    raise FileError(
+        f"The folder {error.filename} cannot be listed: {error.strerror}. Hint: ask its owner for "
+        "the permission to read it (chmod +rx), or name single files."
+    )
 
 
 def is_parquet(path: pathlib.Path) -> bool:

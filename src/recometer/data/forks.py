@@ -31,13 +31,13 @@ def check_threads() -> None:
 
 def _remember() -> None:
     """Note, before a fork, whether threads are about to be lost."""
-    global _about_to_lose
+    global _about_to_lose  # noqa: PLW0603  # of this process
     _about_to_lose = _lost or any(map(THREAD.match, _threads()))
 
 
 def _forget() -> None:
     """Note, in the child, that the threads are lost."""
-    global _lost
+    global _lost  # noqa: PLW0603  # the same
     _lost = _about_to_lose
 
 

@@ -319,8 +319,8 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
         if has[0] != has[1]:
             raise InputError(
-                f"Of test and candidates, one has {name} ids, and the other does not. Hint: name "
-                f"the {name}s alike in both."
+                f"One of test and candidates has {name} ids, and the other does not. Hint: give "
+                f"both of them {name} ids, or neither."
             )
     rows = _all_rows(first, second)
     assert rows.users is not None

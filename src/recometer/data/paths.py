@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
         If it is not a path.
     FileError
         If the path is empty, or one that no file can have: with a NUL, a lone surrogate, or a part
-        that is too long.
+        that is too long; or if it leads through a folder that may not be entered.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputTypeError(
@@ -34,21 +35,39 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
     if not text:
         raise FileError(f"The path of {what} is empty. Hint: name a file or a folder.")
     try:
-        os.lstat(text)
+        os.stat(text)
     except ValueError as error:
         why = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL"
         raise FileError(
             f"The path of {what} holds {why}, as no path can: {brief(text)}. Hint: use letters, "
             "digits and punctuation."
         ) from None
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError):
         pass  # whoever reads or writes says so
+    except PermissionError:
+        raise FileError(
+            f"The path of {what} leads through a folder that you may not enter: {brief(text)}. "
+            "Hint: ask its owner for the permission to execute it (chmod +x)."
+        ) from None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            return Path(path)  # whoever reads or writes says so
         raise FileError(
             f"The path of {what} is {brief(text)}: {error.strerror}. Hint: choose a shorter name, "
             "of at most 255 bytes."
         ) from None
     return Path(path)
+
+
+def check_readable(path: Path) -> None:
+    """Raise FileError if a file that is there may not be read."""
+    try:
+        path.open("rb").close()
+    except PermissionError as error:
+        raise FileError(
+            f"{path} cannot be read: {error.strerror}. Hint: ask its owner for the permission to "
+            "read it (chmod +r)."
+        ) from None
 
 
 def check_no_link(folder: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data import ids, sessions
 from recometer.data.forks import check_threads
-from recometer.data.paths import as_path
+from recometer.data.paths import as_path, check_readable
 from recometer.data.polars_errors import unreadable
 from recometer.data.unpacking import check_table
 from recometer.errors import FileError, InputTypeError
@@ -175,6 +175,7 @@ def read_table(
             if path.is_dir()
             else f"There is no file {str(path)!r}. Hint: result.save(path) writes one."
         )
+    check_readable(path)
     hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
     try:
         text = pl.read_parquet_metadata(path).get(KEY)

@@ -23,7 +23,7 @@ def is_a(value: object, library: str, *classes: str) -> bool:
 
 def is_tensor(value: object) -> bool:
     """Return whether this is a tensor of torch."""
-    return is_a(value, "torch", "Tensor")
+    return not isinstance(value, np.ndarray) and is_a(value, "torch", "Tensor")
 
 
 def elsewhere(value: object) -> bool:

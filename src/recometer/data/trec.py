@@ -41,9 +41,9 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
         return None
     check_file(path)
-    with path.open("rb") as file:
-        compressed = file.read(2) == GZIP
     try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == GZIP
         with (gzip.open if compressed else open)(path, "rb") as file:
             fields = file.readline(2**16).split()
     except (OSError, EOFError, zlib.error) as error:

@@ -28,6 +28,11 @@ class UserPlaces:
         self._ids, self._n_users = test.user_ids, test.n_users
         self._places: dict[Any, int] | None = None
 
+    @property
+    def are_positions(self) -> bool:
+        """Whether users have no ids, and their positions are their places."""
+        return self._ids is None
+
     def of(self, users: Array) -> Int64:
         """Return the place of each user, as `ids.as_ids` returns them; -1 if not in test."""
         if self._ids is None:
@@ -69,7 +74,8 @@ class UserPlaces:
 def user_ids_of(users: object, n: int) -> Array:
     """Read the users of the n rows of a batch."""
     given = to_numpy(users) if is_tensor(users) else users
-    found = ids.as_ids(given, "users of the batch")
+    plain = type(given) is np.ndarray and given.dtype == np.int64 and given.ndim == 1
+    found = given if plain else ids.as_ids(given, "users of the batch")
     if len(found) != n:
         raise InputError(
             f"The batch has {n:,} rows, but {len(found):,} users. Hint: users= names the user of "

@@ -30,9 +30,7 @@ def chance_of(
     InputError: no metric reads a ranking (of which `ranks` may be None), lists end before the last
     candidate, or scores count beyond their order.
     """
-    ranked = [
-        one for one in metrics if one.definition.record == "ranks" and one.definition.averages_ties
-    ]
+    ranked = [one for one in metrics if knows_chance(one)]
     if ranks is None or not ranked:
         raise InputError(
             "chance=True needs metrics of rankings, such as ndcg@10: a random order changes no "
@@ -56,6 +54,11 @@ def chance_of(
     tied = RankedUsers(_all_tied(ranks))
     values, _ = compute([tied], changed, protocol.replace(**EXPECTED), threads)
     return dict(zip(map(str, ranked), values.values(), strict=True))
+
+
+def knows_chance(metric: Metric) -> bool:
+    """Return whether a random order has a value of a metric."""
+    return metric.definition.record == "ranks" and metric.definition.averages_ties
 
 
 def _all_tied(ranks: Ranks) -> Ranks:

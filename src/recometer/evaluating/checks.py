@@ -151,10 +151,15 @@ def check_lists(longest: int, metrics: Iterable[Metric]) -> None:
 def check_baseline(baseline: TopLists, what: str) -> None:
     """Refuse a baseline that has no list for anybody."""
     if not any_of(baseline.known):
-        raise InputError(
-            f"The baseline ({what}) has no list for any user of test. Hint: are its user ids "
-            "written like those of test?"
-        )
+        raise no_list(what)
+
+
+def no_list(what: str) -> InputError:
+    """Return the error of a baseline that has no list for anybody."""
+    return InputError(
+        f"The baseline ({what}) has no list for any user of test. Hint: are its user ids written "
+        "like those of test?"
+    )
 
 
 def check_cutoffs(most: int, source: Source, metrics: Iterable[Metric]) -> None:

@@ -235,7 +235,7 @@ class InBlocks:
     def _listed(self, lists: TopLists) -> ListedUsers:
         """Return the users with all that values of all users together are computed from."""
         truth, asked = self._given.truth, self._given.asked
-        of_lists, request = truth.reading("lists"), request_of(self._given)
+        of_lists, request = truth.of_lists, request_of(self._given)
         read = needed_by([metric for metric in of_lists if metric.definition.over_users])
         train = None if asked.train is None else _without_rows(asked.train)
         test, in_train = _without_rows(truth.test), None
@@ -267,13 +267,13 @@ class InBlocks:
             if removed and len(trained) == self._unknown(train, trained, some_users=True) > 0:
                 matching.warn_of_unknown_train(type(given.source).__name__)
         if lists is not None:
-            check_lists(int(lists.lengths.max(initial=0)), truth.reading("lists"))
+            check_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
         baseline = _concat([one.baseline for one in self._blocks])
         if baseline is not None:
             check_baseline(baseline, truth.descriptions["baseline"]["description"])
         users = users._replace(n_relevant=np.concatenate([b.n_relevant for b in self._blocks]))
         early = any(one.early for one in self._blocks)
-        check_all(given, users, counts if truth.reading("ranks") else None, early=early)
+        check_all(given, users, counts if truth.of_rankings else None, early=early)
 
 
 def _place(count: str) -> tuple[int, str]:

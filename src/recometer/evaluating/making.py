@@ -17,7 +17,7 @@ from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import RANKED, Records, Users, data_of_result, measured_by
+from recometer.evaluating.records import Records, Users, data_of_result, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
@@ -110,7 +110,7 @@ def by_popularity(
 ) -> FoundByPopularity | None:
     """Count found relevant items by popularity, or return None without train or ranks."""
     truth, asked, ties = given.truth, given.asked, given.protocol.ties
-    of_ranks = truth.reading(*RANKED)
+    of_ranks = truth.of_rankings
     if asked.train is None or of_train is None or ranks is None or not of_ranks:
         return None
     keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None

@@ -40,8 +40,6 @@ from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 
-RANKED = ("ranks", "ratings")  # the records that come from a ranking
-
 
 class Users(NamedTuple):
     """What an Evaluation says of each user."""
@@ -70,7 +68,7 @@ class Records:
 def find_records(given: Inputs) -> Records:
     """Ask the source for what the metrics read, and check it."""
     rules, truth, asked, source = given.protocol, given.truth, given.asked, given.source
-    test, of_ranks, of_lists = truth.test, truth.reading(*RANKED), truth.reading("lists")
+    test, of_ranks, of_lists = truth.test, truth.of_rankings, truth.of_lists
     request = request_of(given)
     ratings, ranks = _ratings(source, request, truth.metrics), None
     if ratings is not None:
@@ -96,7 +94,7 @@ def find_records(given: Inputs) -> Records:
         check_correction(ranks, source, rules)
         ranks = ranks_with(
             ranks,
-            needed_by(of_ranks),
+            truth.side_data,
             test=test,
             train=asked.train,
             catalogue=asked.catalogue,
@@ -107,7 +105,7 @@ def find_records(given: Inputs) -> Records:
                 "short_lists='previous_user' is about lists that are shorter than k, and the "
                 f"source ({source.describe()}) is not a list. Hint: leave it out."
             )
-        if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
+        if truth.counts_repeated_rows:
             ranks = with_copies(ranks, test, asked.train)
             users = users._replace(
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
@@ -128,14 +126,14 @@ def check_all(
     if counts is not None:
         check_overlaps(counts, users.n_relevant, len(truth.test), truth.candidates)
     if early:
-        warn_beyond_lists(int(users.depth.max()), truth.reading(*RANKED))
+        warn_beyond_lists(int(users.depth.max()), truth.of_rankings)
 
 
 def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
     """Return the users to measure, by the record that metrics read."""
     found: dict[str, Measured] = {}
     truth, asked = given.truth, given.asked
-    of_ranks, test = truth.reading(*RANKED), truth.test
+    of_ranks, test = truth.of_rankings, truth.test
     if records.ranks is not None and of_ranks:
         at_random = any(rules_of(metric, given.protocol).ties == "random" for metric in of_ranks)
         keys = ids.user_keys(test.user_ids, test.n_users) if at_random else None
@@ -146,7 +144,7 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
         rules = records.request.protocol
         data = list_data(
             records.lists,
-            needed_by(truth.reading("lists")),
+            needed_by(truth.of_lists),
             test=test,
             train=asked.train,
             relevant_from=rules.relevant_from,
@@ -170,7 +168,7 @@ def request_of(given: Inputs) -> Request:
 
 
 def _request(given: Inputs) -> Request:
-    rules, asked, of_ranks = given.protocol, given.asked, given.truth.reading(*RANKED)
+    rules, asked, of_ranks = given.protocol, given.asked, given.truth.of_rankings
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
         given.truth.test,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recometer.arrays import Array, Int64, all_of, any_of
+from recometer.arrays import Array, Int64, all_of, any_of, follow
 from recometer.data import ids
 from recometer.data.matching import SourceIndex
+from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
-from recometer.evaluating.records import RANKED, request_of
+from recometer.evaluating.records import request_of
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 from recometer.sources.list_stream import StreamedLists, nobody
@@ -27,6 +28,7 @@ from recometer.sources.scores import Scores
 if TYPE_CHECKING:
     from recometer.evaluating.evaluator import Evaluator
 
+INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # of items, as the kernel takes them
 Repeated = Literal["error", "first"]
 Counted = StreamedScores | StreamedLists | StreamedPairs
 KINDS = {StreamedScores: "scores", StreamedLists: "lists", StreamedPairs: "candidates"}
@@ -125,6 +127,10 @@ class Stream:
         InputTypeError
             If the type of an argument is not supported, or users have another type than in test.
         """
+        lists = items is not None and scores is relevance is padding is None
+        if lists and self._take_indices(items, users):
+            self._n_batches += 1
+            return
         if self._evaluator.truth is None:
             if items is not None:
                 raise InputError(
@@ -183,9 +189,35 @@ class Stream:
         rows = self._new(named, places, counted.came)
         counted.add(batch, named[rows], places[rows])
 
+    def _take_indices(self, items: Any, users: Any) -> bool:
+        """Add lists of positions, if there is nothing to say about them: many are short."""
+        if self._item_ids is not None or self._places is None:
+            return False
+        items = to_numpy(items) if is_tensor(items) else items
+        users = to_numpy(users) if is_tensor(users) else users
+        if type(items) is not np.ndarray or type(users) is not np.ndarray:  # masked, for instance
+            return False
+        if items.dtype not in INDICES or items.ndim != 2 or not items.flags.c_contiguous:
+            return False
+        if users.shape != (len(items),) or not len(items):
+            return False
+        if self._places.are_positions:
+            if users.dtype != np.int64 or not users.flags.c_contiguous:
+                return False
+        else:
+            users = self._places.of(batches.user_ids_of(users, len(items)))
+        counted = self._counted
+        if not isinstance(counted, StreamedLists):
+            counted = self._begun(StreamedLists)
+        return bool(counted.take_indices(items, users))
+
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
         """Return the rows of users who come for the first time; refuse the others if need be."""
         numbers = np.arange(len(places))
+        if follow(places):  # all of them known, and different
+            place = int(places[0])
+            if not any_of(came[place : place + len(places)]):
+                return numbers
         # The last row of each user leaves its number, so that users who are there twice show.
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)
@@ -256,8 +288,8 @@ class Stream:
         of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
         stand_in = unscored(of_test) if kind is StreamedScores else nobody(test)
         given = self._evaluator.inputs(stand_in)
-        request, ranked = request_of(given), bool(given.truth.reading(*RANKED))
-        depths = [metric.cutoff or 1 for metric in given.truth.reading("lists")]
+        request, ranked = request_of(given), bool(given.truth.of_rankings)
+        depths = [metric.cutoff or 1 for metric in given.truth.of_lists]
         k = max(depths) if depths else None
         if kind is StreamedScores:
             self._counted = StreamedScores(of_test, request, ranked, k)

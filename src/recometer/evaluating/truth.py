@@ -14,7 +14,7 @@ from recometer.errors import InputError
 from recometer.evaluating.asked import Asked
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
-from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
+from recometer.metrics.registry import METRICS, Metric, SideData, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results.profiles import Bands, bands, profiles, users_of_items
@@ -65,9 +65,29 @@ class Truth:
 
         return self.memory.find("listed", None, add, equal=(listed,))
 
-    def reading(self, *records: str) -> list[Metric]:
-        """Return the metrics that read one of some records."""
-        return [metric for metric in self.metrics if metric.definition.record in records]
+    @cached_property
+    def of_rankings(self) -> tuple[Metric, ...]:
+        """The metrics that read a ranking: ranks, or ratings."""
+        return self._of_records("ranks", "ratings")
+
+    @cached_property
+    def of_lists(self) -> tuple[Metric, ...]:
+        """The metrics that read lists."""
+        return self._of_records("lists")
+
+    def _of_records(self, *records: str) -> tuple[Metric, ...]:
+        return tuple(metric for metric in self.metrics if metric.definition.record in records)
+
+    @cached_property
+    def side_data(self) -> dict[SideData, Metric]:
+        """What metrics of rankings read beside them, each with the first such metric."""
+        return needed_by(self.of_rankings)
+
+    @cached_property
+    def counts_repeated_rows(self) -> bool:
+        """Whether rows of test that repeat a pair count, for a metric of rankings."""
+        rules = (rules_of(metric, self.asked.protocol) for metric in self.of_rankings)
+        return any(one.repeated_test != "once" for one in rules)
 
     @cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
@@ -154,7 +174,7 @@ class Truth:
             return ""
         of_gain = [
             str(one)
-            for one in self.reading("ranks")
+            for one in self._of_records("ranks")
             if one.definition.reads == "gain" and rules_of(one, rules).relevant_from is None
         ]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
+from recometer.arrays import Int64
+from recometer.data.numbers import all_numbers, as_array
+from recometer.errors import InputError, brief
 from recometer.evaluating.evaluator import Evaluator
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -68,27 +70,22 @@ class GroupedMetrics:
         Raises
         ------
         InputError
-            If there are no queries, or the sizes do not add up to the number of rows.
+            If there are no queries, the sizes are not those of the rows, or there is not a weight
+            for each query.
+        InputTypeError
+            If labels, scores or weights are not numbers.
         """
-        if sizes is None:
-            raise InputError(
-                "The data have no groups, but ranking metrics are means over queries. Hint: "
-                "group=[rows of each query, ...] says which rows belong together."
-            )
-        rows, label = np.asarray(sizes, dtype=np.int64), np.asarray(label)
-        if rows.sum() != len(label):
-            raise InputError(
-                f"The groups have {rows.sum():,} rows, but there are {len(label):,} labels."
-            )
-        pairs = Pairs.of(label, np.asarray(score), np.repeat(np.arange(len(rows)), rows))
-        if weights is None or not len(np.asarray(weights)):
+        label = as_array(label, "The labels")
+        rows = sizes_of(sizes, label.size)
+        pairs = Pairs.of(label, score, np.repeat(np.arange(len(rows)), rows))
+        weights = np.empty(0) if weights is None else all_numbers(weights, "weights")
+        if not weights.size:
             means = self.evaluator.mean(pairs)
         else:
-            weights = np.asarray(weights, dtype=np.float64)
-            if len(weights) != len(rows):
+            if weights.shape != rows.shape:
                 raise InputError(
-                    f"There are {len(weights):,} weights for {len(rows):,} groups. Hint: a weight "
-                    "is that of a group."
+                    f"The weights have the shape {weights.shape}, but there are {len(rows):,} "
+                    "groups. Hint: one weight for each group."
                 )
             result = self.evaluator(pairs)
             means = result.mean(weights[result.user_ids])  # a group may have no rows
@@ -96,3 +93,30 @@ class GroupedMetrics:
             Value(str(one), means[str(one)], one.definition.higher_is_better)
             for one in self.metrics
         ]
+
+
+def sizes_of(sizes: npt.ArrayLike | None, n_rows: int) -> Int64:
+    """Return the numbers of rows of the queries: int64 [n_queries].
+
+    Raises
+    ------
+    InputError
+        If there are none, or they do not add up to the number of rows.
+    """
+    hint = "Hint: group=[rows of each query, ...] says which rows belong together."
+    if sizes is None:
+        raise InputError(
+            f"The data have no groups, but ranking metrics are means over queries. {hint}"
+        )
+    given = as_array(sizes, "The groups")
+    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
+    if not whole or (given < 0).any():
+        raise InputError(
+            "The groups must be whole numbers of rows, at least 0, in one dimension, found "
+            f"{brief(sizes)}. {hint}"
+        )
+    most = int(given.max(initial=0))  # of huge numbers, the sum would be another one
+    total = most if most > n_rows else int(given.sum())
+    if total != n_rows:
+        raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
+    return given.astype(np.int64)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.integrations.grouped import GroupedMetrics
+from recometer.data.numbers import all_numbers, as_array
+from recometer.errors import InputError, InputTypeError
+from recometer.integrations.grouped import GroupedMetrics, sizes_of
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 
@@ -59,6 +61,11 @@ class RankingMetrics(GroupedMetrics):
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
         """Return (name, value, whether higher is better) for each metric; `data` is a Dataset."""
+        if not hasattr(data, "get_group"):
+            raise InputTypeError(
+                f"The data are of type {type(data).__name__}, expected a lightgbm.Dataset. Hint: "
+                "lightgbm.train(..., feval=...); of_ranker is for LGBMRanker."
+            )
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def of_ranker(
@@ -73,11 +80,19 @@ class RankingMetrics(GroupedMetrics):
         Raises
         ------
         InputError
-            If the data have no groups.
+            If the data have no groups, or arguments do not fit each other.
+        InputTypeError
+            If labels, scores or weights are not numbers.
         """
-        if weight is not None and group is not None:
-            sizes = np.asarray(group, dtype=np.int64)
+        if weight is not None:
+            weights = all_numbers(weight, "weights")
+            sizes = sizes_of(group, as_array(label, "The labels").size)
             query = np.repeat(np.arange(len(sizes)), sizes)
-            weight = np.bincount(query, np.asarray(weight), len(sizes)) / np.maximum(sizes, 1)
+            if weights.shape != query.shape:
+                raise InputError(
+                    f"The weights have the shape {weights.shape}, but there are {len(query):,} "
+                    "rows. Hint: one weight for each row."
+                )
+            weight = np.bincount(query, weights, len(sizes)) / np.maximum(sizes, 1)
         found = self.of_rows(label, score, group, weight)
         return [(one.metric, one.mean, one.higher_is_better) for one in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from recometer.errors import InputError, need
+from recometer.errors import InputError, InputTypeError, brief, need
 from recometer.metrics.registry import Metric
 from recometer.results.evaluation import Evaluation
 
@@ -34,6 +34,8 @@ def cautious(result: Evaluation, metric: str | Metric) -> float:
     ------
     InputError
         If the mean has no interval. The message says why.
+    InputTypeError
+        If the result is not an evaluation.
     """
     return _ends(result, metric)[0]
 
@@ -97,6 +99,11 @@ class IntervalPruner:
     warmup_steps
         No trial is pruned before this step.
 
+    Raises
+    ------
+    InputError
+        If that is not a whole number, at least 0.
+
     Notes
     -----
     Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. The values of two models
@@ -105,6 +112,10 @@ class IntervalPruner:
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:
+        if not isinstance(warmup_steps, int) or isinstance(warmup_steps, bool) or warmup_steps < 0:
+            raise InputError(
+                f"warmup_steps={brief(warmup_steps)} must be a whole number, at least 0."
+            )
         self.warmup_steps = warmup_steps
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
@@ -131,6 +142,11 @@ class IntervalPruner:
 
 def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
     """Return the worse and the better end of the interval."""
+    if not isinstance(result, Evaluation):
+        raise InputTypeError(
+            f"The result is of type {type(result).__name__}, expected an Evaluation. Hint: pass "
+            "what rm.evaluate returned."
+        )
     known = result.known_metric(metric)
     found = result.interval(known)
     if math.isnan(found.low) and not math.isnan(result.mean()[str(known)]):

@@ -92,7 +92,7 @@ class RankingScore:
                 "The score of a ranking needs the group of each row. Hint: cross_val_score(..., "
                 'params={"groups": queries}), or GridSearchCV(...).fit(X, y, groups=queries).'
             )
-        pairs = Pairs.of(np.asarray(y_true), np.asarray(y_pred), groups)
+        pairs = Pairs.of(y_true, y_pred, groups)
         return self.evaluator.mean(pairs)[str(self.metric)]
 
     def __repr__(self) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, UnknownNameError, did_you_mean, need
+from recometer.data.numbers import as_array
+from recometer.errors import InputError, UnknownNameError, brief, did_you_mean, need
 from recometer.integrations.grouped import GroupedMetrics
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -81,7 +82,8 @@ class RankingMetrics(GroupedMetrics):
                 f"XGBRanker takes one metric of a callable, but there are {len(self.metrics)}. "
                 "Hint: a list of RankingMetrics of one each; or xgboost.train."
             )
-        return self.of_rows(label, score, [np.size(label)])[0].mean
+        label = as_array(label, "The labels")
+        return self.of_rows(label, score, [label.size])[0].mean
 
     def early_stopping(self, rounds: int, metric: str | None = None, **options: Any) -> Any:
         """Return an ``xgboost.callback.EarlyStopping`` that knows which direction is better.
@@ -105,7 +107,8 @@ class RankingMetrics(GroupedMetrics):
         names = [str(one) for one in self.metrics]
         name = names[0] if metric is None else metric
         if name not in names:
-            raise UnknownNameError(f"There is no metric {name!r} here. {did_you_mean(name, names)}")
+            hint = did_you_mean(str(name), names)
+            raise UnknownNameError(f"There is no metric {brief(name)} here. {hint}")
         higher = self.metrics[names.index(name)].definition.higher_is_better
         callback = need("xgboost.callback", "Early stopping", "xgboost", "xgboost")
         return callback.EarlyStopping(rounds, metric_name=name, maximize=higher, **options)

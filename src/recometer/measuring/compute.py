@@ -8,45 +8,35 @@ formulas alone.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, UInt8, any_of
+from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
 from recometer.errors import InternalError
-from recometer.measuring.measured import Measured, Together
+from recometer.measuring.measured import Measured, Together, Variant
 from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
 from recometer.measuring.settling import reads_cutoff
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.tasks import Ticker, run_tasks
 
-USERS_PER_PART = 2048  # of whom a second thread takes a part
-
-
-class _Variant(NamedTuple):
-    """Metrics that are computed at once, mostly one at several cut-offs, under their rules."""
-
-    metrics: tuple[Metric, ...]
-    names: tuple[str, ...]
-    rules: Protocol
-    over_users: bool  # whether they have no value of a user, but reasons
-
 
 class _Plan(NamedTuple):
     """The work to do for the metrics of one record, variant by variant."""
 
-    variants: tuple[_Variant, ...]
-    names: tuple[str, ...]  # of all metrics
-    valued: tuple[str, ...]  # of those with values of users
+    variants: tuple[Variant, ...]
+    n_metrics: int
+    rows: dict[str, int]  # the row of each metric among the reasons, in the order asked for
+    valued: dict[str, int]  # the row of each with values of users, among the values
     lower: Float64  # [n_valued, 1], the bounds of these values
     upper: Float64
 
     @classmethod
-    def of(cls, variants: Sequence[_Variant], one: type[Measured]) -> _Plan:
-        """Find the names and the bounds."""
+    def of(cls, metrics: Sequence[Metric], protocol: Protocol, one: type[Measured]) -> _Plan:
+        """Settle all that does not depend on the users."""
+        variants = tuple(_variants(metrics, protocol, one.variant))
         bounds: list[tuple[float, float]] = []
         for variant in variants:
             definition = variant.metrics[0].definition
@@ -54,13 +44,12 @@ class _Plan(NamedTuple):
             pair = (definition.lower, definition.upper) if bounded else (-np.inf, np.inf)
             bounds += [] if variant.over_users else [pair] * len(variant.metrics)
         limits = np.array(bounds, np.float64).reshape(len(bounds), 2, 1)
-        return cls(
-            tuple(variants),
-            tuple(name for variant in variants for name in variant.names),
-            tuple(n for variant in variants if not variant.over_users for n in variant.names),
-            limits[:, 0],
-            limits[:, 1],
-        )
+        every = [name for variant in variants for name in variant.names]
+        valued = [n for variant in variants if not variant.over_users for n in variant.names]
+        found = [{name: row for row, name in enumerate(names)} for names in (every, valued)]
+        order = [str(metric) for metric in metrics]
+        rows, values = ({name: row[name] for name in order if name in row} for row in found)
+        return cls(variants, len(every), rows, values, limits[:, 0], limits[:, 1])
 
 
 class _Task(NamedTuple):
@@ -101,26 +90,18 @@ def compute(
         The `Reason` why a value is undefined, 0 where it is defined.
     """
     every = [measured] if isinstance(measured, Measured) else list(measured)
-    reading: dict[str, list[Metric]] = {one.record: [] for one in every}
-    for metric in metrics:
-        record = metric.definition.record
-        if record not in reading:
-            raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
-        reading[record].append(metric)
     tasks: list[_Task] = []
     tables: list[tuple[_Plan, Float64, UInt8]] = []
-    for one in every:
-        wanted = tuple(reading[one.record])
+    for one, wanted in zip(every, _reading(every, metrics), strict=True):
         known = tuple(id(metric.definition) for metric in wanted)
         plan = _planned(wanted, known, protocol, type(one))
-        table = np.empty((len(plan.valued), one.n_users))
-        codes = np.empty((len(plan.names), one.n_users), np.uint8)
+        table = np.empty((len(plan.lower), one.n_users))
+        codes = np.empty((plan.n_metrics, one.n_users), np.uint8)
         tables.append((plan, table, codes))
         if plan.variants:
-            parts = [part for block in one.blocks() for part in _parts(block, threads)]
-            tasks += [_Task(one, part, plan, table, codes) for part in parts]
+            tasks += [_Task(one, block, plan, table, codes) for block in one.blocks()]
 
-    if min(threads, len(tasks)) > 1:
+    if threads > 1 and len(tasks) > 1:
         run_tasks(_run, tasks, threads=threads, progress=False)
     else:
         for task in tasks:
@@ -130,12 +111,25 @@ def compute(
     for plan, table, codes in tables:
         # Their rows cannot be written to, either.
         table.flags.writeable = codes.flags.writeable = False
-        values |= zip(plan.valued, table, strict=True)
-        reasons |= zip(plan.names, codes, strict=True)
+        values |= {name: table[row] for name, row in plan.valued.items()}
+        reasons |= {name: codes[row] for name, row in plan.rows.items()}
+    if len(tables) == 1:  # which are in the order asked for
+        return values, reasons
     names = [str(metric) for metric in metrics]
     return {name: values[name] for name in names if name in values}, {
         name: reasons[name] for name in names
     }
+
+
+def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> list[tuple[Metric, ...]]:
+    """Return which metrics read each record."""
+    reading: dict[str, list[Metric]] = {one.record: [] for one in every}
+    for metric in metrics:
+        record = metric.definition.record
+        if record not in reading:
+            raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
+        reading[record].append(metric)
+    return [tuple(reading[one.record]) for one in every]
 
 
 def compute_for_all(
@@ -159,14 +153,14 @@ def computed_for_all(
 
     Users are resampled many times: what does not depend on who is drawn is done once.
     """
-    variants = _variants(metrics, protocol)
+    variants = _variants(metrics, protocol, Variant.of)
     order = [str(metric) for metric in metrics]
 
     def compute_with(weights: Int64 | None) -> dict[str, float]:
         found: dict[str, float] = {}
-        for wanted, names, rules, _ in variants:
-            definition = wanted[0].definition
-            row = measured.for_all(wanted, rules, weights)
+        for variant in variants:
+            rules, definition = variant.rules, variant.metrics[0].definition
+            row = measured.for_all(variant.metrics, rules, weights)
             row = np.minimum(np.maximum(row, definition.lower), definition.upper)
             if rules.undefined != "nan":
                 row = np.where(np.isnan(row), rules.undefined, row)
@@ -174,7 +168,7 @@ def computed_for_all(
                 row = 100 * row
             if rules.decimals is not None:
                 row = np.round(row, rules.decimals)
-            found |= zip(names, row.tolist(), strict=True)
+            found |= zip(variant.names, row.tolist(), strict=True)
         return {name: found[name] for name in order}
 
     return compute_with
@@ -183,45 +177,42 @@ def computed_for_all(
 def _run(task: _Task, ticker: Ticker | None = None) -> None:
     """Fill in the values and reasons of a block of users."""
     block, plan = task.block, task.plan
-    some, values = task.measured.users(block), task.values[:, block]
+    some, values, codes = task.measured.users(block), task.values[:, block], task.reasons[:, block]
     first = 0
-    for metrics, _, rules, over_users in plan.variants:
-        if not over_users:
-            values[first : first + len(metrics)] = some.compute(metrics, rules).T
-            first += len(metrics)
+    for variant in plan.variants:
+        if not variant.over_users:
+            last = first + len(variant.metrics)
+            values[first:last] = some.compute(variant).T
+            first = last
     # Sums over tied groups may pass a bound by their rounding.
     values.clip(plan.lower, plan.upper, out=values)
-    rows, codes = iter(values), iter(task.reasons[:, block])
-    for metrics, _, rules, over_users in plan.variants:
-        for metric in metrics:
-            why = next(codes)
-            why[:] = some.reasons(metric, rules)
-            if not over_users:
-                _settle(some, metric, rules, next(rows), why)
+    row = first = 0
+    for variant in plan.variants:
+        outside = None if variant.over_users else some.outside(variant)
+        as_found = variant.over_users or (variant.as_found and outside is None)
+        for number in range(len(variant.metrics)):
+            codes[row], undefined = some.reasons(variant, number)
+            if (undefined and not variant.over_users) or not as_found:
+                _settle(variant, number, outside, values[first], codes[row])
+            row, first = row + 1, first + (not variant.over_users)
     if ticker is not None:
         ticker.advance()
 
 
-def _settle(some: Measured, metric: Metric, rules: Protocol, found: Float64, why: UInt8) -> None:
+def _settle(
+    variant: Variant, number: int, outside: Bool | None, found: Float64, why: UInt8
+) -> None:
     """Apply the rules for undefined values and for the users who count."""
+    metric, rules = variant.metrics[number], variant.rules
     if metric.definition.may_be_nan:
         mark(why, np.isnan(found), Reason.ONE_KIND)
     if any_of(why):
         replace_undefined(found, why, rules)
     if rules.decimals is not None:
         found[:] = np.round(found, rules.decimals)
-    gone = left_out(some.outside(metric, rules), found, rules)
+    gone = left_out(outside, found, rules)
     if gone is not None:
         why[gone] = Reason.NOT_COUNTED
-
-
-def _parts(block: slice, threads: int) -> list[slice]:
-    """Cut a block of users into a part for each thread, where there are many users."""
-    n = min(threads, (block.stop - block.start) // USERS_PER_PART)
-    if n <= 1:
-        return [block]
-    ends = [block.start + (block.stop - block.start) * part // n for part in range(n + 1)]
-    return [slice(begin, end) for begin, end in itertools.pairwise(ends)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -229,10 +220,14 @@ def _planned(
     metrics: tuple[Metric, ...], known: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
     """Return the plan for some metrics, which is reused for equal ones that are `known`."""
-    return _Plan.of(_variants(metrics, protocol), one)
+    return _Plan.of(metrics, protocol, one)
 
 
-def _variants(metrics: Iterable[Metric], protocol: Protocol) -> list[_Variant]:
+def _variants(
+    metrics: Iterable[Metric],
+    protocol: Protocol,
+    make: Callable[[Sequence[Metric], Protocol], Variant],
+) -> list[Variant]:
     """Put the cut-offs of the same metric together, unless what is ranked depends on them."""
     found: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
@@ -240,7 +235,4 @@ def _variants(metrics: Iterable[Metric], protocol: Protocol) -> list[_Variant]:
         alone = rules.ties == "item_desc_within" or reads_cutoff(rules)
         key: Hashable = metric if alone else (metric.variant, metric.rules)
         found.setdefault(key, ([], rules))[0].append(metric)
-    return [
-        _Variant(tuple(some), tuple(map(str, some)), rules, some[0].definition.over_users)
-        for some, rules in found.values()
-    ]
+    return [make(some, rules) for some, rules in found.values()]

@@ -129,8 +129,9 @@ def _project(
     total = np.zeros((len(which), n_degrees))
     # A degree beyond N does not exist there: its weight is 0, and so is u_d.
     steps = _Steps(catalogues, n_degrees)
-    for place in range(int(half.max(initial=-1)) + 1):
-        active = slice(0, int(np.searchsorted(-half, -place, side="right")))
+    reach = np.cumsum(np.bincount(half)[::-1])[::-1]  # how many cases reach each place
+    for place, n_active in enumerate(reach.tolist()):
+        active = slice(n_active)
         value = of_rank((head[active] + place).astype(np.float64))[:, np.newaxis]
         other = n[active] - place
         mirrored = (other > place) & (other <= last[active])

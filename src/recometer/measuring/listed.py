@@ -8,10 +8,10 @@ from dataclasses import field
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8
+from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
 from recometer.errors import InternalError
 from recometer.measuring import reasons as why
-from recometer.measuring.measured import Measured
+from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.data import ListData, Side, needed
@@ -78,8 +78,9 @@ class ListedUsers(Measured):
         judged = None if self._judged is None else self._judged.users(block)
         return ListedUsers(self.data.users(block), judged)
 
-    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
-        """Return the first `Reason` that holds for each user, 0 where none does."""
+    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+        """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
+        metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
         result = self._for_all_metrics(rules)
         if "relevant" in definition.without:
@@ -93,20 +94,21 @@ class ListedUsers(Measured):
         if definition.over_users:
             # For all users together an empty list counts, for instance as one that is not full.
             result[result == Reason.NO_LIST] = 0
-        return result
+        return result, any_of(result)
 
-    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+    def outside(self, variant: Variant) -> Bool | None:
         """Tell who does not count in a mean."""
+        rules, without = variant.rules, variant.metrics[0].definition.without
         # A list has its value whatever test says, unless the metric reads what is relevant.
-        reads = "relevant" in metric.definition.without and rules.no_relevant != "undefined"
+        reads = "relevant" in without and rules.no_relevant != "undefined"
         if rules.users in ("test", "known", "all", "positive") and not reads:
             return None
         judged, known = self.judged, self.data.lists.known
         return why.outside(known, lambda: judged.n_relevant > 0, lambda: judged.n_rows > 0, rules)
 
-    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
-        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
-        return metrics[0].compute(self.data, _cutoffs(metrics))
+    def compute(self, variant: Variant) -> Float64:
+        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        return variant.values(self.data)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the one value of all users; those without a ranking do not count."""

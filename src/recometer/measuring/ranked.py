@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,11 @@ import numpy as np
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, steps
 from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
-from recometer.measuring.measured import Measured
+from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
-from recometer.metrics.registry import Metric, MetricDefinition
-from recometer.protocol import Protocol
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
@@ -38,9 +39,9 @@ class RankedUsers(Measured):
         self.seed = seed
         self.user_keys = user_keys
         # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
-        self._settled: dict[Hashable, Ranks] = {}
-        self._known: dict[int, _Known] = {}  # by the identity of rules, which it keeps
-        self._groups: dict[Hashable, Groups] = {}
+        self._settled: dict[Settling, Ranks] = {}
+        self._applied: dict[_Ruling, _Rules] = {}
+        self._groups: dict[_Grouping, Groups] = {}
 
     @property
     def n_users(self) -> int:
@@ -64,13 +65,21 @@ class RankedUsers(Measured):
         keys = np.arange(block.start, block.stop, dtype=np.uint64) if keys is None else keys[block]
         return RankedUsers(self.ranks.users(block), self.seed, keys)
 
-    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
-        """Return the first `Reason` that holds for each user, 0 where none does."""
-        return self._ruled(metric, rules).reasons(metric, self._reads(metric))
+    @classmethod
+    def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
+        """Settle what does not depend on the users, for a metric at several cut-offs."""
+        reads = metrics[0].definition.reads
+        without_values = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
+        return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, without_values))
 
-    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+        """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
+        reading = self._reading(variant)
+        return self._ruled(reading).reasons(reading.facts[number])
+
+    def outside(self, variant: Variant) -> Bool | None:
         """Tell who does not count in a mean."""
-        return self._ruled(metric, rules).outside
+        return self._ruled(variant.how).outside
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
@@ -80,60 +89,44 @@ class RankedUsers(Measured):
         once = once and rules.repeated_test in ("once", "counted")
         return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
 
-    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
-        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
-        first = metrics[0]
-        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
-        groups, depths = self.groups(first, rules), np.array(cutoffs, np.int64)
-        if rules.correction != "none":
-            return corrections.compute(first.name, self.ranks, groups, depths, rules)
-        return first.compute(groups, depths)
+    def compute(self, variant: Variant) -> Float64:
+        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        groups, rules = self.groups(variant), variant.rules
+        if rules.correction == "none":
+            return variant.values(groups)
+        depths = [WHOLE if one.cutoff is None else one.cutoff for one in variant.metrics]
+        name, cutoffs = variant.metrics[0].name, np.array(depths, np.int64)
+        return corrections.compute(name, self.ranks, groups, cutoffs, rules)
 
-    def groups(self, metric: Metric, rules: Protocol) -> Groups:
-        """Return the tie groups that a metric reads, under its rules."""
-        reads = self._reads(metric)
-        within = metric.cutoff if rules.ties == "item_desc_within" else None
-        how = (rules.ties, reads, self.seed, self.user_keys, rules.relevant_from, within)
-        key = (rules.ties, reads, rules.relevant_from, within, self._settling(metric, rules))
-        if key not in self._groups:
-            self._groups[key] = resolve(self.settled(metric, rules), *how)
-        return self._groups[key]
+    def groups(self, variant: Variant) -> Groups:
+        """Return the tie groups that metrics read, under their rules."""
+        how = self._reading(variant).groups
+        found = self._groups.get(how)
+        if found is None:
+            ranks, keys = self._settled_by(how.settling), self.user_keys
+            options = how.ties, how.reads, self.seed, keys, how.relevant_from, how.within
+            found = self._groups[how] = resolve(ranks, *options)
+        return found
 
-    def _reads(self, metric: Metric) -> Property:
-        """Return what a metric reads; without values in test, gains are relevance."""
-        reads: Property = metric.definition.reads
-        return "relevance" if reads == "gain" and self._one_property else reads
+    def _reading(self, variant: Variant) -> _Reading:
+        """Return how metrics read the ranks; without values in test, gains are relevance."""
+        reading: _Reading = variant.how
+        if reading.without_values is not None and self._one_property:
+            return reading.without_values
+        return reading
 
-    def settled(self, metric: Metric, rules: Protocol) -> Ranks:
-        """Return the ranks that a metric reads, under its rules."""
-        how = self._settling(metric, rules)
+    def _settled_by(self, how: Settling) -> Ranks:
+        """Return the ranks that metrics read, under their rules."""
         if how not in self._settled:
             self._settled[how] = settling.settle(self.ranks, how)
         return self._settled[how]
 
-    def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
-        known = self._of(rules)
-        cutoff = metric.cutoff if known.reads_cutoff else None
-        found = known.applied.get(cutoff)
+    def _ruled(self, reading: _Reading) -> _Rules:
+        found = self._applied.get(reading.ruling)
         if found is None:
-            found = known.applied[cutoff] = _Rules(self.settled(metric, rules), rules)
+            ranks = self._settled_by(reading.groups.settling)
+            found = self._applied[reading.ruling] = _Rules(ranks, reading.ruling.rules)
         return found
-
-    def _settling(self, metric: Metric, rules: Protocol) -> Settling:
-        """Return the argument for `settling.settle`."""
-        known = self._of(rules)
-        cutoff = metric.cutoff if known.reads_cutoff else None
-        found = known.settlings.get(cutoff)
-        if found is None:
-            own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
-            found = known.settlings[cutoff] = Settling(*own, cutoff)
-        return found
-
-    def _of(self, rules: Protocol) -> _Known:
-        known = self._known.get(id(rules))
-        if known is None:
-            known = self._known[id(rules)] = _Known(rules, settling.reads_cutoff(rules), {}, {})
-        return known
 
     @cached_property
     def _one_property(self) -> bool:
@@ -141,13 +134,73 @@ class RankedUsers(Measured):
         return all_of(self.ranks.gain == self.ranks.relevant)
 
 
-class _Known(NamedTuple):
-    """What is known of some rules, by the cut-off if what is ranked depends on that."""
+class _Grouping(NamedTuple):
+    """How ranks become groups, except for what is drawn."""
 
-    rules: Protocol
-    reads_cutoff: bool
-    settlings: dict[int | None, Settling]  # what `settling.settle` takes
-    applied: dict[int | None, _Rules]
+    ties: TieRule
+    reads: Property
+    relevant_from: float | None
+    within: int | None  # the cut-off, if groups depend on it
+    settling: Settling
+
+
+class _Facts(NamedTuple):
+    """What of a metric decides for whom it is undefined."""
+
+    order_free: bool
+    cutoff: int | None  # if that matters
+    needs_candidates: bool
+    defined_when_all_relevant: bool
+    reads: Property
+
+
+class _Ruling:
+    """Rules, and the cut-off if what is ranked depends on it: one object for equal ones."""
+
+    def __init__(self, rules: Protocol) -> None:
+        self.rules = rules
+
+
+@functools.lru_cache(maxsize=64)
+def _ruling(rules: Protocol, cutoff: int | None) -> _Ruling:
+    """Return the same object for the same rules, which is found by its identity."""
+    return _Ruling(rules)
+
+
+class _Reading(NamedTuple):
+    """How metrics read ranks, as far as the users do not matter."""
+
+    groups: _Grouping
+    ruling: _Ruling
+    facts: tuple[_Facts, ...]  # of each metric
+    without_values: _Reading | None  # where gains are relevance
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Sequence[Metric],
+        rules: Protocol,
+        reads: Property,
+        without_values: _Reading | None = None,
+    ) -> _Reading:
+        """Settle it for a metric at several cut-offs; only one if what is ranked depends on it."""
+        cutoff, definition = metrics[0].cutoff, metrics[0].definition
+        settled_at = cutoff if settling.reads_cutoff(rules) else None
+        own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
+        within = cutoff if rules.ties == "item_desc_within" else None
+        facts = tuple(
+            _Facts(
+                definition.order_free,
+                metric.cutoff if definition.order_free else None,
+                definition.needs_candidates,
+                definition.defined_when_all_relevant,
+                reads,
+            )
+            for metric in metrics
+        )
+        how = Settling(*own, settled_at)
+        grouping = _Grouping(rules.ties, reads, rules.relevant_from, within, how)
+        return cls(grouping, _ruling(rules, settled_at), facts, without_values)
 
 
 class _Rules:
@@ -160,37 +213,36 @@ class _Rules:
         self.protocol = protocol
         self.known = raised(ranks.flags, UserFlag.KNOWN)
         self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
-        self.found: dict[tuple[object, ...], UInt8] = {}
+        self.found: dict[_Facts, tuple[UInt8, bool]] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
-    def reasons(self, metric: Metric, reads: Property) -> UInt8:
-        """Return the first rule that holds for each user, 0 where none does."""
-        definition, cutoff = metric.definition, metric.cutoff
-        key = (
-            definition.order_free,
-            cutoff if definition.order_free else None,
-            definition.needs_candidates,
-            definition.defined_when_all_relevant,
-            reads,
-        )
-        if key not in self.found:
-            self.found[key] = self._reasons(definition, cutoff, reads)
-        return self.found[key]
+    def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
+        """Return the first rule that holds for each user, 0 where none does; and if one does."""
+        found = self.found.get(facts)
+        if found is None:
+            reasons = self._reasons(facts)
+            found = self.found[facts] = reasons, any_of(reasons)
+        return found
 
-    def _reasons(self, definition: MetricDefinition, cutoff: int | None, reads: Property) -> UInt8:
+    def _reasons(self, facts: _Facts) -> UInt8:
         result = self.for_all_metrics.copy()
-        if definition.needs_candidates:
+        if facts.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
-        free = definition.order_free and not self.ranks.any_cutoff
-        if free and self.protocol.deep_cutoffs == "undefined":
+        free = facts.order_free and not self.ranks.any_cutoff
+        # Mostly everybody has more candidates than that.
+        if (
+            free
+            and self.protocol.deep_cutoffs == "undefined"
+            and (facts.cutoff is None or facts.cutoff >= self.fewest_candidates)
+        ):
             n, depth = self.ranks.n_candidates, self.ranks.depth
-            shallow = self.counted & (n <= (depth if cutoff is None else cutoff))
+            shallow = self.counted & (n <= (depth if facts.cutoff is None else facts.cutoff))
             mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
-        computed = definition.defined_when_all_relevant or self.protocol.all_relevant == "computed"
-        if not computed:
+        computed = facts.defined_when_all_relevant or self.protocol.all_relevant == "computed"
+        if not computed and self.all_relevant is not None:
             mark(result, self.all_relevant, Reason.ALL_RELEVANT)
-        if reads not in ("relevance", "judgement"):
-            without_gain, not_finite = self.gains(reads)
+        if facts.reads not in ("relevance", "judgement"):
+            without_gain, not_finite = self.gains(facts.reads)
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             if self.protocol.no_relevant != "computed":
                 mark(result, without_gain, Reason.NO_GAIN)
@@ -225,15 +277,23 @@ class _Rules:
         )
 
     @cached_property
-    def all_relevant(self) -> Bool:
-        """Whether every candidate is relevant."""
+    def fewest_candidates(self) -> int:
+        """The least number of candidates of a user, -1 where one is unknown."""
+        n = self.ranks.n_candidates
+        return int(n.item(n.argmin())) if n.size else 0
+
+    @cached_property
+    def all_relevant(self) -> Bool | None:
+        """Whether every candidate is relevant; None if that is so for nobody."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
-            return self.counted & (ranks.n_rankable >= ranks.n_candidates)
+            all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)
+            return all_relevant if any_of(all_relevant) else None
         # Beyond the end of a list relevant candidates may have been left out.
         all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
-        if any_of(all_relevant):
-            all_relevant &= self._count(ranks.relevant & (ranks.above >= 0)) >= ranks.depth
+        if not any_of(all_relevant):
+            return None
+        all_relevant &= self._count(ranks.relevant & (ranks.above >= 0)) >= ranks.depth
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:

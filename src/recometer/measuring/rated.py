@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, any_of
 from recometer.measuring import reasons as why
-from recometer.measuring.measured import Measured
+from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.predictions import Predictions
@@ -17,7 +17,6 @@ from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings, UserFlag, raised
 from recometer.remembered import cached_property
-from recometer.ties import WHOLE
 
 WITHOUT = {
     "rows": Reason.NO_RATINGS,
@@ -58,9 +57,15 @@ class RatedUsers(Measured):
         ranked = self.ranked.users(block)
         return RatedUsers(self.ratings.users(block), ranked.seed, ranked.user_keys)
 
-    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
-        """Return the first `Reason` that holds for each user, 0 where none does."""
-        definition, ranks, rows = metric.definition, self.ratings.ranks, self._rows_by(rules)
+    @classmethod
+    def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
+        """Settle what does not depend on the users, for a metric at several cut-offs."""
+        return RankedUsers.variant(metrics, rules)
+
+    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+        """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
+        rules, definition = variant.rules, variant.metrics[number].definition
+        ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, raised(ranks.flags, UserFlag.KNOWN), rules)
         mark(result, rows.every.n_rows == 0, Reason.NO_RATINGS)
@@ -74,26 +79,24 @@ class RatedUsers(Measured):
         if definition.needs != "relevant" or rules.no_relevant != "computed":
             has = rows.read_by(definition).has(definition.needs)
             mark(result, ~has, WITHOUT[definition.needs])
-        return result
+        return result, any_of(result)
 
-    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+    def outside(self, variant: Variant) -> Bool | None:
         """Tell who does not count in a mean."""
-        return self.ranked.outside(metric, rules)
+        return self.ranked.outside(variant)
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, except for rounding."""
         return RankedUsers.bounded(rules)
 
-    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
-        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
-        first = metrics[0]
-        predictions = self._rows_by(rules).read_by(first.definition)
-        if first.definition.reads == "relevance":
-            ranked = self.ranked.groups(first, rules)
-            predictions = dataclasses.replace(predictions, ranked=ranked)
-        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
-        return first.compute(predictions, np.array(cutoffs, np.int64))
+    def compute(self, variant: Variant) -> Float64:
+        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        definition = variant.metrics[0].definition
+        predictions = self._rows_by(variant.rules).read_by(definition)
+        if definition.reads == "relevance":
+            predictions = dataclasses.replace(predictions, ranked=self.ranked.groups(variant))
+        return variant.values(predictions)
 
     def together(self, reasons: Mapping[str, UInt8]) -> RatedTogether:
         """Return the rows of all users as one, with who has no value by which metric."""

@@ -32,6 +32,9 @@ class Parameter:
         name, unless it is given.
     examples
         Numbers to test with.
+    for_conventions
+        Whether it is there only to compute the numbers of other libraries. The pages about metrics
+        fold such parameters away.
     name, default
         Filled in by the decorator, from the metric's function.
     """
@@ -42,6 +45,7 @@ class Parameter:
     below: float = math.inf
     from_test: bool = False
     examples: tuple[float, ...] = ()
+    for_conventions: bool = False
     name: str = ""
     default: Value = None
 

@@ -30,7 +30,7 @@ error_metric = functools.partial(rating_metric, cutoff="none", reads="gain")
     over_rows=rows.rmse,
 )
 def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Root of the mean squared error: ``sqrt(mean of (p - a)^2)``, from 0 on.
+    """Root of the mean squared error: ``sqrt(mean of (p - a)^2)``, 0 or more.
 
     References
     ----------
@@ -49,7 +49,7 @@ def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
     over_rows=rows.mae,
 )
 def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Mean absolute error: ``mean of |p - a|``, from 0 on.
+    """Mean absolute error: ``mean of |p - a|``, 0 or more.
 
     References
     ----------
@@ -67,7 +67,7 @@ def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     over_rows=rows.mse,
 )
 def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Mean squared error: ``mean of (p - a)^2``, from 0 on.
+    """Mean squared error: ``mean of (p - a)^2``, 0 or more.
 
     References
     ----------
@@ -85,7 +85,7 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     over_rows=rows.r2,
 )
 def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Squared error against that of the mean: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
+    """Share of the mean's squared error avoided: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
 
     At most 1; 0 for a prediction as good as the mean of the true ratings.
 
@@ -125,7 +125,8 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     parameters={
         "averaged": Parameter(
             "For the value over all users, the number of pairs in order and the number of other "
-            "pairs are each averaged over the users who have any, before they are combined."
+            "pairs are each averaged over the users who have any, before they are combined.",
+            for_conventions=True,
         )
     },
     over_rows=rows.fcp,
@@ -155,7 +156,7 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
     over_rows=rows.log_loss,
 )
 def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Mean negative logarithm of the probability that was given to what is true; from 0 on.
+    """Mean negative logarithm of the probability predicted for the true outcome; 0 or more.
 
     Predictions are probabilities of being relevant: at or above the threshold, or by default a true
     rating from 1 on. Probabilities are kept 2.2e-16 away from 0 and from 1, as in scikit-learn.

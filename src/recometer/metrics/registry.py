@@ -402,9 +402,10 @@ class Metric:
         """The number of first places that are read; None for the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
-    def compute(self, record: Any, cutoffs: Int64) -> Float64:
-        """Compute it at some cut-offs instead of its own: float64 [n_users, n_cutoffs]."""
-        return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
+    def at(self, cutoffs: Int64) -> Callable[[Any], Float64]:
+        """Return what computes it from a record, at some cut-offs instead of its own."""
+        function, parameters = METRICS[self.name].function, dict(self.parameters)
+        return lambda record: function(record, cutoffs, **parameters)
 
     def compute_over_rows(self, record: Any, weights: Float64) -> float:
         """Compute its value over the rows of all users; NaN where it is undefined."""

@@ -33,11 +33,12 @@ def shared(function: Shared) -> Shared:
 
     @functools.wraps(function)
     def remembered(groups: Groups, *options: Any) -> Any:
-        known = (each.tobytes() if isinstance(each, np.ndarray) else each for each in options)
+        known = [each.tobytes() if isinstance(each, np.ndarray) else each for each in options]
         key = (function, *known)
-        if key not in groups.cache:
-            groups.cache[key] = function(groups, *options)
-        return groups.cache[key]
+        found = groups.cache.get(key)
+        if found is None:
+            found = groups.cache[key] = function(groups, *options)
+        return found
 
     return cast(Shared, remembered)
 

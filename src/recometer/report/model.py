@@ -266,7 +266,7 @@ class Inspector:
     n_all
         How many users there are, in the report or not.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     who: str

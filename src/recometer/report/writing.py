@@ -31,11 +31,15 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
 
 def is_report(path: Path) -> bool:
     """Return whether a file is a report of recometer."""
+    return MARK.encode() in _first_line(path)
+
+
+def _first_line(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return MARK.encode() in file.readline(200)
+            return file.readline(200)
     except OSError:
-        return False
+        return b""
 
 
 def write(path: str | os.PathLike[str], text: str) -> str:
@@ -48,7 +52,7 @@ def write(path: str | os.PathLike[str], text: str) -> str:
 def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
     """Write a chart; another one of the same format is replaced."""
     path = as_path(path, "a chart")
-    if path.exists() and not path.read_bytes()[:16].startswith(HEADS[suffix]):
+    if path.exists() and not _first_line(path).startswith(HEADS[suffix]):
         raise FileError(
             f"{path} exists, and is not a {suffix[1:].upper()}: it is not replaced. Hint: choose "
             "another name."

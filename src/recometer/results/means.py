@@ -153,10 +153,11 @@ class Averaging:
     def _given(self, weights: npt.ArrayLike) -> Float64:
         n_users = len(self.n_relevant)
         given = numbers(weights, "weights")
-        if given is None or given.shape != (n_users,) or not (given >= 0).all():
+        fits = given is not None and given.shape == (n_users,)
+        if given is None or not fits or not ((given >= 0) & (given < np.inf)).all():
             raise InputError(
-                f"weights must be {n_users:,} numbers that are at least 0, one for each user "
-                "in the order of user_ids."
+                f"weights must be {n_users:,} finite numbers that are at least 0, one for each "
+                "user in the order of user_ids."
             )
         return given
 

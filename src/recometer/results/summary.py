@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Int64
 from recometer.errors import InputError
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
@@ -67,7 +66,7 @@ class SummaryRow:
     method
         How the interval was found: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
-        What a reader has to know of the interval.
+        A remark about the interval, or an empty text.
     chance
         The mean that a random order of the same candidates would have; NaN where it is not known.
     """
@@ -179,14 +178,11 @@ def on_intervals(
     return [*said, *(f"{', '.join(dict.fromkeys(of))}: {note}" for note, of in notes.items())]
 
 
-def on_sessions(clusters: Int64 | None) -> list[str]:
-    """Say that users have sessions, where they do."""
-    if clusters is None:
-        return []
-    n_users = len(np.unique(clusters))
+def on_sessions(n_sessions: int, n_users: int) -> list[str]:
+    """Say that users have sessions."""
     return [
-        f"{len(clusters):,} sessions of {n_users:,} users: every session counts alike, and "
-        "intervals are over users"
+        f"{n_sessions:,} sessions of {n_users:,} users: every session counts alike, and intervals "
+        "are over users"
     ]
 
 
@@ -217,7 +213,9 @@ def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
 
 def all_notes(result: Evaluation) -> list[str]:
     """Return the notes below a table."""
-    found = on_sessions(result.clusters)
+    found, clusters = [], result.clusters
+    if clusters is not None:
+        found += on_sessions(len(clusters), len(np.unique(clusters)))
     over_rows = [name for name in result.together if name in result.over_rows]
     if over_rows:
         found += of_rows(over_rows, result.mean("users"))

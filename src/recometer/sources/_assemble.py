@@ -20,18 +20,16 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) 
     `before` is None where nothing is tied.
     """
     order, n_users = np.empty(len(above), np.int64), len(indptr) - 1
+    if n_users + len(above) <= BRIEF:
+        _kernel.best_first(indptr, above, before, order)
+        return order
 
     def task(first: int, ticker: Ticker) -> None:
         ticker.advance()
         _kernel.best_first(indptr[first : first + USERS_PER_TASK + 1], above, before, order)
 
-    run_tasks(
-        task,
-        range(0, n_users, USERS_PER_TASK),
-        threads=threads,
-        progress=False,
-        brief=n_users + len(above) <= BRIEF,
-    )
+    starts = range(0, n_users, USERS_PER_TASK)
+    run_tasks(task, starts, threads=threads, progress=False)
     return order
 
 

@@ -50,16 +50,19 @@ class TableLists(Source):
 
         `options` are columns and ids, by the parameters of `recometer.Lists`.
         """
+        return cls.of_table(read_lists(recommendations, **{**NOTHING, **options}), depth)
+
+    @classmethod
+    def of_table(cls, table: ListTable, depth: int | None) -> Self:
+        """Return the lists in a table."""
         lists = cls.__new__(cls)
-        lists._fill(read_lists(recommendations, **{**NOTHING, **options}), depth)
+        lists._fill(table, depth)
         return lists
 
     @classmethod
     def of_batches(cls, batches: Sequence[TableLists]) -> Self:
         """Return the lists of several batches, all of one `kind` and of different users."""
-        lists = cls.__new__(cls)
-        lists._fill(joined([batch._table for batch in batches]), batches[0]._depth)
-        return lists
+        return cls.of_table(joined([batch._table for batch in batches]), batches[0]._depth)
 
     @property
     def n_lists(self) -> int:

@@ -37,14 +37,24 @@ class Batches(NamedTuple):
     bytes_per_batch: int  # what the scores of a batch may take
     ahead: bool  # ask on a thread of its own, one batch ahead
 
+    @property
+    def most_users(self) -> int:
+        """The number of users in a batch, at most."""
+        return max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+
     def cut(self, known: Int64) -> list[Int64]:
         """Cut users into batches."""
-        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+        size = self.most_users
         return [known[start : start + size] for start in range(0, len(known), size)]
 
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
+        # What a function does, and for how long, is not known.
+        brief = not self.ahead and len(known) * self.n_columns <= BRIEF
+        if brief and len(batches) == 1 and not self.request.progress:
+            use(known, self.ask(known))  # as `run_tasks` would
+            return
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(users: Int64, ticker: Ticker) -> None:
@@ -58,8 +68,7 @@ class Batches(NamedTuple):
                 batches,
                 weights=[float(len(batch)) for batch in batches],
                 label=label,
-                # What a function does, and for how long, is not known.
-                brief=not self.ahead and len(known) * self.n_columns <= BRIEF,
+                brief=brief,
                 **self.request.pace,
             )
 
@@ -154,13 +163,14 @@ class RankWork:
         scores = ranked_infinities(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
-        judged_indptr, at = ragged.take_or_all(aligned.judged_indptr, users)
+        judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)
         who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
-        has = judged >= 0
+        has, indptr = judged >= 0, judged_indptr
         if not all_of(has):
+            indptr = None
             who, judged = who[has], judged[has]
-            at = has.nonzero()[0] if isinstance(at, slice) else at[has]
-        excluded_indptr, rows = ragged.take_or_all(aligned.excluded_indptr, users)
+            at = at.start + has.nonzero()[0] if isinstance(at, slice) else at[has]
+        excluded_indptr, rows = ragged.take_or_cut(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         table = (
             scores,
@@ -171,9 +181,10 @@ class RankWork:
             judged,
             self.nan_rule,
         )
-        counts = (
-            _torch.rank_scores(*table) if is_tensor(scores) else _rank_scores(*table, self.limit)
-        )
+        if is_tensor(scores):
+            counts = _torch.rank_scores(*table)
+        else:
+            counts = _rank_scores(*table, self.limit, indptr)
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
@@ -211,8 +222,12 @@ def _rank_scores(
     judged: Int32,
     nan_rule: NanRule,
     limit: int | None,
+    judged_indptr: Int64 | None,
 ) -> Counts:
-    """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
+    """Count with the kernel; see `_torch.rank_scores`, which counts on a device.
+
+    `judged_indptr` says where the judged items of each user begin, if that is known.
+    """
     n_users = len(scores)
     own = scores[who, judged if columns is None else columns[judged]]
     if nan_rule == NanRule.UNDEFINED:
@@ -223,6 +238,8 @@ def _rank_scores(
     every, n_judged = all_of(candidate), len(judged)
     if not every:
         who, judged, own = who[candidate], judged[candidate], own[candidate]
+    if not every or judged_indptr is None:
+        judged_indptr = who.searchsorted(np.arange(n_users + 1))
     above, tied, before = np.zeros((3, len(judged)), np.int64)
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
     lost = _kernel.rank_scores(
@@ -231,7 +248,7 @@ def _rank_scores(
         columns=columns,
         excluded_indptr=excluded_indptr,
         excluded=excluded,
-        judged_indptr=who.searchsorted(np.arange(n_users + 1)),
+        judged_indptr=judged_indptr,
         judged=judged,
         judged_scores=own,
         above=above,

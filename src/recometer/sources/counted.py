@@ -37,7 +37,7 @@ def ranks(
     n_items
         How many items were counted.
     flags : uint32 [index.n_users]
-        Of NaN and infinite scores.
+        The flags of users with NaN or infinite scores.
     users, items : [n_counted]
         The user's row of the index, and the item's id, of each judged item that was counted.
     counts : float64 [n_counted] each

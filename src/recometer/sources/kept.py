@@ -55,7 +55,7 @@ class Packed(NamedTuple):
 
 
 def _narrow(array: Array) -> Array:
-    """Return the same numbers in the narrowest type that holds all of them, as a copy."""
+    """Return the same numbers in a narrow type that holds all of them, as a copy."""
     if array.dtype.kind in "iu":
         least, most = np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))
         return array.astype(np.promote_types(least, most))
@@ -158,10 +158,11 @@ class Kept(Generic[AnyRecord]):
 
     def add(self, record: AnyRecord) -> None:
         """Add a record after the earlier ones."""
-        self._latest.append(record)
-        self._n_latest += record.n_users
+        # Not the last one, which may be asked for next.
         if self._n_latest >= USERS_AT_ONCE or len(self._latest) >= RECORDS_AT_ONCE:
             self._pack()
+        self._latest.append(record)
+        self._n_latest += record.n_users
 
     def _pack(self) -> None:
         """Pack the latest records, and put parts of similar sizes together."""

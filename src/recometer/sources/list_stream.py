@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Int64, all_of
+from recometer.arrays import Array, Bool, Int64, any_of
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
 from recometer.ranks import Ranks, TopLists
+from recometer.remembered import cached_property
+from recometer.sources._list_batches import IndexedLists, NamedLists, takes_indices
 from recometer.sources._list_source import TableLists
+from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import ItemCodes, Kept
@@ -32,30 +35,6 @@ OF_LISTS = (
 )
 ANY_ITEMS = 2**31 - 1
 PENDING_ENTRIES = 2**18  # of lists that wait until they are ranked together
-
-
-class _Batch(NamedTuple):
-    """Lists, the ids of those of their users who are taken, and where these stand in test."""
-
-    lists: TableLists
-    users: Array
-    places: Int64
-
-    @classmethod
-    def of(cls, batches: Sequence[_Batch]) -> _Batch:
-        """Put batches together whose lists are of one kind."""
-        lists, users, places = zip(*batches, strict=True)
-        return cls(TableLists.of_batches(lists), np.concatenate(users), np.concatenate(places))
-
-    @property
-    def n_entries(self) -> int:
-        """The places of all lists, and one for each of them."""
-        return self.lists.n_entries + len(self.users)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every list is taken, and is that of a user of test."""
-        return len(self.users) == self.lists.n_lists and all_of(self.places >= 0)
 
 
 class StreamedLists(TableLists):
@@ -91,9 +70,10 @@ class StreamedLists(TableLists):
                 "Hint: evaluate all lists in one call; one list of candidates for all users can "
                 "be given, and scores take any."
             )
-        self._request, self._k, self._counts_others = _named(request), k, counts_others
-        # What is found for a batch is of no use to whoever asks for the whole.
-        self._request = dataclasses.replace(self._request, progress=False, memory=Memory())
+        self._asked, self._k = dataclasses.replace(request, progress=False), k
+        self._counts_others, self._takes_indices = counts_others, takes_indices(request)
+        # What was found for all users at once, and of no other batch.
+        self._alone: tuple[Ranks | None, TopLists | None] | None = None
         self._is_ranked, self._n_lists, self._ignored = ranked, 0, 0
         self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
         self._came = np.zeros(request.test.n_users, bool)
@@ -101,8 +81,21 @@ class StreamedLists(TableLists):
         self._ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
         self._listed: Kept[TopLists] = Kept(TopLists)
         self._items = ItemCodes()
-        self._pending: list[_Batch] = []
+        self._pending: list[NamedLists] = []
+        self._indexed: IndexedLists | None = None  # others that wait
         self._n_waiting = 0  # their entries
+
+    @cached_property
+    def _request(self) -> Request:
+        """The request for batches, whose users have ids."""
+        # What is found for a batch is of no use to whoever asks for the whole.
+        return dataclasses.replace(_named(self._asked), memory=Memory())
+
+    @cached_property
+    def _user_ids(self) -> Array:
+        """The ids of the users of test, or their positions."""
+        test = self._asked.test
+        return np.arange(test.n_users) if test.user_ids is None else test.user_ids
 
     @property
     def came(self) -> Bool:
@@ -121,26 +114,65 @@ class StreamedLists(TableLists):
         places : int64 [n]
             Where these stand in test, -1 for those who are not in it.
         """
-        added = _Batch(batch, users, places)
+        added = NamedLists(batch, users, places)
         # What is wrong with all of them shows in the first one, and an item that does not exist
         # in the largest.
         exist = added.lists.n_positions <= self._request.test.n_items
         if not (self._n_lists and added.is_whole and exist):
             self._rank(added)
             return
-        others = self._pending and self._pending[0].lists.kind != batch.kind
+        others = self._pending and self._pending[0].kind != batch.kind
         if others or self._n_waiting + added.n_entries > PENDING_ENTRIES:
             self._rank_pending()
         self._pending.append(added)
         self._n_waiting += added.n_entries
         self._came[places] = True
 
+    def take_indices(self, items: Array, places: Int64) -> bool:
+        """Add lists of positions of items, if that is all that there is to them.
+
+        Parameters
+        ----------
+        items : int64 or int32 [n, k]
+            Padded with -1.
+        places : int64 [n]
+            Where the users stand in test.
+
+        Returns
+        -------
+        bool
+            Whether they were added. If not, `add` says why, or does what has to be done.
+        """
+        if not self._takes_indices or not items.size:
+            return False
+        indexed = self._indexed
+        if indexed is None or not indexed.has_room(items):
+            if indexed is not None:
+                self._rank_pending()
+            n, length = items.shape
+            most = min(max(n, PENDING_ENTRIES // (length + 1)), len(self._came))
+            indexed = self._indexed = IndexedLists(most, length)
+            if not indexed.has_room(items):
+                return False
+        n_items = min(self._asked.test.n_items, ANY_ITEMS)
+        return indexed.add(items, places, n_items, self._came)
+
     def _rank_pending(self) -> None:
         """Rank the batches that wait; of one that is refused, say so, and keep the others."""
-        pending, self._pending, self._n_waiting = self._pending, [], 0
-        if len(pending) > 1:
+        indexed, self._indexed = self._indexed, None
+        if indexed is not None and indexed.n_lists:
             try:
-                self._rank(_Batch.of(pending))
+                if indexed.n_lists == len(self._came):
+                    self._rank_all(indexed.of_all(self._asked))
+                else:
+                    self._rank(indexed.together(self._request))
+            except RecometerError:
+                # Of which batch, one after the other says.
+                self._pending += indexed.batches(self._request)
+        pending, self._pending, self._n_waiting = self._pending, [], 0
+        if len(pending) > 1 and len({one.kind for one in pending}) == 1:
+            try:
+                self._rank(NamedLists.of(pending))
             except RecometerError:
                 pass  # of which batch, the next lines find out
             else:
@@ -154,8 +186,9 @@ class StreamedLists(TableLists):
                 self._n_waiting = sum(left.n_entries for left in self._pending)
                 raise type(error)(f"In a batch that came before: {error}") from error
 
-    def _rank(self, added: _Batch) -> None:
+    def _rank(self, added: NamedLists) -> None:
         """Rank a batch of lists, and keep what is asked for."""
+        self._alone = None
         batch, users, places = added
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
@@ -181,13 +214,26 @@ class StreamedLists(TableLists):
         listed = batch.arrays()["item_ids"]
         if listed is not None:
             self._items.add(listed)
+        self._keep(ranks, lists)
+        self._n_lists += len(users)
+
+    def _rank_all(self, batch: TableLists) -> None:
+        """Rank lists of positions of all users of test, in their order: as in one call."""
+        ranks = batch.rank(self._asked) if self._is_ranked else None
+        lists = None if self._k is None else batch.top(self._asked, self._k)
+        self._ids.append(self._user_ids)
+        self._keep(ranks, lists)
+        self._n_lists += batch.n_lists
+        if self._n_lists == batch.n_lists:
+            self._alone = ranks, lists
+
+    def _keep(self, ranks: Ranks | None, lists: TopLists | None) -> None:
         if ranks is not None:
             counts = _of_lists(ranks.counts)
             self._ranked.add(dataclasses.replace(self._as_kept(ranks), counts=counts))
         if lists is not None:
             counts = _of_lists(lists.counts)
             self._listed.add(dataclasses.replace(self._coded(lists), counts=counts))
-        self._n_lists += len(users)
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
         """Return the request for some users of test alone, and some who are not in it."""
@@ -200,7 +246,7 @@ class StreamedLists(TableLists):
 
     def _of_test(self, item_ids: Array | None) -> Int64 | None:
         """Return the place of each item among those of test, None where they are the same."""
-        own = self._request.test.item_ids
+        own = self._asked.test.item_ids
         if item_ids is None or own is None:
             return None
         return ids.match(item_ids, own, "item ids of Lists", "item ids of test")
@@ -222,6 +268,8 @@ class StreamedLists(TableLists):
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item landed; see `Ranks`."""
         self._rank_pending()
+        if self._alone is not None and self._alone[0] is not None:
+            return self._alone[0]
         base = nobody(request.test).rank(_named(request))
         which, absent = self._order(_named(request).test)
         ranks = self._ranked.together(self._as_kept(base.users(absent))).users(which)
@@ -235,6 +283,8 @@ class StreamedLists(TableLists):
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list; see `TopLists`."""
         self._rank_pending()
+        if self._alone is not None and self._alone[1] is not None:
+            return self._alone[1]
         base = nobody(request.test).top(_named(request), k)
         which, absent = self._order(_named(request).test)
         none = dataclasses.replace(
@@ -317,9 +367,7 @@ class StreamedLists(TableLists):
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list who are kept."""
         self._rank_pending()
-        own = self._request.test.user_ids
-        assert own is not None
-        return np.sort(_joined(self._ids, own))
+        return np.sort(_joined(self._ids, self._user_ids))
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
@@ -338,17 +386,14 @@ class StreamedLists(TableLists):
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
         """Return the ids of users who came to another one, too."""
-        own = self._request.test.user_ids
-        assert own is not None
-        both: Array = own[state["users"][self._came[state["users"]]]]
+        both: Array = self._user_ids[state["users"][self._came[state["users"]]]]
         return both
 
     def take(self, state: Mapping[str, Any]) -> None:
         """Add what `state` of another one returned; of users in both, ours stays."""
         self._rank_pending()
-        own = self._request.test.user_ids
-        assert own is not None
-        theirs, ours = _joined(state["ids"], own), _joined(self._ids, own)
+        self._alone = None
+        theirs, ours = (_joined(parts, self._user_ids) for parts in (state["ids"], self._ids))
         new = ids.match(theirs, ours, "user ids", "user ids") < 0
         stays = np.flatnonzero(new)
         codes = self._items.add(state["items"])
@@ -378,7 +423,8 @@ class StreamedLists(TableLists):
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
-        waiting = sum(len(one.users) for one in self._pending)
+        waiting = sum(len(one.places) for one in self._pending)
+        waiting += 0 if self._indexed is None else self._indexed.n_lists
         return f"Lists, streamed: {self._n_lists + waiting:,} lists"
 
     def held_bytes(self) -> None:
@@ -387,14 +433,17 @@ class StreamedLists(TableLists):
     def arrays(self) -> Mapping[str, object]:
         """Return what was counted, by name, for its fingerprint."""
         self._rank_pending()
-        own = self._request.test.user_ids
-        assert own is not None
-        users = _joined(self._ids, own)
-        order = np.argsort(users, kind="stable")
-        found: dict[str, object] = {"user_ids": users[order]}
-        if self._is_ranked and self._ids:
-            ranks = self._ranked.together().users(order)
-            names = ("indptr", "item", "above", "tied", "before", "depth")
+        users = _joined(self._ids, self._user_ids)
+        ranks = None if self._alone is None else self._alone[0]
+        if self._alone is None:
+            order = np.argsort(users, kind="stable")
+            users = users[order]
+            if self._is_ranked and self._ids:
+                ranks = self._ranked.together().users(order)
+        found: dict[str, object] = {"user_ids": users}
+        if ranks is not None:
+            names = ["indptr", "item", "above", "depth"]
+            names += ["tied", "before"] if any_of(ranks.tied) else []
             found |= {name: getattr(ranks, name) for name in names}
         return found
 
@@ -402,7 +451,9 @@ class StreamedLists(TableLists):
 def nobody(test: Interactions) -> TableLists:
     """Return lists of nobody, which know all that does not depend on any list."""
     first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
-    return TableLists.of_some_users(np.full((1, 1), -1), user_ids=first, item_ids=test.item_ids)
+    n_items = 0 if test.item_ids is None else len(test.item_ids)
+    none = np.zeros(2, np.int64), np.zeros(0, np.int32), n_items, None, first, test.item_ids
+    return TableLists.of_table(ListTable(*none), None)
 
 
 def _named(request: Request) -> Request:
@@ -424,6 +475,8 @@ def _some(data: Interactions, test: Interactions, what: str) -> Interactions:
 
 
 def _joined(parts: list[Array], like: Array) -> Array:
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else like[:0]
 
 

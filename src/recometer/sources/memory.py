@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,9 +28,10 @@ class _Entry(NamedTuple):
         """Return whether it was found for the same."""
         if self.key != key or len(self.same) != len(same):
             return False
-        return all(one is other for one, other in zip(self.same, same, strict=True)) and all(
-            _equal(one, other) for one, other in zip(self.equal, equal, strict=True)
-        )
+        for one, other in zip(self.same, same, strict=True):
+            if one is not other:
+                return False
+        return all(map(_equal, self.equal, equal))
 
 
 class Memory:
@@ -63,7 +65,7 @@ class Memory:
             Finds it. What it raises is not remembered.
         """
         known = self._entries.get(kind, ())
-        objects = tuple(part for one in same for part in _parts(one))
+        objects = tuple(itertools.chain.from_iterable(map(_parts, same)))
         for place, entry in enumerate(known):
             if entry.fits(key, objects, equal):
                 if place:

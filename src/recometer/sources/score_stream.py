@@ -204,6 +204,9 @@ def _none(rows: Int64) -> None:
 def _count(work: Work, users: Int64, batches: Batches) -> None:
     """Count the scores of some users, who are asked for by their numbers among these."""
     numbers = np.arange(len(users))
+    if 0 < len(users) <= batches.most_users:
+        work.count(users, batches.ask(numbers))
+        return
     pieces = batches.cut(numbers)
     if batches.request.threads > 1 and len(pieces) > 1:
         batches.each(numbers, lambda at, scores: work.count(users[at], scores), "Counting")

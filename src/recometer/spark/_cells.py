@@ -99,7 +99,7 @@ class Cells:
 def leading(values: Float64, bits: int) -> Int64:
     """Return numbers that ascend with the values, the same for those with the same leading bits.
 
-    Of these are sign, exponent and fraction.
+    These bits are the sign, the exponent and the fraction.
     """
     whole = np.ascontiguousarray(values).view(np.int64)
     size = (whole & np.int64(2**63 - 1)) >> np.int64(64 - bits)

@@ -10,11 +10,13 @@ from recometer.arrays import Array
 from recometer.errors import InputError
 
 
-def split(table: Any) -> list[Any]:
-    """Return the rows of each of the four tables, by their number."""
+def split(table: Any, n_tables: int) -> list[Any]:
+    """Return the rows of each table, by their number."""
     import pyarrow.compute as pc
 
-    return [table.filter(pc.equal(table["t"], number)).drop_columns(["t"]) for number in range(4)]
+    return [
+        table.filter(pc.equal(table["t"], number)).drop_columns(["t"]) for number in range(n_tables)
+    ]
 
 
 def ids(column: Any) -> Array:

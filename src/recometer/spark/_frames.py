@@ -17,15 +17,19 @@ Frame = Any
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 # The columns of all rows: user, which table the row is from, item, two numbers, place, and an
-# array: factors, or the items of a list.
+# array: factors, or the items of a list. Where users have sessions, "s" is the session.
 COLUMNS = ("u", "t", "i", "x", "y", "p", "f")
 
 
 class IdKinds(NamedTuple):
-    """The Spark types that users and items are read as: ``"bigint"`` or ``"string"``."""
+    """The Spark types that users and items are read as: ``"bigint"`` or ``"string"``.
+
+    That of the sessions of users is None where there are none.
+    """
 
     user: str
     item: str
+    session: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -112,8 +116,12 @@ def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
     """
     values = {"u": table["user"], **columns}
     types = {"u": kinds.user, "i": kinds.item, "f": columns.get("f_type", "array<float>")}
-    casts = []
-    for name in COLUMNS:
+    casts, names = [], list(COLUMNS)
+    if kinds.session is not None:
+        types["s"] = kinds.session
+        values |= {"s": table["session"]} if table.has("session") else {}
+        names.append("s")
+    for name in names:
         if name == "t":
             casts.append(f"CAST({number} AS tinyint) AS t")
         else:

@@ -14,6 +14,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
+from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
 from recometer.evaluating.asked import Asked
 from recometer.evaluating.checks import KnownUsers
@@ -24,12 +25,9 @@ from recometer.evaluating.truth import Truth, as_counted
 from recometer.metrics.adding_up import Summed
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives, read_candidates
-from recometer.sources.factors import Factors
-from recometer.sources.lists import Lists
-from recometer.sources.pairs import Pairs
 from recometer.spark._blocks import blocks
-from recometer.spark._columns import ids, numbers, split, vectors
-from recometer.spark._counting import Counted
+from recometer.spark._columns import ids, split
+from recometer.spark._outputs import Output
 from recometer.spark._sums import Sums, metric_sums
 from recometer.spark._whole import item_rows, over_users, summed
 
@@ -37,18 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The numbers of the tables among the rows of a user.
-TEST, TRAIN, SOURCE, CANDIDATES = range(4)
+TEST, TRAIN, SOURCE, CANDIDATES, BASELINE = range(5)
+NUMBERS = {"test": TEST, "train": TRAIN, "candidates": CANDIDATES}
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ItemFactors:
-    """The factors of all items, where they travel with the job."""
-
-    ids: Array
-    factors: Array
-    bias: Array | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,12 +47,11 @@ class Job:
 
     Attributes
     ----------
-    kind
-        ``"factors"``, ``"counts"`` (of factors), ``"lists"``, ``"arrays"`` or ``"pairs"``.
+    output, baseline
+        The output of the model, and of another one that it is compared with, if there is one.
     options
-        The arguments that the class of the source takes beside the data.
-    items
-        The item factors, for factors only.
+        What is known of the columns: the types of ids (as `IdKinds`), the ``names`` of the tables
+        for messages, and the ``sessions``.
     values
         Which of the tables of test, train and candidates have values.
     brings_truth
@@ -72,9 +61,9 @@ class Job:
         ``settled``, the protocol with what the source replaces.
     """
 
-    kind: str
+    output: Output
+    baseline: Output | None
     options: Mapping[str, Any]
-    items: ItemFactors | None
     values: Mapping[str, bool]
     brings_truth: bool
     given: Mapping[str, Any]
@@ -83,7 +72,7 @@ class Job:
         """Return the rows of all users of a partition, and a row with their sums."""
         found: list[Sums] = []
         try:
-            arrays = "f" if self.kind == "arrays" else None
+            arrays = "f" if self.output.kind == "arrays" else None
             for table in blocks(batches, arrays=arrays):
                 done = self._block(table)
                 if done is not None:
@@ -120,9 +109,10 @@ class Job:
 
     def _inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
-        parts = split(table)
+        parts = split(table, BASELINE + 1)
         self._check_ids(parts)
-        source = self._source(parts[SOURCE], _known(parts[TEST], parts[TRAIN]))
+        known = _known(parts[TEST], parts[TRAIN])
+        source = self.output.source(parts[SOURCE], self._user(SOURCE), known)
         train = None
         if "train" in self.values:
             train = self._interactions(parts[TRAIN], "train")
@@ -136,7 +126,7 @@ class Job:
         asked = Asked(
             **{name: self.given[name] for name in ASKED},
             train=train,
-            baseline=None,
+            baseline=self._baseline(parts[BASELINE]),
             threads=1,
             progress=False,
             as_given={},
@@ -151,54 +141,49 @@ class Job:
 
     def _check_ids(self, parts: list[Any]) -> None:
         """Refuse rows without a user or an item."""
-        listed = {"factors": ("u",), "counts": ("u",), "arrays": ("u",)}.get(self.kind, ("u", "i"))
-        for number, columns in ((TEST, "ui"), (TRAIN, "ui"), (SOURCE, listed), (CANDIDATES, "ui")):
-            for name in columns:
+        listed, other = (
+            "ui" if one is not None and one.names_items else "u"
+            for one in (self.output, self.baseline)
+        )
+        called = {"u": "user", "i": "item", "s": "session"}
+        columns_of = {TEST: "ui", TRAIN: "ui", SOURCE: listed, CANDIDATES: "ui", BASELINE: other}
+        for number, columns in columns_of.items():
+            for name in columns + ("s" if number in self.sessions else ""):
                 if parts[number][name].null_count:
-                    what, which = self.options["names"][number], {"u": "user", "i": "item"}[name]
+                    what, which = self.options["names"][number], called[name]
                     raise InputError(
                         f"{what} has rows in which the {which} is missing. Hint: drop them: "
                         "frame.dropna()."
                     )
 
     def _interactions(self, table: Any, what: str) -> Interactions:
-        value = "x" if self.values[what] else False
-        columns = table.select(["u", "i", "x"] if value else ["u", "i"])
-        return Interactions.of(columns, user="u", item="i", value=value, time=False)
+        value, user = "x" if self.values[what] else False, self._user(NUMBERS[what])
+        columns = table.select([*user, *(["i", "x"] if value else ["i"])])
+        named = user if len(user) > 1 else user[0]
+        return Interactions.of(columns, user=named, item="i", value=value, time=False)
 
-    def _source(self, table: Any, known: Array) -> Source:
-        named: dict[str, Any] = {"user": "u", "item": "i"}
-        if self.kind == "factors":
-            return self._factors(table)
-        if self.kind == "counts":
-            return Counted(table, known, self.options["n_items"])
-        if self.kind == "pairs":
-            truth = self.options["truth"]
-            columns = {**named, "score": "x", **({} if truth is None else {truth: "y"})}
-            return Pairs.of_some_users(table, threshold=self.options["threshold"], **columns)
-        by = self.options["by"]
-        columns = {**named, "rank": "x" if by == "rank" else False}
-        columns["score"] = "x" if by == "score" else False
-        given = table if self.kind == "lists" else _listed(table)
-        return Lists.of_some_users(given, depth=self.options["depth"], **columns)
+    def _baseline(self, table: Any) -> Source | None:
+        """Return the other model's output, whose arrays have a column of their own."""
+        if self.baseline is None:
+            return None
+        own = table.drop_columns(["f"]).rename_columns({"b": "f"})
+        return self.baseline.source(own, self._user(BASELINE), np.zeros(0))
 
-    def _factors(self, table: Any) -> Factors:
-        assert self.items is not None
-        n_factors, dtype = self.items.factors.shape[1], self.items.factors.dtype
-        users = vectors(table["f"], n_factors, "user_factors").astype(dtype, copy=False)
-        bias = numbers(table["x"]).astype(dtype) if self.options["user_bias"] else None
-        return Factors(
-            users,
-            self.items.factors,
-            user_bias=bias,
-            item_bias=self.items.bias,
-            user_ids=ids(table["u"]),
-            item_ids=self.items.ids,
-        )
+    @property
+    def sessions(self) -> frozenset[int]:
+        """The numbers of the tables that have sessions of users."""
+        found: frozenset[int] = self.options["sessions"]
+        return found
+
+    def _user(self, number: int) -> list[str]:
+        """Return the columns that name a user in one of the tables."""
+        return ["u", "s"] if number in self.sessions else ["u"]
 
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""
         found: dict[str, Any] = {"u": given.truth.test.user_ids}
+        if TEST in self.sessions:
+            found |= dict(zip("us", split_pairs(found["u"]), strict=True))
         for number, metric in enumerate(given.truth.metrics):
             name = str(metric)
             found[f"m{number}"] = measured["values"].get(name)
@@ -217,6 +202,7 @@ class Job:
 
         names, ids_as = self._names(), {"bigint": pa.int64(), "string": pa.string()}
         types = {"u": ids_as[self.options["user"]], "i": ids_as[self.options["item"]]}
+        types["s"] = ids_as.get(self.options["session"], pa.int64())
         types |= {"sums": pa.binary(), "error": pa.string(), "k": pa.int32()}
         types |= {name: pa.int8() for name in names if name.startswith("r")}
         types |= dict.fromkeys(USERS, pa.int64())
@@ -231,11 +217,13 @@ class Job:
         letters = "mrc" if self.given["chance"] else "mr"
         each = [f"{letter}{n}" for n in range(len(self.given["metrics"])) for letter in letters]
         of_items = ["k", "i", "x"] if over_users(self.given["metrics"]) else []
-        return ["u", *each, *USERS, "sums", "error", *of_items]
+        user = ["u", "s"] if TEST in self.sessions else ["u"]
+        return [*user, *each, *USERS, "sums", "error", *of_items]
 
     def schema(self) -> str:
         """Return the schema of the rows, as Spark reads it."""
-        types = {"u": self.options["user"], "sums": "binary", "error": "string"}
+        types = {"u": self.options["user"], "s": self.options["session"]}
+        types |= {"sums": "binary", "error": "string"}
         types |= {"k": "int", "i": self.options["item"], "x": "double"}
         types |= dict.fromkeys(USERS, "bigint")
         first = {"m": "double", "c": "double", "r": "tinyint"}
@@ -260,6 +248,8 @@ class Job:
             facts["any_cutoff"] = int(records.ranks.any_cutoff)
         if records.lists is not None:
             largest["listed"] = float(records.lists.lengths.max(initial=0))
+            if records.baseline is not None:
+                facts["compared"] = int(np.count_nonzero(records.baseline.known))
             if records.lists.n_catalogue is not None:
                 largest["catalogue"] = float(records.lists.n_catalogue)
                 largest["less_catalogue"] = -largest["catalogue"]
@@ -269,6 +259,8 @@ class Job:
             facts["not_binary"] = int(np.count_nonzero((gains != 0) & (gains != 1)))
             largest |= {"gain": float(gains.max()), "less": float(-gains.min())}
         named = given.truth.test.user_ids
+        if TEST in self.sessions and named is not None:
+            facts["people"] = len(np.unique(split_pairs(named)[0]))
         metrics = {
             str(metric): metric_sums(
                 metric,
@@ -293,41 +285,9 @@ class Job:
         )
 
 
-def _listed(table: Any) -> Any:
-    """Return a row per user, with lists of items, and of their scores where there are some.
-
-    Raises
-    ------
-    InputError
-        If an item of an array is missing.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    lists = _one(table["f"])
-    flat, cells = pc.list_flatten(lists), {}
-    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-    if pa.types.is_struct(flat.type):
-        cells = {name: pc.struct_field(flat, name) for name in ("i", "x")}
-    else:
-        cells = {"i": flat}
-    if cells["i"].null_count:
-        raise InputError(
-            "Lists has arrays in which an item is missing. Hint: drop it: filter(items, item -> "
-            "item IS NOT NULL)."
-        )
-    columns = {name: pa.ListArray.from_arrays(offsets, cell) for name, cell in cells.items()}
-    return pa.table({"u": table["u"], **columns})
-
-
 def _known(*tables: Any) -> Array:
     """Return the items of some rows that have factors, as their column y says."""
     import pyarrow as pa
 
     rows = pa.concat_tables(tables)
     return np.unique(ids(rows["i"].filter(rows["y"].is_valid())))
-
-
-def _one(column: Any) -> Any:
-    return column.combine_chunks()

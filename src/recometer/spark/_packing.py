@@ -9,6 +9,7 @@ import numpy as np
 
 from recometer.spark._bytes import packed, unpacked
 from recometer.spark._cells import Cells
+from recometer.spark._few import FewRows, Largest
 from recometer.spark._frames import Frame, collected
 from recometer.spark._ratios import Ratios
 
@@ -53,7 +54,12 @@ def from_bytes(content: bytes) -> dict[str, Any]:
     for name, value in unpacked(content)[1].items():
         key, _, field = name.rpartition(".")
         fields.setdefault(key, {})[field] = value if value.ndim else value.item()
-    kinds: dict[str, Any] = {"cells": Cells, "ratios": Ratios}
+    kinds: dict[str, Any] = {
+        **dict.fromkeys(("cells", "of_sums"), Cells),
+        **dict.fromkeys(("ratios", "units"), Ratios),
+        "largest": Largest,
+        "rows": FewRows,
+    }
     return {
         key: own[""] if "" in own else kinds[key.split(" ")[1]](**own)
         for key, own in fields.items()

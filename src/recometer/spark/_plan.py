@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from recometer.evaluating.checks import (
     check_known,
     check_lists,
     check_overlaps,
+    no_list,
     warn_beyond_lists,
 )
 from recometer.evaluating.truth import is_uniform, warning_of
@@ -36,7 +37,8 @@ from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import CANDIDATES, TEST, TRAIN, Job
+from recometer.spark._job import BASELINE, NUMBERS, SOURCE, TEST, Job
+from recometer.spark._outputs import Output
 from recometer.spark._sources import Given, ItemSizes, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
@@ -80,6 +82,15 @@ class Plan:
     candidates: object
     exclude: Items | None
     closure: int
+    baseline: Given | None = None
+
+    @property
+    def outputs(self) -> dict[str, Given]:
+        """The source, and the baseline where a metric reads it."""
+        found = {"source": self.source}
+        if self.baseline is not None and "baseline" in needed_by(self.metrics):
+            found["baseline"] = self.baseline
+        return found
 
     @property
     def of_users(self) -> Table:
@@ -103,7 +114,7 @@ class Plan:
         check_side_data(
             needed_by(self.metrics),
             train=self.tables.get("train"),
-            baseline=None,
+            baseline=self.baseline,
             catalogue=self.catalogue,
         )
         warn_of_propensity(self.metrics, self.catalogue)
@@ -136,22 +147,27 @@ class Plan:
         """Return as what users and items are read, alike in all tables."""
         users = {name: _frames.kind_of(table, "user") for name, table in self.tables.items()}
         items = {name: _frames.kind_of(table, "item") for name, table in self.tables.items()}
-        users |= self.source.id_kinds("user")
-        items |= self.source.id_kinds("item")
-        return IdKinds(_frames.same_kind(users, "user"), _frames.same_kind(items, "item"))
+        for name, one in self.outputs.items():
+            prefix = "" if name == "source" else f"{name}: "
+            users |= {f"{prefix}{what}": kind for what, kind in one.id_kinds("user").items()}
+            items |= {f"{prefix}{what}": kind for what, kind in one.id_kinds("item").items()}
+        sessions = {
+            table.what: _frames.kind_of(table, "session")
+            for table in (*self.tables.values(), *(one.table for one in self.outputs.values()))
+            if table.has("session")
+        }
+        return IdKinds(
+            _frames.same_kind(users, "user"),
+            _frames.same_kind(items, "item"),
+            _frames.same_kind(sessions, "session") if sessions else None,
+        )
 
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
-        items, kind, options = None, found.kind, {**found.options, **kinds._asdict()}
-        options["names"] = ("test", "train", found.table.what, "candidates")
-        if found.items is not None:
-            sizes = item_sizes(found.items)
-            if sizes.n_bytes > self.closure:
-                self._check_blocked(sizes)
-                kind, options = "counts", {**options, "n_items": sizes.n_items, "sizes": sizes}
-            else:
-                items = read_item_factors(found.items, kinds.item, found.options["array"])
+        options = {**kinds._asdict(), "sessions": self._with_sessions()}
+        options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
+        outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
         truth = found.options.get("truth")
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
         given = {
@@ -166,7 +182,48 @@ class Plan:
             "popularity": self._popularity(kinds),
         }
         values = {name: table.has("value") for name, table in self.tables.items()}
-        return Job(kind, options, items, values, truth is not None, given)
+        other = outputs.get("baseline")
+        return Job(outputs["source"], other, options, values, truth is not None, given)
+
+    def _output(self, found: Given, kinds: IdKinds) -> Output:
+        """Return what is made of a source where the users are."""
+        if found.items is None:
+            return Output(found.kind, found.options, None)
+        sizes = item_sizes(found.items)
+        if sizes.n_bytes <= self.closure:
+            items = read_item_factors(found.items, kinds.item, found.options["array"])
+            return Output(found.kind, found.options, items)
+        if found is not self.source:
+            raise InputError(
+                f"The factors of {sizes.n_items:,} items in baseline= take "
+                f"{sizes.n_bytes / 1e6:,.1f} MB, more than closure={self.closure / 1e6:,.1f} MB. "
+                "Hint: a larger closure=; or lists of the baseline, as rs.Lists."
+            )
+        self._check_blocked(sizes)
+        blocked = {**found.options, "n_items": sizes.n_items, "sizes": sizes}
+        return Output("counts", blocked, None)
+
+    def _with_sessions(self) -> frozenset[int]:
+        """Return the numbers of the tables that have sessions of users.
+
+        Raises
+        ------
+        InputError
+            If there are some, but test has none.
+        """
+        tables = {NUMBERS[name]: table for name, table in self.tables.items()}
+        tables[SOURCE] = self.source.table
+        if "baseline" in self.outputs:
+            tables[BASELINE] = self.outputs["baseline"].table
+        found = frozenset(number for number, table in tables.items() if table.has("session"))
+        if TEST not in tables and SOURCE in found:
+            found |= {TEST}
+        if found and TEST not in found:
+            raise InputError(
+                f"{tables[min(found)].what} has sessions of users, but test has none. Hint: "
+                "test=rs.Interactions(frame, user=['user', 'session']); or leave them out."
+            )
+        return found
 
     def _check_blocked(self, sizes: ItemSizes) -> None:
         """Refuse metrics that are not computed if items are in blocks."""
@@ -174,6 +231,8 @@ class Plan:
         what = f"{wrong[0]!r} reads lists" if wrong else ""
         if self.candidates is not None or self.exclude is not None:
             what = "candidates= and exclude= choose items"
+        if "train" in self.tables and self.tables["train"].has("session"):
+            what = "train has sessions, and excludes items from each of them"
         if what:
             raise InputError(
                 f"{what}, which is not computed for factors in blocks: those of "
@@ -191,7 +250,8 @@ class Plan:
         removes = self.source.like.removes_train(self.protocol)
         single = self.source.options["array"] == "array<float>"
         how = Counting(
-            *kinds,
+            kinds.user,
+            kinds.item,
             "float32" if single else "float64",
             sizes.n_factors,
             self.protocol.nan_scores,
@@ -204,9 +264,9 @@ class Plan:
 
     def rows(self, kinds: IdKinds, blocked: Blocked | None) -> list[Frame]:
         """Return the rows of all tables in one form."""
-        found = [self.source.rows(kinds) if blocked is None else blocked.counts()]
+        found = [self.source.rows(kinds, SOURCE) if blocked is None else blocked.counts()]
         array = self.source.array_type(kinds)
-        for name, number in (("test", TEST), ("train", TRAIN), ("candidates", CANDIDATES)):
+        for name, number in NUMBERS.items():
             table = self.tables.get(name)
             if table is not None:
                 columns = {"i": table["item"], "f_type": array}
@@ -215,7 +275,8 @@ class Plan:
                 if table.has("value"):
                     columns["x"] = table["value"]
                 found.append(_frames.rows(table, number, kinds, **columns))
-        return found
+        other = self.outputs.get("baseline")
+        return found if other is None else _with_baseline(found, other, kinds, array)
 
     def _largest_gain(self, kinds: IdKinds) -> float:
         """Return the largest value of test where a metric is about it; 1 otherwise."""
@@ -234,11 +295,12 @@ class Plan:
             return 1.0
         each = any(rules_of(one, self.protocol).repeated_test != "once" for one in self.metrics)
         how = "max" if "test" not in self.tables else "avg" if each else "sum"
+        user = _users(table, kinds)
         rows = table.frame.selectExpr(
-            f"{table['user']} AS u", f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
+            *user.values(), f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
         )
-        per_pair = rows.where("x IS NOT NULL").groupBy("u", "i").agg({"x": how})
-        finite = per_pair.toDF("u", "i", "x").where("abs(x) < double('infinity')")
+        per_pair = rows.where("x IS NOT NULL").groupBy(*user, "i").agg({"x": how})
+        finite = per_pair.toDF(*user, "i", "x").where("abs(x) < double('infinity')")
         largest = finite.agg({"x": "max"}).collect()[0][0]
         return float(largest or 0.0) if largest and largest > 0 else 1.0
 
@@ -247,9 +309,9 @@ class Plan:
         if "train" not in needed_by(self.metrics) or "train" not in self.tables:
             return None
         table = self.tables["train"]
+        user = _users(table, kinds)
         rows = table.frame.selectExpr(
-            f"CAST({table['user']} AS {kinds.user}) AS u",
-            f"CAST({table['item']} AS {kinds.item}) AS i",
+            *user.values(), f"CAST({table['item']} AS {kinds.item}) AS i"
         ).distinct()
         found = rows.groupBy("i").count()
         self._check_travels(found, "The popularity of")
@@ -257,7 +319,7 @@ class Plan:
         named = ids(counted["i"])
         order = np.argsort(named, kind="stable")
         users = counted["count"].to_numpy()[order]
-        n_users = rows.select("u").distinct().count()
+        n_users = rows.select(*user).distinct().count()
         return Popularity(named[order], users, int(n_users), int(users.sum()))
 
     def _check_travels(self, frame: Frame, what: str) -> None:
@@ -285,6 +347,8 @@ class Plan:
             warn_beyond_lists(int(largest["depth"]), of_ranks)
         if facts.get("any_cutoff"):
             check_cutoffs(int(largest["n_candidates"]), like, of_ranks)
+        if facts.get("compared") == 0 and "baseline" in self.outputs:
+            raise no_list(self.outputs["baseline"].like.describe())
         if of_lists:
             check_lists(int(largest["listed"]), of_lists)
         _check_defined(sums)
@@ -302,14 +366,12 @@ class Plan:
         known = self.source.items if self.source.items is not None else self.source.table
 
         def pairs(of: Table) -> Frame:
-            return of.frame.selectExpr(
-                f"CAST({of['user']} AS {kinds.user}) AS u",
-                f"CAST({of['item']} AS {kinds.item}) AS i",
-            )
+            item = f"CAST({of['item']} AS {kinds.item}) AS i"
+            return of.frame.selectExpr(*_users(of, kinds).values(), item)
 
-        rows = pairs(table)
-        if "train" in self.tables and self.source.like.removes_train(self.protocol):
-            rows = rows.join(pairs(self.tables["train"]), ["u", "i"], "left_anti")
+        rows, train = pairs(table), self.tables.get("train")
+        if train is not None and self.source.like.removes_train(self.protocol):
+            rows = rows.join(pairs(train), [*_users(train, kinds), "i"], "left_anti")
         there = known.frame.selectExpr(f"CAST({known['item']} AS {kinds.item}) AS i")
         return int(rows.select("i").distinct().join(there, "i", "left_anti").count())
 
@@ -327,11 +389,31 @@ class Plan:
         if "candidates" in self.tables or isinstance(self.candidates, SampledCandidates):
             of_sets = self.candidates if isinstance(self.candidates, SampledCandidates) else None
             found["candidates"]["warning"] = warning_of(of_sets, self.protocol)
+        if self.baseline is not None:
+            found["baseline"] = {"description": self.baseline.like.describe()}
         if self.exclude is not None:
             found["exclude"] = {"description": repr(self.exclude)}
         if self.catalogue is not None:
             found["catalogue"] = {"description": self.catalogue.describe()}
         return found
+
+
+def _with_baseline(
+    rows: Sequence[Frame], baseline: Given, kinds: IdKinds, array: str
+) -> list[Frame]:
+    """Return all rows, and those of a baseline, whose arrays are in a column of their own."""
+    own = baseline.array_type(kinds)
+    others = [one.selectExpr("*", f"CAST(array() AS {own}) AS b") for one in rows]
+    found = baseline.rows(kinds, BASELINE).withColumnRenamed("f", "b")
+    return [*others, found.selectExpr("*", f"CAST(array() AS {array}) AS f")]
+
+
+def _users(table: Table, kinds: IdKinds) -> dict[str, str]:
+    """Return what names users, as SQL texts by the name in all rows: u, and s for sessions."""
+    found = {"u": f"CAST({table['user']} AS {kinds.user}) AS u"}
+    if table.has("session"):
+        found["s"] = f"CAST({table['session']} AS {kinds.session}) AS s"
+    return found
 
 
 def _with_known(table: Table, kinds: IdKinds, blocked: Blocked) -> Table:

@@ -20,12 +20,14 @@ class Ratios:
     Attributes
     ----------
     x, y : float64 [n_cells]
-        Their sums.
+        Their means.
     counts : int64 [n_cells]
     squares
         Sum of the squared residuals.
     ratio
         Sum of all x divided by that of all y.
+    exact
+        Whether all pairs of a cell are the same.
     """
 
     x: Float64
@@ -33,14 +35,14 @@ class Ratios:
     counts: Int64
     squares: float
     ratio: float
+    exact: bool = True
 
     @classmethod
     def of(cls, x: Float64, y: Float64, ratio: float) -> Ratios:
         """Count pairs."""
         squares = float(np.square(x - ratio * y).sum())
-        pairs, counts = np.unique(np.column_stack([x, y]), axis=0, return_counts=True)
-        found = cls(pairs[:, 0] * counts, pairs[:, 1] * counts, counts, squares, ratio)
-        return found._narrowed()
+        found = cls(x, y, np.ones(len(x), np.int64), squares, ratio)
+        return found._distinct()._narrowed()
 
     @classmethod
     def together(cls, parts: list[Ratios]) -> Ratios:
@@ -49,22 +51,33 @@ class Ratios:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y", "counts")
         )
         squares = float(sum(part.squares for part in parts))
-        return cls(x, y, counts, squares, parts[0].ratio)._narrowed()
+        exact = all(part.exact for part in parts)
+        found = cls(x, y, counts, squares, parts[0].ratio, exact)
+        return (found._distinct() if exact else found)._narrowed()
 
     def grouped(self) -> Grouped:
         """Return the pairs as the statistics of ratios read them."""
         n, counts = int(self.counts.sum()), self.counts.astype(np.float64)
-        means = self.x / counts, self.y / counts
-        return Grouped(means[0], counts, means[1], n, self.ratio, 0, 0, self.squares, False)
+        return Grouped(self.x, counts, self.y, n, self.ratio, 0, 0, self.squares, self.exact)
+
+    def _distinct(self) -> Ratios:
+        """Count each pair once."""
+        pairs, which = np.unique(np.column_stack([self.x, self.y]), axis=0, return_inverse=True)
+        counts = np.bincount(which.ravel(), self.counts, minlength=len(pairs))
+        return dataclasses.replace(self, x=pairs[:, 0], y=pairs[:, 1], counts=_whole(counts))
 
     def _narrowed(self) -> Ratios:
         """Join the pairs whose residuals have the same leading bits, where there are many."""
         if len(self.counts) <= MOST_VALUES:
             return self
-        residuals = (self.x - self.ratio * self.y) / self.counts + 0.0
+        residuals = self.x - self.ratio * self.y + 0.0
         keys, cell = np.unique(leading(residuals, RESIDUAL_BITS), return_inverse=True)
-        x, y, counts = (
-            np.bincount(cell, column, minlength=len(keys)).astype(np.float64)
-            for column in (self.x, self.y, self.counts)
+        counts, x, y = (
+            np.bincount(cell, self.counts * column, minlength=len(keys)).astype(np.float64)
+            for column in (1.0, self.x, self.y)
         )
-        return Ratios(x, y, np.rint(counts).astype(np.int64), self.squares, self.ratio)
+        return Ratios(x / counts, y / counts, _whole(counts), self.squares, self.ratio, False)
+
+
+def _whole(counts: Float64) -> Int64:
+    return np.rint(counts).astype(np.int64)

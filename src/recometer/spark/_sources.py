@@ -16,7 +16,7 @@ from recometer.sources.pairs import Pairs as OnePairs
 from recometer.spark import _frames
 from recometer.spark._columns import ids, numbers, vectors
 from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import SOURCE, ItemFactors
+from recometer.spark._outputs import ItemFactors
 from recometer.spark.given import Factors, Lists, Pairs
 
 CLOSURE = "64MB"
@@ -61,25 +61,25 @@ class Given:
             found[self.table.what] = _frames.kind_of(self.table, "item")
         return found
 
-    def rows(self, kinds: IdKinds) -> Frame:
-        """Return the rows of the source in the form of all rows."""
+    def rows(self, kinds: IdKinds, number: int) -> Frame:
+        """Return the rows of the source in the form of all rows, with this number."""
         table = self.table
         if self.kind == "factors":
             columns = {"f": table["vector"], "f_type": self.array_type(kinds)}
             if table.has("bias"):
                 columns["x"] = table["bias"]
-            return _frames.rows(table, SOURCE, kinds, **columns)
+            return _frames.rows(table, number, kinds, **columns)
         if self.kind == "arrays":
-            return self._of_arrays(kinds)
+            return self._of_arrays(kinds, number)
         if self.kind == "pairs":
             truth = self.options["truth"]
             columns = {"i": table["item"], "x": table["score"]}
             return _frames.rows(
-                table, SOURCE, kinds, **columns, **({} if truth is None else {"y": table[truth]})
+                table, number, kinds, **columns, **({} if truth is None else {"y": table[truth]})
             )
         by = self.options["by"]
         place = table[by] if by == "rank" else f"-CAST({table[by]} AS double)"
-        return _frames.rows(table, SOURCE, kinds, i=table["item"], x=table[by], p=place)
+        return _frames.rows(table, number, kinds, i=table["item"], x=table[by], p=place)
 
     def array_type(self, kinds: IdKinds) -> str:
         """Return the Spark type of the array that a row of the source holds."""
@@ -89,7 +89,7 @@ class Given:
             return f"array<struct<i:{kinds.item},x:double>>"
         return f"array<{kinds.item}>"
 
-    def _of_arrays(self, kinds: IdKinds) -> Frame:
+    def _of_arrays(self, kinds: IdKinds, number: int) -> Frame:
         table, entry = self.table, self.table["entry"]
         if table.has("score"):
             fields = f"'i', e.{table['item']}, 'x', e.{table['score']}"
@@ -97,11 +97,11 @@ class Given:
         elif table.has("item"):
             entry = f"{entry}.{table['item']}"
         columns = {"f": f"coalesce({entry}, array())", "f_type": self.array_type(kinds)}
-        return _frames.rows(table, SOURCE, kinds, **columns)
+        return _frames.rows(table, number, kinds, **columns)
 
 
-def read_source(given: object) -> Given:
-    """Return a source on Spark of what `evaluate` was given."""
+def read_source(given: object, what: str = "The first argument") -> Given:
+    """Return a source on Spark of what `evaluate` was given, as the argument called `what`."""
     # A DataFrame of Connect has every attribute, as a column.
     parts = ("userFactors", "itemFactors", "rank")
     if not _frames.is_frame(given) and all(hasattr(given, name) for name in parts):
@@ -114,7 +114,7 @@ def read_source(given: object) -> Given:
         return _pairs(given)
     hint = "rs.Lists(frame), rs.Factors(user_factors, item_factors) or rs.Pairs(frame)"
     raise InputTypeError(
-        f"The first argument on Spark must be a source, found {type(given).__name__}. Hint: with "
+        f"{what} on Spark must be a source, found {type(given).__name__}. Hint: with "
         f"import recometer.spark as rs, {hint}; or an ALSModel."
     )
 

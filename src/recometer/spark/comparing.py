@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64
 from recometer.comparing import wording
-from recometer.comparing.corrections import Correction, adjusted, check_correction
-from recometer.comparing.models import Model, check_baseline, pairs_of
-from recometer.comparing.pairs import IntervalKind, Options, pair_row
+from recometer.comparing.corrections import Correction, adjusted, check_correction, on_tukey
+from recometer.comparing.models import (
+    Model,
+    check_baseline,
+    check_chance,
+    pairs_of,
+    with_chance,
+)
+from recometer.comparing.pairs import (
+    IntervalKind,
+    Options,
+    bounds_for,
+    check_users,
+    pair_notes,
+    pair_row,
+)
 from recometer.comparing.rows import PairRow, difference_columns, user_columns
+from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
-from recometer.measuring.reasons import entering
+from recometer.evaluating.chance import knows_chance
+from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.rendering import Printed, Table
-from recometer.spark._cells import Cells
+from recometer.spark import _clusters
+from recometer.spark._differences import Compared, Differences
 from recometer.spark._frames import Frame
-from recometer.spark._packing import added_up, together
-from recometer.spark._ratios import Ratios
 from recometer.spark.result import SparkEvaluation
-from recometer.stats import Interval
+from recometer.stats import Tukey
 from recometer.stats.comparing import Test, compare_grouped
-from recometer.stats.effect_sizes import ratio_of_grouped
 from recometer.stats.ends import check_confidence
+from recometer.stats.two_one_sided import Equivalence, equivalence_grouped
 
 Named = Mapping[str, SparkEvaluation]
-NO_RATIO = "The mean that the difference is relative to is not above 0."
+CHANCE = "chance"  # the name of a random order among the models
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,6 +60,8 @@ class SparkComparison(Printed):
     correction
     options
         How pairs were compared.
+    notes : tuple of str
+        What holds for the whole comparison.
     chosen : bool
         Whether the primary metrics were chosen.
     """
@@ -59,6 +73,7 @@ class SparkComparison(Printed):
     rows: tuple[PairRow, ...]
     correction: Correction
     options: Options
+    notes: tuple[str, ...] = ()
     chosen: bool
 
     def row(self, metric: str, model: str, other: str) -> PairRow:
@@ -71,9 +86,9 @@ class SparkComparison(Printed):
 
     def table(self) -> Table:
         """Return the differences, and the notes on them."""
-        return Table(
-            difference_columns(self.options.confidence, margin=False), self.rows, self._said()
-        )
+        margin = self.options.margin is not None
+        columns = difference_columns(self.options.confidence, margin=margin)
+        return Table(columns, self.rows, self._said())
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return how users differ, and the differences."""
@@ -81,11 +96,14 @@ class SparkComparison(Printed):
 
     def _said(self) -> list[str]:
         tested = [row for row in self.rows if row.test.method != "none"]
+        undefined = wording.on_undefined(self.rows)
         return [
             *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
             *wording.on_methods(tested, self.options),
             *wording.on_smallest_p(self.rows, self.options),
             *wording.on_power(self.rows, self.options),
+            *([undefined] if undefined else []),
+            *self.notes,
             *wording.on_rows(self.rows),
         ]
 
@@ -97,12 +115,16 @@ def compare(
     models: Named,
     *,
     baseline: str | None = None,
-    metrics: Iterable[str] | None = None,
-    primary: Iterable[str] | None = None,
+    metrics: str | Iterable[str] | None = None,
+    primary: str | Iterable[str] | None = None,
     test: Test = "randomisation",
     interval: IntervalKind = "auto",
     confidence: float | None = None,
     correction: Correction = "holm",
+    margin: float | Mapping[str, float] | None = None,
+    cluster: object = None,
+    chance: bool = False,
+    seed: int = 0,
 ) -> SparkComparison:
     """Test whether models differ, and estimate by how much, from sums that Spark computes.
 
@@ -118,13 +140,15 @@ def compare(
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
-        The metrics to compare. None compares all of them.
-    primary, interval, confidence
+        The metrics to compare. None compares all that have a value for each user.
+    primary, test, interval, confidence, correction, margin, chance
         As in `recometer.compare`.
-    test
-        ``"randomisation"``, ``"t"`` or ``"sign"``.
-    correction
-        As in `recometer.compare`, except ``"tukey"``.
+    cluster
+        A DataFrame with a column of users and one of their clusters, if users are not independent
+        of each other. If test has sessions of users, None takes the users as clusters, and False
+        takes every session as independent.
+    seed
+        Seed of the orders that ``correction="tukey"`` draws for up to 100 users who differ.
 
     Returns
     -------
@@ -137,152 +161,119 @@ def compare(
     InputTypeError
         If the models are not results of Spark.
     UnknownNameError
-        If a baseline or metric does not exist.
+        If a baseline, metric, test, interval or correction does not exist.
 
     Examples
     --------
     >>> import recometer.spark as rs
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
-    names, compared = _checked(models, baseline, metrics)
-    decisive = compared if primary is None else list(primary)
-    unknown = [name for name in decisive if name not in compared]
-    if unknown:
-        raise UnknownNameError(f"primary= has {unknown[0]!r}. {did_you_mean(unknown[0], compared)}")
-    if correction == "tukey":
-        raise InputError("correction='tukey' shuffles users, not on Spark. Hint: 'holm'.")
-    runs = [Model(name, ()) for name in names]
-    check_correction(correction, test, runs, decisive)
-    first = models[names[0]]
+    given = _Models.of(models, baseline, chance)
+    names, first = given.names, given.first
+    compared, notes = given.metrics(metrics)
+    decisive = compared if primary is None else _primary(primary, compared, first)
+    counted = [one for one in given.runs if not one.by_chance or one.name == baseline]
+    check_correction(correction, test, counted, decisive, first.over_users)
     level = first.protocol.confidence if confidence is None else confidence
-    options = Options(test, interval, check_confidence(level), None, None, 0, 1)
-    work = _Pairs.of(models, compared, pairs_of(names, baseline))
-    rows = [
-        row for name in compared for row in work.rows(name, [models[one] for one in names], options)
-    ]
+    of = _margins(margin, compared, first)
+    options = Options(test, interval, check_confidence(level), of, None, seed_of(seed), 1)
+    joined, clustered = _clusters.joined(_joined(given, compared), cluster, first)
+    work = _Work.of(given, compared, joined, clustered, correction, decisive, counted)
+    rows = [row for name in compared for row in work.rows(name, options)]
+    check_users(rows)
+    tests = work.tukey(decisive, options) if correction == "tukey" else {}
+    undefined = wording.on_undefined(rows)
+    if undefined:
+        warn(undefined)
     return SparkComparison(
         models=tuple(names),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
-        rows=tuple(adjusted(rows, decisive, correction, options, {}, runs)),
+        rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
         correction=correction,
         options=options,
+        notes=(*notes, *wording.on_chance(given.runs, counted), *work.said(tests, options)),
         chosen=primary is not None,
     )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The sums of the differences of pairs, by metric and pair."""
+class _Models:
+    """The models that are compared."""
 
-    pairs: Sequence[tuple[str, str]]
-    sums: Mapping[str, Any]
+    given: Named
+    baseline: str | None
+    runs: Sequence[Model]
 
     @classmethod
-    def of(cls, models: Named, metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> _Pairs:
-        """Add up the differences of all users."""
-        names = list(models)
-        joined = _joined(models, metrics)
-        each = [
-            (metric, one, other)
-            for metric in range(len(metrics))
-            for one, other in ((names.index(a), names.index(b)) for a, b in pairs)
-        ]
-        first: Any = next(iter(models.values()))
-        rules = [_rules(first, name) for name in metrics]
-        sums = _added(joined, each, rules, None)
-        ratios = [
-            sums[f"{key} sums"][0] / sums[f"{key} sums"][1] if sums[f"{key} sums"][1] > 0 else None
-            for key in range(len(each))
-        ]
-        sums |= _added(joined, each, rules, ratios)
-        sums = {
-            f"{metrics[metric]} {names[one]} {names[other]} {what}": sums.get(f"{key} {what}")
-            for key, (metric, one, other) in enumerate(each)
-            for what in ("sums", "cells", "ratios")
-        }
-        return cls(pairs, sums)
-
-    def rows(
-        self, metric: str, models: Sequence[SparkEvaluation], options: Options
-    ) -> list[PairRow]:
-        """Return the row of each pair."""
-        known = next(one for one in models[0].metrics if str(one) == metric)
-        bounds, note = _bounds(known, models)
-        found = []
-        for pair in self.pairs:
-            key = " ".join((metric, *pair))
-            cells, sums = self.sums[f"{key} cells"], self.sums[f"{key} sums"]
-            n = cells.n
-            if n < 2:
-                raise InputError(
-                    f"{pair[0]} and {pair[1]} have {n} users in common with a value of {metric}. "
-                    "Hint: were both evaluated on the same test?"
-                )
-            n_only = int(sums[2]), int(sums[3])
-            if sum(n_only):
-                warn(
-                    f"{metric}: {sum(n_only):,} users have a value for only one of {pair[0]} and "
-                    f"{pair[1]}, and are left out."
-                )
-            ratios = self.sums[f"{key} ratios"]
-            relative = (np.nan, Interval.unknown(options.confidence, n, NO_RATIO))
-            if ratios is not None:
-                relative = ratio_of_grouped(ratios.grouped(), options.confidence)
-            difference = compare_grouped(
-                cells.grouped(),
-                n_only=n_only,
-                means=(float(sums[0] / n), float(sums[1] / n)),
-                relative=relative,
-                bounds=bounds,
-                test=options.test,
-                interval=options.interval,
-                confidence=options.confidence,
-            )
-            deviation = float(np.sqrt(cells.squares / (n - 1)))
-            higher = known.definition.higher_is_better
-            row = pair_row(metric, pair, higher, difference, bounds, deviation)
-            said = (note, row.interval.note, row.test.note, row.relative_interval.note)
-            notes = tuple(dict.fromkeys(filter(None, said)))
-            found.append(dataclasses.replace(row, notes=notes))
-        return found
-
-
-def _checked(
-    models: Named, baseline: str | None, metrics: Iterable[str] | None
-) -> tuple[list[str], list[str]]:
-    """Return the names of models and metrics, which must fit."""
-    names = list(models) if isinstance(models, Mapping) else []
-    if len(names) < 2:
-        raise InputError(
-            "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
-        )
-    for name, one in models.items():
-        if not isinstance(one, SparkEvaluation):
-            raise InputTypeError(
-                f"{name!r} must be a result of recometer.spark.evaluate, found "
-                f"{type(one).__name__}. Hint: recometer.compare takes result.collect()."
-            )
-    check_baseline(baseline, names)
-    first = models[names[0]]
-    for name in names[1:]:
-        if models[name].protocol != first.protocol:
+    def of(cls, models: Named, baseline: str | None, chance: bool) -> _Models:
+        """Check that the models fit to each other."""
+        names = list(models) if isinstance(models, Mapping) else []
+        if len(names) < 2 and not (names and chance):
             raise InputError(
-                f"{names[0]} and {name} were evaluated by different protocols. Hint: "
-                "protocol=other.protocol repeats one."
+                "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
             )
-    common = [str(one) for one in first.metrics if str(one) not in first.over_users]
-    asked = common if metrics is None else _listed(metrics)
-    _check_of_users(first, asked, chosen=metrics is not None)
-    for name in names:
-        for metric in asked:
-            own = list(map(str, models[name].metrics))
-            if metric not in own:
-                raise UnknownNameError(
-                    f"{name} has no metric {metric!r}. {did_you_mean(metric, own)}"
+        for name, one in models.items():
+            if not isinstance(one, SparkEvaluation):
+                raise InputTypeError(
+                    f"{name!r} must be a result of recometer.spark.evaluate, found "
+                    f"{type(one).__name__}. Hint: recometer.compare takes result.collect()."
                 )
-    return names, asked
+        first = models[names[0]]
+        for name in names[1:]:
+            if models[name].protocol != first.protocol:
+                raise InputError(
+                    f"{names[0]} and {name} were evaluated by different protocols. Hint: "
+                    "protocol=other.protocol repeats one."
+                )
+            if (models[name].session is None) != (first.session is None):
+                raise InputError(
+                    f"Only one of {names[0]} and {name} was evaluated on sessions of users. Hint: "
+                    "evaluate both on the same test."
+                )
+        runs = [Model(name, (one,)) for name, one in models.items()]  # type: ignore[arg-type]
+        if chance:
+            check_chance(names, names[0], knows=first.chance)
+            runs.append(Model(CHANCE, (first,), by_chance=True))  # type: ignore[arg-type]
+        check_baseline(baseline, (one.name for one in runs))
+        return cls(models, baseline, runs)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all models, that of chance among them."""
+        return [one.name for one in self.runs]
+
+    @property
+    def first(self) -> SparkEvaluation:
+        """The result of the first model."""
+        return next(iter(self.given.values()))
+
+    def metrics(self, metrics: str | Iterable[str] | None) -> tuple[list[str], list[str]]:
+        """Return the metrics to compare, and what is said of those that are left out."""
+        first = self.first
+        asked = [str(one) for one in first.metrics if str(one) not in first.over_users]
+        if metrics is not None:
+            asked = list(dict.fromkeys(map(str, parse_under(metrics, first.protocol))))
+        _check_of_users(first, asked, chosen=metrics is not None)
+        for name, one in self.given.items():
+            own = list(map(str, one.metrics))
+            for metric in asked:
+                if metric not in own:
+                    raise UnknownNameError(
+                        f"{name} has no metric {metric!r}. {did_you_mean(metric, own)}"
+                    )
+        if not self.runs[-1].by_chance:
+            return asked, []
+        ranked = {str(one) for one in first.metrics if knows_chance(one)}
+        lacking = [name for name in asked if name not in ranked]
+        return with_chance(asked, lacking, is_baseline=self.baseline == CHANCE)
+
+    def pairs(self, metric: Metric) -> list[tuple[str, str]]:
+        """Return the pairs of models that both have a value of a metric."""
+        both = pairs_of(self.names, self.baseline)
+        alone = self.runs[-1].by_chance and not knows_chance(metric)
+        return [pair for pair in both if not (alone and CHANCE in pair)]
 
 
 def _check_of_users(first: SparkEvaluation, asked: Sequence[str], *, chosen: bool) -> None:
@@ -298,86 +289,166 @@ def _check_of_users(first: SparkEvaluation, asked: Sequence[str], *, chosen: boo
     warn(f"{what}, so it is not compared. Hint: result.mean() has the values.")
 
 
-def _listed(metrics: Iterable[str]) -> list[str]:
-    return metrics.split() if isinstance(metrics, str) else list(metrics)
+def _primary(
+    primary: str | Iterable[str], compared: Sequence[str], first: SparkEvaluation
+) -> list[str]:
+    found = list(dict.fromkeys(map(str, parse_under(primary, first.protocol))))
+    for name in found:
+        if name not in compared:
+            raise UnknownNameError(f"primary= has {name!r}. {did_you_mean(name, compared)}")
+    return found
 
 
-def _rules(result: SparkEvaluation, name: str) -> Protocol:
-    metric = next(one for one in result.metrics if str(one) == name)
-    rules = rules_of(metric, result.protocol)
+def _margins(margin: Any, compared: Sequence[str], first: SparkEvaluation) -> Any:
+    """Return the margin, or those of metrics by their names."""
+    if not isinstance(margin, Mapping):
+        return margin
+    found = {}
+    for given, one in margin.items():
+        name = str(next(iter(parse_under(given, first.protocol))))
+        if name not in compared:
+            raise UnknownNameError(f"margin= has {name!r}. {did_you_mean(name, compared)}")
+        found[name] = one
+    return found
+
+
+def _rules(metric: Metric, protocol: Protocol) -> Protocol:
+    rules = rules_of(metric, protocol)
     return rules.replace(missing="skip") if rules.missing == "nan" else rules
+
+
+def _joined(given: _Models, metrics: Sequence[str]) -> Frame:
+    """Return a row per user with the values and reasons of all models."""
+    found, by = None, ["u"] if given.first.session is None else ["u", "s"]
+    for number, model in enumerate(given.runs):
+        one: Any = model.first
+        own, columns = [str(metric) for metric in one.metrics], []
+        for place, name in enumerate(metrics):
+            at = own.index(name)
+            value = (
+                f"CASE WHEN r{at} = 0 THEN c{at} ELSE m{at} END" if model.by_chance else f"m{at}"
+            )
+            columns += [f"{value} AS m{number}_{place}", f"r{at} AS r{number}_{place}"]
+        frame = one.values().selectExpr(*by, *columns)
+        found = frame if found is None else found.join(frame, by, "full_outer")
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Work:
+    """The sums of the differences of all pairs, and what is made of them."""
+
+    given: _Models
+    metrics: Sequence[str]
+    places: Mapping[tuple[str, str, str], int]  # of a metric and a pair among the sums
+    sums: Differences
+    counted: Sequence[Model]
+
+    @classmethod
+    def of(
+        cls,
+        given: _Models,
+        metrics: Sequence[str],
+        joined: Frame,
+        clustered: bool,
+        correction: Correction,
+        primary: Sequence[str],
+        counted: Sequence[Model],
+    ) -> _Work:
+        """Add up the differences of all users."""
+        known = {str(one): one for one in given.first.metrics}
+        names, numbers = given.names, {name: place for place, name in enumerate(metrics)}
+        each = [(name, *pair) for name in metrics for pair in given.pairs(known[name])]
+        shuffled = [numbers[name] for name in primary] if correction == "tukey" else []
+        asked = Compared(
+            [(numbers[name], names.index(a), names.index(b)) for name, a, b in each],
+            [_rules(known[name], given.first.protocol) for name in metrics],
+            (shuffled, [names.index(one.name) for one in counted]),
+            clustered,
+            ["u"] if given.first.session is None else ["u", "s"],
+        )
+        places = {key: place for place, key in enumerate(each)}
+        return cls(given, metrics, places, Differences.of(joined, asked), counted)
+
+    def rows(self, name: str, options: Options) -> list[PairRow]:
+        """Return the row of each pair by a metric."""
+        metric = next(one for one in self.given.first.metrics if str(one) == name)
+        bounds, note = _bounds(metric, list(self.given.given.values()))
+        if options.interval == "gaffke" and not np.isfinite(bounds).all():
+            raise InputError(
+                f"interval='gaffke' needs a range, and {name} has none. {note} "
+                "Hint: interval='bca', or metrics= without it."
+            )
+        average = {rules_of(metric, self.given.first.protocol).average}
+        found = []
+        for pair in self.given.pairs(metric):
+            row = self._row(metric, pair, bounds, options)
+            said = pair_notes(average, (row.interval, row.relative_interval), row.test)
+            notes = (note, *said) if note else said
+            found.append(dataclasses.replace(row, notes=notes))
+        return found
+
+    def _row(
+        self, metric: Metric, pair: tuple[str, str], bounds: tuple[float, float], options: Options
+    ) -> PairRow:
+        number = self.places[(str(metric), *pair)]
+        cells, sums = self.sums.cells(number), self.sums.totals(number)
+        n, clusters = cells.n, self.sums.clusters(number)
+        difference = compare_grouped(
+            cells.grouped(),
+            n_only=(int(sums[2]), int(sums[3])),
+            means=(float(sums[0] / n), float(sums[1] / n)) if n else (np.nan, np.nan),
+            relative=self.sums.relative(number, options.confidence),
+            clusters=clusters,
+            bounds=bounds,
+            test=options.test,
+            interval=options.interval,
+            confidence=options.confidence,
+        )
+        deviation = float(np.sqrt(cells.squares / (n - 1))) if n > 1 else np.nan
+        higher = metric.definition.higher_is_better
+        row = pair_row(str(metric), pair, higher, difference, bounds, deviation)
+        equivalence = self._equivalence(number, str(metric), bounds, options)
+        unit = difference.unit if difference.test.test == "randomisation" else 0.0
+        return dataclasses.replace(row, unit=unit, equivalence=equivalence)
+
+    def _equivalence(
+        self, number: int, metric: str, bounds: tuple[float, float], options: Options
+    ) -> Equivalence | None:
+        margin, clusters = options.margin_of(metric), self.sums.clusters(number)
+        if margin is None:
+            return None
+        differences = self.sums.cells(number).grouped()
+        units, sums = (differences, differences) if clusters is None else clusters
+        return equivalence_grouped(
+            units,
+            sums,
+            margin,
+            alpha=options.alpha,
+            test="t" if options.test == "t" else "randomisation",
+            bounds=bounds,
+        )
+
+    def tukey(self, primary: Sequence[str], options: Options) -> dict[str, Tukey]:
+        """Return Tukey's test of each primary metric."""
+        numbers = {name: place for place, name in enumerate(self.metrics)}
+        return {
+            name: self.sums.tukey(numbers[name], alpha=options.alpha, seed=options.seed)
+            for name in primary
+        }
+
+    def said(self, tests: Mapping[str, Tukey], options: Options) -> list[str]:
+        """Return what is said of sessions, and of Tukey's test."""
+        said, (n_users, n_clusters) = [], self.sums.n_rows
+        if self.given.first.session is not None:
+            said = wording.on_sessions(n_users, n_clusters if self.sums.asked.clustered else None)
+        return [*said, *on_tukey(tests, options)]
 
 
 def _bounds(metric: Metric, models: Sequence[SparkEvaluation]) -> tuple[tuple[float, float], str]:
     """Return the bounds of a value; infinite, with a note, where one lies outside."""
     each = [one.bounds(metric) for one in models]
-    low, high = min(low for low, _ in each), max(high for _, high in each)
-    rounding = 1e-9 * (high - low) if np.isfinite(high - low) else 0.0
-    for one in models:
-        cells = one.sums.metrics[str(metric)].cells
-        if cells.n and (cells.low[0] < low - rounding or cells.high[-1] > high + rounding):
-            return (-np.inf, np.inf), "A value lies outside the range, on which no interval rests."
-    return (low, high), ""
-
-
-def _joined(models: Named, metrics: Sequence[str]) -> Frame:
-    """Return a row per user with the values and reasons of all models."""
-    found = None
-    for number, one in enumerate(models.values()):
-        own = [str(metric) for metric in one.metrics]
-        columns = [
-            f"{letter}{own.index(name)} AS {letter}{number}_{place}"
-            for place, name in enumerate(metrics)
-            for letter in "mr"
-        ]
-        frame = one.values().selectExpr("u", *columns)
-        found = frame if found is None else found.join(frame, "u", "full_outer")
-    return found
-
-
-def _added(
-    joined: Frame,
-    each: Sequence[tuple[int, int, int]],
-    rules: Sequence[Protocol],
-    ratios: Sequence[float | None] | None,
-) -> dict[str, Any]:
-    """Add up, per pair and metric: the differences, or what the ratio of the means needs."""
-    found = added_up(joined, functools.partial(_adding, each=each, rules=rules, ratios=ratios))
-    if not found:
-        raise InputError("The models have no users in common. Hint: were they evaluated alike?")
-    return found
-
-
-def _adding(
-    batches: Any,
-    *,
-    each: Sequence[tuple[int, int, int]],
-    rules: Sequence[Protocol],
-    ratios: Sequence[float | None] | None,
-) -> dict[str, Any]:
-    parts = []
-    for batch in batches:
-        found: dict[str, Any] = {}
-        for key, (metric, one, other) in enumerate(each):
-            x, y = (_values(batch, model, metric, rules[metric]) for model in (one, other))
-            both = ~(np.isnan(x) | np.isnan(y))
-            if ratios is None:
-                only = [np.count_nonzero(~np.isnan(a) & np.isnan(b)) for a, b in ((x, y), (y, x))]
-                found[f"{key} sums"] = np.array([x[both].sum(), y[both].sum(), *only], np.float64)
-                found[f"{key} cells"] = Cells.of(x[both] - y[both])
-            elif ratios[key] is not None:
-                found[f"{key} ratios"] = Ratios.of(x[both], y[both], float(ratios[key]))  # type: ignore[arg-type]
-        parts.append(found)
-    return together(parts) if parts else {}
-
-
-def _values(batch: Any, model: int, metric: int, rules: Protocol) -> Float64:
-    """Return the values of the users who count in the mean; NaN for the others."""
-    values = batch.column(f"m{model}_{metric}").to_numpy(zero_copy_only=False).astype(np.float64)
-    codes = batch.column(f"r{model}_{metric}")
-    there = codes.is_valid().to_numpy(zero_copy_only=False)
-    reasons = codes.fill_null(1).to_numpy(zero_copy_only=False).astype(np.uint8)
-    found = entering(values, reasons, rules)
-    if np.isinf(found).any():
-        raise InputError("A value is infinite: differences have no mean.")
-    return np.where(there, found, np.nan)
+    ends = min(low for low, _ in each), max(high for _, high in each)
+    cells = [one.sums.metrics[str(metric)].cells for one in models]
+    values = [value for one in cells if one.n for value in (one.low[0], one.high[-1])]
+    return bounds_for(ends, values)

@@ -48,6 +48,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
+    baseline: object = None,
     seed: int = 0,
     chance: bool = False,
     closure: str | int = CLOSURE,
@@ -73,6 +74,9 @@ def evaluate(
         `recometer.Negatives`; or, for factors, `recometer.SampledCandidates`.
     exclude
         A list of items that must not be recommended to any user.
+    baseline
+        Another source, as `source`, for metrics that compare lists with those of another model.
+        Factors must be within `closure`.
     metrics, protocol, catalogue, seed, chance, **rules
         As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
     closure
@@ -124,6 +128,7 @@ def evaluate(
         candidates,
         None if exclude is None else read_items(exclude, "exclude"),
         bytes_of(closure, "closure"),
+        None if baseline is None else read_source(baseline, "baseline="),
     )
     plan.check()
     job = plan.job(seed_of(seed), bool(chance))
@@ -146,20 +151,23 @@ def evaluate(
         kept=kept,
         chance=bool(chance),
         user=str(plan.of_users.columns["user"]),
+        session=plan.of_users.columns.get("session"),
     )
 
 
 def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     """Return the rows of all users, and one of sums per partition."""
     kinds, users = plan.kinds(), plan.of_users.frame
-    if partitions is None and job.kind in HEAVY:
+    if partitions is None and job.output.kind in HEAVY:
         partitions = _frames.partitions_of(users, None)
     blocked = None
-    if job.kind == "counts":
-        blocked = plan.blocked(kinds, job.options["sizes"], partitions or BLOCKS_OF_USERS)
+    if job.output.kind == "counts":
+        sizes = job.output.options["sizes"]
+        blocked = plan.blocked(kinds, sizes, partitions or BLOCKS_OF_USERS)
     frame = _frames.together(plan.rows(kinds, blocked))
     # The places of lists; where these are equal, the order of the ids.
-    within = ("p", "i") if job.kind == "lists" else ()
+    kinds_of = {one.kind for one in (job.output, job.baseline) if one is not None}
+    within = ("p", "i") if "lists" in kinds_of else ()
     spread = _frames.partitioned(frame, partitions, *within)
 
     def run(batches: Any) -> Any:

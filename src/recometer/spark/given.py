@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from recometer.data.columns import choose_columns
+from recometer.data.columns import ColumnPair, choose_columns
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.spark import _frames
 from recometer.spark._frames import Frame, Table
@@ -21,6 +22,8 @@ class Interactions:
         A row per interaction.
     user, item, value
         Columns; by default those with common names. ``value=False`` says that there are no values.
+        ``user=["user", "session"]`` evaluates the sessions of users separately, as in
+        `recometer.Interactions.of`.
 
     Examples
     --------
@@ -30,7 +33,7 @@ class Interactions:
     """
 
     frame: Frame
-    user: str | None = None
+    user: str | Sequence[str] | None = None
     item: str | None = None
     value: str | Literal[False] | None = None
 
@@ -114,13 +117,14 @@ class Lists:
     user, item, rank, score
         Columns, by default those with common names (for arrays also ``recommendations``). For
         structs, `item` is the column and `score` the field. With ``score=False``, the order of an
-        array is the ranking, and scores are ignored.
+        array is the ranking, and scores are ignored. ``user=["user", "session"]``: a list per
+        session.
     depth
         Number of places of each list that count. None uses all places.
     """
 
     frame: Frame
-    user: str | None = None
+    user: str | Sequence[str] | None = None
     item: str | None = None
     rank: str | Literal[False] | None = None
     score: str | Literal[False] | None = None
@@ -180,13 +184,14 @@ class Pairs:
         A row per pair.
     user, item, score, relevance, rating
         Columns, by default those with common names. ``relevance=False, rating=False`` says that
-        there is no truth, and that you pass test to `evaluate`.
+        there is no truth, and that you pass test to `evaluate`. ``user=["user", "session"]``
+        ranks the pairs of each session.
     threshold
         A number, ``"user_mean"`` or None; see `recometer.Pairs`.
     """
 
     frame: Frame
-    user: str | None = None
+    user: str | Sequence[str] | None = None
     item: str | None = None
     score: str | None = None
     relevance: str | Literal[False] | None = None
@@ -233,10 +238,14 @@ def _columns(
 ) -> dict[str, str | None]:
     found = _frames.need_frame(frame, what)
     try:
-        return choose_columns(found.columns, wanted, **options)
+        columns = choose_columns(found.columns, wanted, **options)
     except ColumnError as error:
         error.args = (f"{what}: {error}",)
         raise
+    user = columns["user"]
+    if isinstance(user, ColumnPair):
+        columns["user"], columns["session"] = user.parts
+    return columns
 
 
 def _check_there(table: Table) -> None:

@@ -22,9 +22,10 @@ from recometer.results.summary import SummaryRow
 from recometer.results.together import is_over_rows
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import USERS
+from recometer.spark._ratios import Ratios
 from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
-from recometer.spark._weighted import weighted_interval
+from recometer.spark._weighted import Weighted, interval_of_ratio, ratios_of
 from recometer.stats import Interval
 from recometer.stats.ends import check_confidence
 from recometer.stats.grouping import Grouped
@@ -81,6 +82,8 @@ class SparkEvaluation(rendering.Printed):
     kept: bool
     chance: bool
     user: str  # the name of the users' column
+    session: str | None = None  # that of the column of their sessions
+    _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def n_users(self) -> int:
@@ -94,6 +97,8 @@ class SparkEvaluation(rendering.Printed):
     def per_user(self, *, reasons: bool = False) -> Frame:
         """Return a DataFrame with the users, and a column per metric; undefined values are NaN.
 
+        If test has sessions of users, there is a row per session, and a column of these.
+
         Parameters
         ----------
         reasons
@@ -101,6 +106,8 @@ class SparkEvaluation(rendering.Printed):
             `Reason` why it is undefined, or 0 if it is defined; and further facts about each user.
         """
         chosen = [f"u AS {quoted(self.user)}"]
+        if self.session is not None:
+            chosen.append(f"s AS {quoted(self.session)}")
         for number, metric in enumerate(self.metrics):
             if str(metric) in self.over_users:
                 continue
@@ -194,7 +201,10 @@ class SparkEvaluation(rendering.Printed):
         """
         table = self.values().drop("sums", "error", "k", "i", "x").toArrow()
         ids = np.array(table["u"].to_pylist(), object)
-        if str(table["u"].type) == "int64":
+        if self.session is not None:
+            pairs = zip(ids.tolist(), table["s"].to_pylist(), strict=True)
+            ids = np.fromiter(pairs, object, len(ids))
+        elif str(table["u"].type) == "int64":
             ids = table["u"].to_numpy()
         order = np.argsort(ids, kind="stable")
 
@@ -236,6 +246,8 @@ class SparkEvaluation(rendering.Printed):
         over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
         if over_rows:
             notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
+        if self.session is not None:
+            notes = [*summary.on_sessions(self.n_users, self.sums.facts["people"]), *notes]
         return summary.table(self.summary(), self.protocol, notes)
 
     @property
@@ -326,9 +338,8 @@ class SparkEvaluation(rendering.Printed):
             return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
         bounds, grouped = self.bounds(metric), sums.cells.grouped()
         wanted = self._weights(metric, weights)
-        if wanted != "users":
-            number, mean = self.metrics.index(metric), self._mean(metric, weights)
-            found = weighted_interval(self.values(), number, metric, rules, wanted, mean, bounds)
+        if wanted != "users" or self.session is not None:
+            found = interval_of_ratio(self._ratio(metric, wanted), rules, wanted, bounds)
             return _within(found, bounds, grouped)
         found = interval_of(
             grouped,
@@ -337,6 +348,22 @@ class SparkEvaluation(rendering.Printed):
             confidence=confidence,
         )
         return _within(found, bounds, grouped)
+
+    def _ratio(self, metric: Metric, weights: str) -> Ratios | None:
+        """Return what a mean is the ratio of; that of all metrics is found in one pass."""
+        key = str(metric), weights
+        if key not in self._ratios:
+            asked = []
+            for number, one in enumerate(self.metrics):
+                sums = self._of(one)
+                total, weight = sums.weighted[WEIGHTS.index(weights)]
+                if str(one) not in self.over_users and not sums.n_infinite and weight > 0:
+                    rules = rules_of(one, self.protocol)
+                    asked.append(Weighted(number, one, rules, weights, float(total / weight)))
+            found = ratios_of(self.values(), asked, sessions=self.session is not None)
+            for number, ratios in found.items():
+                self._ratios[str(self.metrics[number]), weights] = ratios
+        return self._ratios.get(key)
 
     def _weights(self, metric: Metric, weights: Weights) -> str:
         """Return how users weigh in a mean: as it was asked for, or as the rule says."""

@@ -393,8 +393,8 @@ def _settled_what(what: What | Folding, frame: Frame, columns: Columns) -> What 
         found, first = times.offset(place).limit(1).collect()[0][0], times.first()[0]
         if found == first:
             raise InputError(
-                f"{what!r}: so many interactions have the first time, {first}, that none is before "
-                "it. Hint: a larger share, or a time."
+                f"{what!r}: too many interactions have the first time, {first}: none is "
+                "before the split. Hint: use a larger share, or give a time."
             )
         return After(found, until=what.until, since=what.since)
     if isinstance(what, ColdItems) and what.items is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
+from recometer.data.paths import as_path
 from recometer.data.polars_errors import unreadable
 from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids
 from recometer.errors import FileError, InputTypeError
@@ -60,7 +61,7 @@ def finish(folder: Path) -> None:
     FileError
         If the folder cannot be written to.
     """
-    new = folder / COMPLETE
+    new = as_path(folder / COMPLETE, "a split")
     try:
         if new.is_symlink() or not new.is_dir():
             return

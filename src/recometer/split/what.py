@@ -221,8 +221,8 @@ class After(What):
         time: float = np.partition(table.times, place)[place].item()
         if time == table.times.min():
             raise InputError(
-                f"{self!r}: so many interactions have the first time, {time}, that none is before "
-                "it. Hint: a larger share, or a time."
+                f"{self!r}: too many interactions have the first time, {time}: none is "
+                "before the split. Hint: use a larger share, or give a time."
             )
         return time
 

@@ -84,10 +84,9 @@ def _interval(values: Grouped, low: float, high: float, method: str, confidence:
 def _quantile(values: Grouped, quantile: float) -> float:
     """Return the statistic that a resample is at most with the probability Φ(quantile)."""
     estimate = values.estimate
-    resample = _Resample(values, 1.0)
-    middle = resample.quantile_of(0.0)
-    sign = 1.0 if quantile >= middle else -1.0
-    if quantile == middle:
+    middle = normal_quantile_of(0.0, 0.0, values.skewness)
+    sign = float(np.sign(quantile - middle))
+    if not sign:
         return estimate
     resample = _Resample(values, sign)
     scale = float(np.sqrt(values.sum_of_squares) / np.sum(values.counts * values.sizes))
@@ -111,22 +110,16 @@ class _Resample:
         deviation = np.sqrt(values.sum_of_squares / values.n)
         self._precision = PRECISION_OF_SLOPE * deviation
         # No resample has a statistic beyond that of the user whose own is the largest.
-        if isinstance(values.sizes, float):
-            self.farthest = float(values.values[-1 if sign > 0 else 0])
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                own = values.values / values.sizes
-            some = values.sizes > 0
-            most = float((sign * own[some]).max())
-            # Users of size 0 move the ratio any distance in the direction of their x.
-            unbounded = (sign * values.values[~some] > 0).any()
-            self.farthest = sign * (np.inf if unbounded else most)
+        sizes = np.broadcast_to(values.sizes, values.values.shape)
+        some = sizes > 0
+        most = float((sign * values.values[some] / sizes[some]).max())
+        # Users of size 0 move the ratio any distance in the direction of their x.
+        unbounded = (sign * values.values[~some] > 0).any()
+        self.farthest = sign * (np.inf if unbounded else most)
 
     def quantile_of(self, distance: float) -> float:
         """Return r, with Φ(r) the chance of a statistic up to `distance` away on this side."""
         values = self._values
-        if distance == 0:
-            return normal_quantile_of(0.0, 0.0, values.skewness)
         z = values.residuals - self._sign * distance * values.sizes
         least, most = float(z.min()), float(z.max())
         if not least < 0 < most:
@@ -139,9 +132,7 @@ class _Resample:
             first = float(weight @ z)
             return first, float(weight @ (z - first) ** 2)
 
-        first_guess = -float(counts @ z) / max(float(counts @ z**2), 1e-300)
-        t = root_of_increasing(slopes, 0.0, self._t or first_guess, self._precision)
-        self._t = t
+        self._t = t = root_of_increasing(slopes, 0.0, self._t, self._precision)
         largest = max(t * least, t * most)
         k = float(np.log(counts @ np.exp(t * z - largest))) + largest
         second = slopes(t)[1]

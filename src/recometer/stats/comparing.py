@@ -34,6 +34,7 @@ __all__ = [
     "compare_grouped",
     "difference_interval",
     "differences_of",
+    "grouped_test",
     "paired_test",
 ]
 
@@ -155,6 +156,7 @@ def compare_grouped(
     n_only: tuple[int, int],
     means: tuple[float, float],
     relative: tuple[float, Interval],
+    clusters: tuple[Grouped, Grouped] | None = None,
     bounds: Bounds | None = None,
     test: Test = "randomisation",
     interval: Kind | Literal["randomisation"] = "auto",
@@ -172,21 +174,17 @@ def compare_grouped(
         The means of both, over the users for whom both have a value.
     relative
         As `effect_sizes.ratio_of_grouped` returns it.
-
-    Raises
-    ------
-    InputError
-        For Wilcoxon's test, which reads single users.
+    clusters
+        The differences of whole clusters, with their sizes, and those of the clusters' sums
+        (`_Pairs.differences_of_clusters` and `differences_of_sums`). None if users are independent.
     """
     check_confidence(confidence)
     _check_names(test, interval)
-    if test == "wilcoxon":
-        raise InputError("test='wilcoxon' reads single users. Hint: test='randomisation'.")
-    tests = {"randomisation": randomisation, "sign": sign, "t": paired_t}
+    units, sums = (differences, differences) if clusters is None else clusters
     return _difference(
         differences,
-        differences,
-        tests[test](differences),
+        units,
+        grouped_test(test, units, sums),
         n_only=n_only,
         means=means,
         relative=relative,
@@ -334,12 +332,16 @@ def _check_names(test: str, interval: str) -> None:
 
 
 def _test(name: str, pairs: _Pairs, units: Grouped) -> TestResult:
-    if name == "wilcoxon":
+    if name == "wilcoxon":  # which reads the sizes of single differences, and not those of cells
         return wilcoxon(pairs.sums_of_clusters[0] - pairs.sums_of_clusters[1])
-    if name == "t":
-        return paired_t(units)
+    return grouped_test(name, units, pairs.differences_of_sums)
+
+
+def grouped_test(name: str, units: Grouped, sums: Grouped) -> TestResult:
+    """Return a test of the differences of users or clusters, and of the sums of these."""
     # Whole clusters change sign, whatever their sizes.
-    return {"randomisation": randomisation, "sign": sign}[name](pairs.differences_of_sums)
+    tests = {"randomisation": randomisation, "sign": sign, "wilcoxon": wilcoxon}
+    return paired_t(units) if name == "t" else tests[name](sums)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -368,7 +370,7 @@ class _Pairs:
                 f"clusters must have one entry for each of the {len(x):,} rows, but has the "
                 f"shape {labels.shape}."
             )
-        if not np.isnan([x.min(initial=0.0), y.min(initial=0.0)]).any():
+        if not np.isnan([x.min(initial=np.inf), y.min(initial=np.inf)]).any():
             return cls(x, y, labels, 0, 0)
         no_x, no_y = np.isnan(x), np.isnan(y)
         both = ~(no_x | no_y)

@@ -34,7 +34,7 @@ class Friedman:
     n
         Number of data sets.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     mean_ranks: Float64

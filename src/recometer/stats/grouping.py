@@ -11,7 +11,16 @@ from recometer.errors import InputError
 from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
 
-__all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
+__all__ = [
+    "Grouped",
+    "column",
+    "group",
+    "group_checked",
+    "grouped",
+    "of_counts",
+    "shifted",
+    "summed",
+]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -190,6 +199,39 @@ def group_checked(x: Float64, y: Float64 | None = None) -> Grouped:
     return users.ungrouped()
 
 
+def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Grouped:
+    """Return values that are counted already, in any order, as `group` returns them."""
+    order = np.argsort(values, kind="stable")
+    values, counts, n = values[order], counts[order], int(counts.sum())
+    if not n:
+        return Grouped(values, counts, 1.0, 0, np.nan, 0, 0, 0.0, True)
+    estimate = float(counts @ values) / n
+    zero = SAME * float(np.abs(values[[0, -1]]).max())
+    above, below = (int(counts[side].sum()) for side in (values > zero, values < -zero))
+    squares = float(counts @ (values - estimate) ** 2)
+    return Grouped(values, counts, 1.0, n, estimate, above, below, squares, exact)
+
+
+def shifted(given: Grouped, sign: float, by: float) -> Grouped:
+    """Return sign · x + by · y for all users; sign is 1 or -1."""
+    values = sign * given.values + by * given.sizes
+    estimate, squares = sign * given.estimate + by, given.sum_of_squares
+    if isinstance(given.sizes, float):
+        moved = of_counts(values, given.counts, exact=given.exact)
+        return dataclasses.replace(moved, estimate=estimate, sum_of_squares=squares)
+    sums = of_counts(values, given.counts)
+    above, below = sums.n_above, sums.n_below
+    return Grouped(
+        *(values, given.counts, given.sizes, given.n, estimate),
+        *(above, below, squares, given.exact),
+    )
+
+
+def summed(given: Grouped) -> Grouped:
+    """Return the values without their sizes, as differences of the sums of whole clusters."""
+    return of_counts(given.values, given.counts, exact=given.exact)
+
+
 def _sorted(x: Float64, n: int, estimate: float) -> Grouped:
     """Group the values of which all but n - len(x), which are 0, are given."""
     values, times = np.unique(x, return_counts=True)
@@ -206,7 +248,7 @@ def _sorted(x: Float64, n: int, estimate: float) -> Grouped:
 def _defined(x: Float64, y: Float64 | None) -> tuple[Float64, Float64 | None]:
     """Leave out the users with NaN."""
     # A NaN makes the smallest value NaN: cheaper than to look at each.
-    if not any(np.isnan(one.min(initial=0.0)) for one in (x, y) if one is not None):
+    if not any(np.isnan(one.min(initial=np.inf)) for one in (x, y) if one is not None):
         return x, y
     known = ~np.isnan(x) if y is None else ~(np.isnan(x) | np.isnan(y))
     return x[known], None if y is None else y[known]

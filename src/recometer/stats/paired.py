@@ -68,38 +68,62 @@ def sign(differences: npt.ArrayLike | Grouped) -> TestResult:
     return TestResult(p, "sign", "binomial", n, n_differ, smallest_p(n_differ), _many(n, "sign"))
 
 
-def wilcoxon(differences: npt.ArrayLike) -> TestResult:
+def wilcoxon(differences: npt.ArrayLike | Grouped) -> TestResult:
     """Return Wilcoxon's signed-rank test, two-sided; users who do not differ are left out.
 
-    It is `scipy.stats.wilcoxon`: exact for up to 50 users who differ without ties among the sizes,
-    otherwise the normal approximation with the correction of ties. Wilcoxon, "Individual
-    comparisons by ranking methods", Biometrics Bulletin 1, 1945.
+    It agrees with `scipy.stats.wilcoxon`: exact for up to 50 users who differ without ties among
+    the sizes, otherwise the normal approximation with the correction of ties. Wilcoxon, "Individual
+    comparisons by ranking methods", Biometrics Bulletin 1, 1945. The correction: Pratt & Gibbons,
+    "Concepts of Nonparametric Theory", 1981, chapter 3.
 
     Parameters
     ----------
-    differences : [n_users]
+    differences : [n_users], or grouped
         NaN leaves a user out.
     """
-    given = column(differences, "differences")
-    given = given[~np.isnan(given)]
-    n, sizes = len(given), np.abs(given)
-    some = sizes > SAME * sizes.max(initial=0.0)
-    given, sizes = given[some], np.sort(sizes[some])
-    n_differ = len(given)
+    if isinstance(differences, Grouped):
+        values, counts = differences.values, differences.counts
+    else:
+        given = column(differences, "differences")
+        values, times = np.unique(given[~np.isnan(given)], return_counts=True)
+        counts = times.astype(np.float64)
+    n, better, worse = int(counts.sum()), *_by_size(values, counts)
+    both = better + worse
+    n_differ = int(both.sum())
     if n_differ == 0:
         return _nothing_differs("wilcoxon", n)
-    from scipy import stats
+    exact = n_differ <= EXACT_WILCOXON_UP_TO and bool((both == 1).all())
+    ranks = np.cumsum(both) - (both - 1) / 2
+    total = float(better @ ranks)
+    if exact:
+        from scipy import stats
 
-    tied = bool((np.diff(sizes) <= SAME * sizes[-1]).any())
-    exact = n_differ <= EXACT_WILCOXON_UP_TO and not tied
-    # Sizes that are the same except for rounding are ties.
-    different = sizes[np.diff(sizes, prepend=-np.inf) > SAME * sizes[-1]]
-    place = np.searchsorted(different, np.abs(given) * (1 + SAME), side="right")
-    found = stats.wilcoxon(np.sign(given) * place, method="exact" if exact else "approx")
+        p = float(stats.wilcoxon(np.where(better > 0, ranks, -ranks), method="exact").pvalue)
+    else:
+        from scipy.special import ndtr
+
+        square = n_differ * (n_differ + 1) * (2 * n_differ + 1) - float(both @ (both**2 - 1)) / 2
+        p = 2 * float(ndtr(-abs(total - n_differ * (n_differ + 1) / 4) / np.sqrt(square / 24)))
     smallest, note = smallest_p(n_differ), _many(n, "Wilcoxon")
-    p = min(1.0, max(float(found.pvalue), smallest))
     method = "enumeration" if exact else "normal"
+    p = min(1.0, max(p, smallest))
     return TestResult(p, "wilcoxon", method, n, n_differ, smallest, note)
+
+
+def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
+    """Return how many differences of each size are above 0, and below; by increasing size.
+
+    Sizes that are the same except for rounding are one.
+    """
+    sizes = np.abs(values)
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > SAME * sizes.max(initial=0.0)]
+    if not len(order):
+        return np.zeros(0), np.zeros(0)
+    sizes, above, times = sizes[order], values[order] > 0, counts[order]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > SAME * sizes[-1])
+    better, worse = (np.add.reduceat(times * side, starts) for side in (above, ~above))
+    return better, worse
 
 
 def _nothing_differs(test: str, n: int) -> TestResult:

@@ -42,7 +42,7 @@ class Power:
     wanted, alpha
         The wanted power, and the level of significance (two-sided).
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     n: int

@@ -42,7 +42,7 @@ class Runs:
         Share of the runs in the variance of the mean. If it is large, more seeds help, but not more
         users.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     mean: float

@@ -110,7 +110,7 @@ class ConfidenceSequence:
         # Sum of the values before each: of multiples of a power of two, exactly, and of the rests.
         self._seen = np.empty((2, 0))
         self._sums = np.zeros(2)
-        self._sides = _Side(0.0, 1.0, self._n_players), _Side(1.0, -1.0, self._n_players)
+        self._sides = tuple(_Side(lower, self._n_players) for lower in (True, False))
         self._tracks: dict[float, list[_Capital]] = {}  # of single candidates
         self._enough = float(np.log(2 / (1 - self.confidence)))
 
@@ -182,7 +182,7 @@ class ConfidenceSequence:
             return 1.0
         tracks = self._tracks.setdefault(m, [_Capital.of(self._n_players) for _ in self._sides])
         for at, side in enumerate(self._sides):
-            tracks[at] = self._bet(m, side.sign, tracks[at])
+            tracks[at] = self._bet(m, side.lower, tracks[at])
         return float(min(1.0, 2 * np.exp(-max(track.most for track in tracks))))
 
     @property
@@ -209,7 +209,7 @@ class ConfidenceSequence:
     def _aims(self) -> Float64:
         """Return the numbers of users that players aim at."""
         last = LAST_AIM if self.population is None else self.population
-        steps = max(0.0, np.log(max(last, 1) / FIRST_AIM) / np.log(NEXT_AIM))
+        steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
         return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
 
     def _add(self, x: Float64) -> None:
@@ -278,7 +278,7 @@ class ConfidenceSequence:
             return
         mean = float(np.clip(self._sum / n_known, self._sides[0].end, self._sides[1].end))
         for side, limit in zip(self._sides, possible, strict=True):
-            side.capital = self._bet(side.inside, side.sign, side.capital)
+            side.capital = self._bet(side.inside, side.lower, side.capital)
             if side.capital.most >= self._enough:
                 self._move(side, mean)
             side.narrow(limit)
@@ -290,7 +290,7 @@ class ConfidenceSequence:
         """
         nothing = _Capital.of(self._n_players)
         out, inside = side.inside, mean
-        found, side.capital = (self._bet(m, side.sign, nothing) for m in (out, inside))
+        found, side.capital = (self._bet(m, side.lower, nothing) for m in (out, inside))
         more, less = found.most - self._enough, side.capital.most - self._enough
         if less >= 0:  # the mean itself: users drawn without replacement, all but seen
             side.end = side.inside = mean
@@ -302,7 +302,7 @@ class ConfidenceSequence:
             share = more / (more - less) if np.isfinite(more - less) else 0.5
             margin = min(0.5, PRECISION / 2 / abs(inside - out))
             m = out + (inside - out) * float(np.clip(share, margin, 1 - margin))
-            found = self._bet(m, side.sign, nothing)
+            found = self._bet(m, side.lower, nothing)
             if found.most >= self._enough:
                 out, more = m, found.most - self._enough
                 less = less / 2 if last > 0 else less
@@ -314,8 +314,8 @@ class ConfidenceSequence:
         side.inside = inside
         side.narrow(out)
 
-    def _bet(self, m: float, sign: float, capital: _Capital) -> _Capital:
-        """Return the capital after all users of who bets on values above m (sign 1) or below (-1).
+    def _bet(self, m: float, above: bool, capital: _Capital) -> _Capital:
+        """Return the capital after all users of who bets on values above m, or below it.
 
         `capital` is that after the first users.
         """
@@ -335,23 +335,16 @@ class ConfidenceSequence:
             total = np.where(np.abs(total) <= slack, 0.0, total)
             rest = np.where(np.abs(total - left) <= slack, 1.0, total / left)
         values = np.where(np.isnan(x), m, x) if self._n_blank else x
-        if sign < 0:
+        if not above:
             rest, values = 1 - rest, 1 - values
         if (rest < 0).any():
             return _Capital(len(self._x), np.full(self._n_players, np.inf), np.inf)
-        ends = bool((rest > 1).any())
-        if ends:
-            # Not possible either, which the other side finds; the bets end here.
-            values = values[: int(np.argmax(rest > 1))]
-        rest = rest[: len(values)]
-        stakes = self._stakes[:, first : first + len(values)]
+        stakes = self._stakes[:, first:]
         with np.errstate(divide="ignore"):
             stakes = np.minimum(stakes, LARGEST_BET / rest)
         each = capital.each[:, np.newaxis] + np.cumsum(np.log1p(stakes * (values - rest)), axis=1)
         most = float(_of_all(each).max(initial=-np.inf))
-        last = each[:, -1] if each.shape[1] else capital.each
-        last = np.full(self._n_players, -np.inf) if ends else last
-        return _Capital(len(self._x), last, max(most, capital.most))
+        return _Capital(len(self._x), each[:, -1], max(most, capital.most))
 
 
 def _of_all(each: Float64) -> Float64:
@@ -384,11 +377,11 @@ class _Side:
     that is enough.
     """
 
-    def __init__(self, end: float, sign: float, n_players: int) -> None:
-        self.end, self.inside, self.sign = end, end, sign
+    def __init__(self, lower: bool, n_players: int) -> None:
+        self.lower = lower
+        self.end = self.inside = 0.0 if lower else 1.0
         self.capital = _Capital.of(n_players)
 
     def narrow(self, end: float) -> None:
         """Move the end inwards, if this is."""
-        if self.sign * (end - self.end) > 0:
-            self.end = end
+        self.end = max(self.end, end) if self.lower else min(self.end, end)

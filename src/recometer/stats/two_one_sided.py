@@ -11,13 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.stats.comparing import difference_interval, differences_of, paired_test
+from recometer.stats.comparing import (
+    difference_interval,
+    differences_of,
+    grouped_test,
+    paired_test,
+)
 from recometer.stats.ends import Interval
-from recometer.stats.grouping import column
+from recometer.stats.grouping import Grouped, column, shifted, summed
 from recometer.stats.runs import over_runs
 from recometer.stats.test_result import TestResult
 
-__all__ = ["Equivalence", "equivalence", "equivalence_over_runs"]
+__all__ = ["Equivalence", "equivalence", "equivalence_grouped", "equivalence_over_runs"]
 
 STEPS = 40
 
@@ -42,7 +47,7 @@ class Equivalence:
         ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ, or ``"random effects"``
         for several runs.
     note
-        What a reader has to know.
+        A remark that readers should know, or an empty text.
     """
 
     p_value: float
@@ -89,14 +94,60 @@ def equivalence(
     InputError
         If the margin is not above 0, alpha is out of range, or clusters have another length.
     """
+    given = column(differences, "differences")
+    zeros = np.zeros(len(given))
+
+    def tested(sign: float, by: float) -> TestResult:
+        return paired_test(test, sign * given + by, zeros, clusters)
+
+    values = differences_of(given, zeros, clusters)
+    return _equivalence(values, tested, margin, alpha, test, bounds)
+
+
+def equivalence_grouped(
+    units: Grouped,
+    sums: Grouped,
+    margin: float,
+    *,
+    alpha: float = 0.05,
+    test: Literal["randomisation", "t"] = "randomisation",
+    bounds: tuple[float, float] | None = None,
+) -> Equivalence:
+    """Test as `equivalence` does with differences that are grouped already.
+
+    Parameters
+    ----------
+    units, sums
+        The differences of users, twice; or those of clusters with their sizes, and of their sums,
+        as in `compare_grouped`.
+    margin, alpha, test, bounds
+        As of `equivalence`.
+    """
+
+    def tested(sign: float, by: float) -> TestResult:
+        moved = shifted(units, sign, by)
+        whole = moved if isinstance(units.sizes, float) and units is sums else summed(moved)
+        if sign == 1 and by == 0:
+            moved, whole = units, sums
+        return grouped_test(test, moved, whole)
+
+    return _equivalence(units, tested, margin, alpha, test, bounds)
+
+
+def _equivalence(
+    values: Grouped,
+    tested: Callable[[float, float], TestResult],
+    margin: float,
+    alpha: float,
+    test: Literal["randomisation", "t"],
+    bounds: tuple[float, float] | None,
+) -> Equivalence:
+    """Return the two one-sided tests; `tested` takes a sign and a shift of all differences."""
     _check(margin, alpha)
     if test not in ("randomisation", "t"):
         hint = did_you_mean(str(test), ("randomisation", "t"))
         raise UnknownNameError(f"There is no test of equivalence {test!r}. {hint}")
-    given = column(differences, "differences")
-    zeros = np.zeros(len(given))
-    values = differences_of(given, zeros, clusters)
-    whole = paired_test(test, given, zeros, clusters)
+    whole = tested(1.0, 0.0)
 
     def interval(level: float) -> Interval:
         return difference_interval(values, whole, bounds, "auto", 1 - 2 * level)
@@ -107,7 +158,7 @@ def equivalence(
     if found.method == "gaffke":
         p = _least_level(interval, margin)
         return Equivalence(p, p <= alpha, margin, found, "gaffke")
-    sides = [paired_test(test, each, zeros, clusters) for each in (given + margin, margin - given)]
+    sides = [tested(sign, margin) for sign in (1.0, -1.0)]
     p = max(
         _one_sided(side, mean > 0)
         for side, mean in zip(

@@ -100,7 +100,7 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: C
         if definition.needs_candidates:
             continue  # the formula alone says nothing of users without candidates
         cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
-        raw = metric.compute(resolve(ranks, by=definition.reads), np.array(cutoffs))
+        raw = metric.at(np.array(cutoffs))(resolve(ranks, by=definition.reads))
         near_range(metric, raw[~np.isnan(raw)] if definition.may_be_nan else raw)
 
 

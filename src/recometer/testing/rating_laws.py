@@ -44,7 +44,7 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: R
         if definition.reads == "relevance":
             predictions = dataclasses.replace(predictions, ranked=resolve(ratings.ranks))
         cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
-        raw = metric.compute(predictions, np.array(cutoffs))
+        raw = metric.at(np.array(cutoffs))(predictions)
         near_range(metric, raw[predictions.has(definition.needs) & (predictions.n_rows > 0)])
 
 

@@ -48,7 +48,7 @@ UNIT = Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"
 def category_entropy(
     data: ListData, cutoffs: Int64, *, unit: str = "bits", normalised: bool = False
 ) -> Float64:
-    """How evenly the list spreads over categories, as Shannon entropy in bits; from 0 up.
+    """How evenly the list spreads over categories, as Shannon entropy in bits; 0 or more.
 
     An item with several categories counts for each with the same share of 1; an item without
     one does not count.
@@ -200,7 +200,7 @@ def miscalibration(
     smoothing: float = 0.01,
     unit: str = "bits",
 ) -> Float64:
-    """How far the categories of the list are from those of the user's history; from 0 up.
+    """How far the categories of the list are from those of the user's history; 0 or more.
 
     ``KL(p || (1 - a) q + a p)`` in bits, a = 0.01. An item with several categories counts for
     each with the same share of 1; an item without one does not count.

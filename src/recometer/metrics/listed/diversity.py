@@ -54,13 +54,16 @@ BATCH = 2**18
                 "cutoff": "over k (k - 1) / 2 pairs; those that a short list lacks have the "
                 "distance 1",
             },
+            for_conventions=True,
         ),
         "single": Parameter(
             "The value of a list with one item.",
             choices={"undefined": "no value", "zero": "0"},
+            for_conventions=True,
         ),
         "similarity": Parameter(
-            "The result is 1 minus the value, which is the intra-list similarity (ILS)."
+            "The result is 1 minus the value, which is the intra-list similarity (ILS).",
+            for_conventions=True,
         ),
     },
     when={
@@ -86,7 +89,7 @@ def ild(
     single: str = "undefined",
     similarity: bool = False,
 ) -> Float64:
-    """Mean distance of two items in the list; from 0, all alike, up.
+    """Mean distance between two items of the list: 0 if all are alike; 0 or more.
 
     ``2 / (n (n - 1)) * sum over pairs of d(i, j)`` over the n items in the first k places.
 

@@ -32,6 +32,7 @@ DIVISOR = Parameter(
         "cutoff": "k, even if the list is shorter",
         "rows": "the number of items over all users together, which gives one value for all users",
     },
+    for_conventions=True,
 )
 
 
@@ -128,6 +129,7 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
                 "epsilon": f"as much as if {EPSILON:g} users had it, who are added to every item",
                 "largest": "as much as the rarest item of train",
             },
+            for_conventions=True,
         ),
         "divisor": DIVISOR,
         "normalised": Parameter("The value is divided by log2(users), its maximum."),
@@ -144,7 +146,7 @@ def novelty(
     divisor: str = "list",
     normalised: bool = False,
 ) -> Float64:
-    """How surprising the listed items are to a random user, in bits; from 0 up.
+    """How surprising the listed items are to a random user, in bits; 0 or more.
 
     ``mean of -log2 p(i)`` over the first k items, ``p(i)`` the share of the users of train who
     have item i ("mean self-information", "mean inverse user frequency").
@@ -203,7 +205,7 @@ def epc(
     novelty: str = "complement",
     any: bool = False,
 ) -> Float64:
-    """Novelty of the relevant items that a user sees on the way down the list; in [0, 1].
+    """Mean novelty of the relevant items that a user sees on the way down the list; in [0, 1].
 
     ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum of d(j)`` over the
     places of the list, p(i) being the share of the users of train who have item i.
@@ -253,6 +255,7 @@ def epc(
         "unseen": Parameter(
             "The amount that an item adds if it is not in train.",
             choices={"zero": "0", "dropped": "it is left out, and not counted"},
+            for_conventions=True,
         ),
         "divisor": DIVISOR,
     },
@@ -273,7 +276,7 @@ def popularity(
     unseen: str = "zero",
     divisor: str = "list",
 ) -> Float64:
-    """How popular the listed items are: their mean number of users in train; from 0 up.
+    """How popular the listed items are: their mean number of users in train; 0 or more.
 
     References
     ----------
@@ -309,6 +312,7 @@ def popularity(
         "divisor": Parameter(
             "The divisor of the number of items of the tail.",
             choices={"list": "the items within k", "cutoff": "k"},
+            for_conventions=True,
         ),
     },
 )

@@ -20,6 +20,7 @@ from recometer.metrics.sums import ratio
 DIVISOR = Parameter(
     "The divisor of the sum over the listed items.",
     choices={"list": "the number of items", "cutoff": "k, even if the list is shorter"},
+    for_conventions=True,
 )
 
 
@@ -81,7 +82,7 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
     },
 )
 def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapolated") -> Float64:
-    """How alike two rankings are, the first places counting most; in [0, 1].
+    """How similar two rankings are, where the first places count most; in [0, 1].
 
     With s and l the lengths of the shorter and the longer list, X(d) the common items of the
     first d of each: ``(1 - p)/p * (sum for d = 1 .. l of X(d)/d p^d + sum for d = s+1 .. l of
@@ -184,6 +185,7 @@ def unexpectedness(
                 "cutoff": "their sum divided by k",
                 "complement": "1 - sum of rel(j) e(j), which may be below 0",
             },
+            for_conventions=True,
         ),
     },
     when={
@@ -209,7 +211,7 @@ def serendipity(
     any: bool = False,
     combine: str = "mean",
 ) -> Float64:
-    """Share of the listed items that are relevant and were not to be expected; in [0, 1].
+    """Share of the listed items that are relevant and unexpected; in [0, 1].
 
     ``mean over j <= k of rel(j) (1 - e(j))``, by default with e(j) = 1 for an item that a
     primitive recommender lists, too.

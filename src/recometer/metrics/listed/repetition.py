@@ -19,7 +19,7 @@ SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"
     without=("relevant", "hits"),
 )
 def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
-    """How much of what is found the user had before; in [0, 1].
+    """Share of the hits that the user already has in train; in [0, 1].
 
     It asks for the rule ``seen="kept"``: by default, items of train are neither listed nor
     relevant, and the share is 0.
@@ -43,7 +43,7 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
     without=("relevant", "hits"),
 )
 def new_hits(data: ListData, cutoffs: Int64) -> Float64:
-    """How much of what is found the user did not have before; in [0, 1].
+    """Share of the hits that the user does not have in train; in [0, 1].
 
     1 less `repeated_hits`; by default, where items of train are not ranked, it is 1.
 

@@ -38,6 +38,7 @@ PATIENCE = Parameter(
         "numerator": Parameter(
             "The items that are counted.",
             choices={"distinct": "every listed item", "trained": "listed items that train has"},
+            for_conventions=True,
         ),
         "denominator": Parameter(
             "The divisor of their number.",
@@ -48,10 +49,12 @@ PATIENCE = Parameter(
                 "listed",
                 "one": "1, so that the value is a count",
             },
+            for_conventions=True,
         ),
         "users": Parameter(
             "The users whose lists are read.",
             choices={"all": "all users", "relevant": "users with a relevant item"},
+            for_conventions=True,
         ),
     },
     when={
@@ -73,7 +76,7 @@ def coverage(
     denominator: str = "catalogue",
     users: str = "all",
 ) -> Float64:
-    """Share of the catalogue that is recommended to anybody; in [0, 1].
+    """Share of the catalogue that is recommended to at least one user; in [0, 1].
 
     ``|union of the first k items of all lists| / |catalogue|``. Divided by the items of train
     it exceeds 1 where other items are listed, too.
@@ -112,7 +115,7 @@ def coverage(
 def user_coverage(
     data: ListData, cutoffs: Int64, weights: Int64 | None = None, *, least: str = "full"
 ) -> Float64:
-    """Share of the users who get a full list, k items; in [0, 1].
+    """Share of the users who get a full list of k items; in [0, 1].
 
     References
     ----------
@@ -137,10 +140,12 @@ def user_coverage(
                 "padded": "these and one more entry, which stands for no item and may be listed",
                 "listed": "only those that are in a list",
             },
+            for_conventions=True,
         ),
         "divisor": Parameter(
             "The number that is used for n in the denominator.",
             choices={"items": "n", "others": "n - 1, so that the value 1 is possible"},
+            for_conventions=True,
         ),
         "complement": Parameter(
             "The value is 1 minus the index, so that higher values are more even."
@@ -166,7 +171,7 @@ def gini(
     complement: bool = False,
     patience: float | None = None,
 ) -> Float64:
-    """How unevenly recommendations fall on the items: 0 all the same, 1 one item alone.
+    """How unevenly the listed places are spread over the items: 0 if evenly; in [0, 1].
 
     ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)`` where ``x(1) <= ... <= x(n)`` is how
     often the items of the catalogue are in the first k places of a list; in [0, 1].

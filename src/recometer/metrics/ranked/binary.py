@@ -14,12 +14,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64, any_of
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import first_hit as _first_hit
-from recometer.metrics.ranked.facts import (
-    all_gains,
-    ideal_members,
-    listed_relevant,
-    sum_of_gains,
-)
+from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant, sum_of_gains
 from recometer.metrics.ranked.precisions import (
     last_places,
     last_precision,
@@ -29,13 +24,7 @@ from recometer.metrics.ranked.precisions import (
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import (
-    columns,
-    gains_within,
-    hits_within,
-    ratio,
-    totals,
-)
+from recometer.metrics.sums import columns, gains_within, hits_within, ratio, totals
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -56,6 +45,7 @@ from recometer.ties import WHOLE, Groups, sum_by_user
                 "min": "min(k, R)",
                 "least": "min(k, R, length of the list)",
             },
+            for_conventions=True,
         )
     },
     when={
@@ -95,7 +85,7 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     order_free=True,
 )
 def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
-    """Hits among those that were possible: ``h(k) / min(k, R)``, in [0, 1].
+    """Hits divided by the largest possible number of hits: ``h(k) / min(k, R)``, in [0, 1].
 
     Linear in hits, so tied items count with their mean.
 
@@ -135,11 +125,13 @@ OF_ALL_GAINS: dict[str, Any] = {
                 "relevant",
                 "min_gains": "the smaller of k and that sum",
             },
+            for_conventions=True,
         ),
         "weighted": Parameter(
             "Every relevant item counts with its gain. The denominator is then the sum of the "
             "min(k, R) largest gains, or of those in the list. Gains that are not positive are "
-            "left out."
+            "left out.",
+            for_conventions=True,
         ),
     },
     when={
@@ -196,10 +188,12 @@ def recall(
         "denominator": Parameter(
             "The divisor of the hits in the precision.",
             choices={"k": "k", "list": "min(k, length of the list)"},
+            for_conventions=True,
         ),
         "empty": Parameter(
             "The value if precision and recall are 0.",
             choices={"zero": "0", "undefined": "undefined"},
+            for_conventions=True,
         ),
     },
     when={"empty": {"undefined": {"monotone": False, "may_be_nan": True}}},
@@ -258,7 +252,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
 @metric(
     title="Hits",
     formula="hits(k)",
-    source="Manning, Raghavan & Schütze 2008, section 8.3 (true positives)",
+    source="Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.3",
     cutoff="optional",
     upper=np.inf,
     upper_at=lambda cutoff, binary: float(cutoff),
@@ -280,7 +274,10 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     cutoff="optional",
     parameters={
         "all": Parameter("The value is the mean of 1 / rank over all relevant items."),
-        "graded": Parameter("The value is the largest 1 / (rank * gain) of the relevant items."),
+        "graded": Parameter(
+            "The value is the largest 1 / (rank * gain) of the relevant items.",
+            for_conventions=True,
+        ),
     },
     when={
         "all": {True: {"pooled": "relevant"}},
@@ -296,7 +293,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     },
 )
 def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = False) -> Float64:
-    """Reciprocal of the first relevant item's rank; 0 if it is beyond k. In [0, 1].
+    """Reciprocal of the first relevant item's rank, and 0 if that is beyond k; in [0, 1].
 
     With tied items it is the mean over the place of the first relevant one within the first
     group that has any: the sum over i of ``C(n-i, r-1) / C(n, r) / (t+i)``, with n items, r
@@ -333,11 +330,15 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
                 "list": "min(R, k, length of the list)",
                 "listed": "the relevant items in the whole list",
             },
+            for_conventions=True,
         ),
         "repeat_last": Parameter(
-            "If a list is shorter than k, its last place counts again for every missing place."
+            "If a list is shorter than k, its last place counts again for every missing place.",
+            for_conventions=True,
         ),
-        "by_place": Parameter("Hits that share a place count as one, with the precision of all."),
+        "by_place": Parameter(
+            "Hits that share a place count as one, with the precision of all.", for_conventions=True
+        ),
     },
     when={
         "denominator": {
@@ -358,7 +359,7 @@ def ap(
     repeat_last: bool = False,
     by_place: bool = False,
 ) -> Float64:
-    """Mean over the R relevant items of the precision where each is found; in [0, 1].
+    """Mean, over the relevant items, of the precision at the rank of each; in [0, 1].
 
     ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. A tied group with
     n items, r of them relevant, after t others with P relevant ones, adds
@@ -396,7 +397,7 @@ def ap(
     pooled="possible",
 )
 def tap(groups: Groups, cutoffs: Int64) -> Float64:
-    """Average precision over the hits that were possible; in [0, 1].
+    """Average precision, divided by the largest possible number of hits; in [0, 1].
 
     ``(1/min(k, R)) * sum over j <= k of P(j) rel(j)``; ties as in `ap`.
 
@@ -459,10 +460,9 @@ def _best_gains(groups: Groups, cutoff: int) -> Float64:
 
 
 def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
-    """Return the largest 1 / (rank * gain); a tied group is one step, at its last place."""
+    """Return the largest 1 / (rank * gain); ties have their last place and their least gain."""
     rows, places = groups.within(cutoff)
     rank = groups.start[rows] + places
-    # The smallest gain of a group counts.
     first = np.cumsum(groups.relevant) - groups.relevant
     least = np.minimum.reduceat(groups.member_gain, first)[rows] if len(first) else np.zeros(0)
     value = np.zeros(groups.n_users)

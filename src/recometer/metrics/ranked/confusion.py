@@ -16,7 +16,8 @@ from recometer.ties import Groups
 
 UNBOUNDED = Parameter(
     "k items are taken to be in the first places, and all relevant items could be there, even if "
-    "there are fewer candidates."
+    "there are fewer candidates.",
+    for_conventions=True,
 )
 
 
@@ -47,7 +48,7 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
 @metric(
     title="Accuracy",
     formula="(hits(k) + candidates beyond k that are not relevant) / n",
-    source="Manning, Raghavan & Schütze 2008, section 8.3",
+    source="Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.3",
     pooled="candidates",
     order_free=True,
     beyond_cutoff=True,
@@ -56,7 +57,7 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     when={"unbounded": {True: {"lower": -np.inf, "upper": np.inf}}},
 )
 def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
-    """Share of the candidates that are rightly in the first k places, or rightly beyond.
+    """Share of the candidates that are on the right side of the cut-off.
 
     In [0, 1]. Linear in hits, so tied items count with their mean.
     """

@@ -55,7 +55,7 @@ weighted_metric = functools.partial(
 def ips_recall(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
 ) -> Float64:
-    """Recall in which a hit counts the more, the less likely it was to be observed; from 0 up.
+    """Recall in which a hit counts more if it was less likely to be observed; 0 or more.
 
     ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. Linear in the places, so that each
     place of a tied group counts with the group's mean.
@@ -80,7 +80,7 @@ def ips_recall(
 def ips_dcg(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
 ) -> Float64:
-    """Discounted gain in which a hit counts the more, the less likely it was to be observed.
+    """Discounted gain in which a hit counts more if it was less likely to be observed.
 
     ``sum over j <= k of rel(j) / (propensity(j) log2(j + 1))``, from 0 up. Yang et al. divide it
     by R. Ties as in `ips_recall`.
@@ -101,7 +101,7 @@ def ips_dcg(
 def snips_recall(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
 ) -> Float64:
-    """Recall in which the less likely a relevant item was observed, the more it counts; in [0, 1].
+    """Recall in which an item counts more if it was less likely to be observed; in [0, 1].
 
     ``sum over j <= k of rel(j) w(j) / sum over T of w``, w being 1 / propensity. Ties as in
     `ips_recall`.

@@ -36,6 +36,7 @@ from recometer.ties import Groups, sum_by_user
                 "relevant, 0 if none is",
                 "extended": "all candidates, of whose order only the first k places are known",
             },
+            for_conventions=True,
         ),
         "negatives": Parameter(
             "The items that count as not relevant.",
@@ -44,6 +45,7 @@ from recometer.ties import Groups, sum_by_user
                 "all": "the other candidates and, behind all of them, the training items; a "
                 "relevant item that was not ranked is behind these as well",
             },
+            for_conventions=True,
         ),
         "one_kind": Parameter(
             "The value if all items of a list are relevant, or none is.",
@@ -52,6 +54,7 @@ from recometer.ties import Groups, sum_by_user
                 "zero": "0",
                 "undefined": "undefined",
             },
+            for_conventions=True,
         ),
     },
     when={
@@ -154,10 +157,12 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
         "denominator": Parameter(
             "The number of relevant items that are paired.",
             choices={"relevant": "R", "min": "min(k, R), the first ones"},
+            for_conventions=True,
         ),
         "negatives": Parameter(
             "The number of other items that are paired.",
             choices={"candidates": "k, or all if there are fewer", "k": "k"},
+            for_conventions=True,
         ),
     },
 )
@@ -168,7 +173,7 @@ def partial_auc(
     denominator: str = "relevant",
     negatives: str = "candidates",
 ) -> Float64:
-    """Area under the ROC curve up to k false positives, as a share of its greatest; in [0, 1].
+    """Area under the ROC curve up to k false positives, relative to the largest one; in [0, 1].
 
     The share of pairs of a relevant item and one of the first k non-relevant candidates (of all,
     if there are fewer) that are in the right order. In a tied group with n items, r of

@@ -124,10 +124,12 @@ def dcg(
                 "sum": "as many gains of 1 as the gains have in sum, rounded down, but one of 1 "
                 "for a sum of 0; with k + 1 and a sum below 0, reduced by its size",
             },
+            for_conventions=True,
         ),
         "within": Parameter(
             "The number of places that are read.",
             choices={"k": "k", "possible": "min(k, R)", "list": "min(k, length of the list)"},
+            for_conventions=True,
         ),
     },
     when={

@@ -24,6 +24,7 @@ from recometer.ties import Groups, sum_by_user
                 "none": "at k",
                 "last": "at the last relevant item within k (0 if there is none)",
             },
+            for_conventions=True,
         )
     },
     when={"stop": {"last": {"monotone": False}}},
@@ -56,10 +57,12 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
                 "places": "the places 1 .. k",
                 "relevant": "the relevant items, at the place of each; 0 beyond k",
             },
+            for_conventions=True,
         ),
         "repeat_last": Parameter(
             "If the mean is over relevant items and a list is shorter than k, its last place "
-            "counts again for every missing place."
+            "counts again for every missing place.",
+            for_conventions=True,
         ),
     },
     when={"repeat_last": {True: {"upper": np.inf, "monotone": False}}},
@@ -74,7 +77,8 @@ def mean_recall(
 
     References
     ----------
-    Anelli et al. 2021, Elliot.
+    Anelli et al. 2021, Elliot: a comprehensive and rigorous framework for reproducible recommender
+    systems evaluation.
     """
     relevant = groups.n_relevant[:, np.newaxis]
     if over == "places":

@@ -20,7 +20,7 @@ from recometer.ties import Groups
     cutoff="optional",
 )
 def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
-    """Sum of the reciprocal ranks of the relevant items within k, as a share of the greatest.
+    """Sum of the relevant items' reciprocal ranks within k, divided by the largest possible sum.
 
     ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. Each place of a
     tied group counts with the share of relevant items in the group.
@@ -109,7 +109,7 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
     reads="judgement",
 )
 def bpref(groups: Groups, cutoffs: Int64) -> Float64:
-    """Whether relevant items are above those that were judged and are not; in [0, 1].
+    """How often relevant items rank above items that were judged not relevant; in [0, 1].
 
     ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)`` with N
     such items in all; 1 for a relevant item without one above it, 0 for one that was not

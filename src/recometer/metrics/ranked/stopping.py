@@ -55,7 +55,7 @@ def rbp(
     graded: bool = False,
     max_gain: float | None = None,
 ) -> Float64:
-    """Chance that a user who goes on with chance p stops at a relevant item; in [0, 1].
+    """Probability that a user who goes on with probability p stops at a hit; in [0, 1].
 
     ``(1 - p) * sum over j <= k of rel(j) p^(j-1)``. Each place of a tied group counts with the
     share of relevant items in the group, or with its mean gain.
@@ -117,7 +117,7 @@ def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
     },
 )
 def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Float64:
-    """Reciprocal rank, as expected, at which a user is content; in [0, 1].
+    """Reciprocal rank, on average, of the place at which a user is satisfied; in [0, 1].
 
     The item at rank j satisfies with the chance ``q(j) = (2^gain - 1) / 2^max_gain``, after all
     before it did not. In a tied group, let e(m) be the mean of the product of ``1 - q`` over m

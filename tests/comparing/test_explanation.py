@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.cli._app import app
-from recometer.explanation import Explanation
+from recometer.comparing.explanation import Explanation
 from recometer.results.evaluation import Evaluation
 
 NAMES = [convention.name for convention in rm.conventions()]

@@ -1,0 +1,87 @@
+"""The same work of another library and of recometer, in turns, in processor time.
+
+Both sides get the same objects in the same process and one thread. What counts is processor time
+(time.process_time), in turns, the median of the ratios of neighbours: it can be measured while
+others use the machine. Compilation (Numba) and imports come before, in a round that does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import math
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# Before NumPy is imported.
+os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")})
+
+from _machine import describe
+from _table import markdown, number, seconds
+
+
+class Pair(NamedTuple):
+    """The same call of the library and of recometer."""
+
+    name: str
+    theirs: Callable[[], Any]
+    ours: Callable[[], Any]
+
+
+class Library(NamedTuple):
+    """What is called, for how many users or queries, and the package whose version counts."""
+
+    pairs: Callable[[int], list[Pair]]
+    n_users: int
+    package: str
+
+
+def measured(pair: Pair, repeats: int) -> dict[str, Any]:
+    """Return the processor seconds of both, in turns, and the median of their ratios."""
+    times: dict[str, list[float]] = {"theirs": [], "ours": []}
+    for call in (pair.theirs, pair.ours):
+        call()
+    for _ in range(repeats):
+        for side, taken in times.items():
+            call = getattr(pair, side)
+            # What takes less than a clock's tick is repeated.
+            calls, spent = 0, 0.0
+            while spent < 0.05:
+                begin = time.process_time()
+                call()
+                spent, calls = spent + time.process_time() - begin, calls + 1
+            taken.append(spent / calls)
+    ratios = [theirs / ours for theirs, ours in zip(*times.values(), strict=True)]
+    return {**times, "ratio": statistics.median(ratios)}
+
+
+def main(libraries: Mapping[str, Library], results: Path, description: str | None) -> None:
+    """Print a table, and write every time down."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--library", action="append", choices=[*libraries])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the users")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    kept = json.loads(results.read_text()) if results.exists() else {"libraries": {}}
+    headers = ["call", "users", "theirs", "ours", "times as fast"]
+    for library in options.library or libraries:
+        make, n_users, package = libraries[library]
+        n_users = math.ceil(n_users / 100) if options.quick else n_users
+        version = importlib.metadata.version(package)
+        found, lines = {}, []
+        for pair in make(n_users):
+            found[pair.name] = one = measured(pair, options.repeats)
+            medians = [seconds(statistics.median(one[side])) for side in ("theirs", "ours")]
+            what = f"{library} {version}: {pair.name}"
+            lines.append([what, f"{n_users:,}", *medians, number(one["ratio"])])
+        print(markdown(headers, lines), flush=True)
+        kept["libraries"][library] = {"version": version, "n_users": n_users, "calls": found}
+        if not options.quick:
+            results.write_text(json.dumps({**kept, "machine": describe()}, indent=1) + "\n")

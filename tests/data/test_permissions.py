@@ -1,0 +1,106 @@
+"""Files that may not be read, and folders that may not be entered."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import recometer as rm
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+
+NOBODY = 65534
+TABLE = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [2, 3, 2]})
+Call = Callable[[Path], object]
+
+
+@contextlib.contextmanager
+def unprivileged() -> Iterator[None]:
+    """Be nobody for a while: root may read everything."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Make a folder of files that everybody may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        TABLE.write_csv(folder / "x.csv")
+        TABLE.write_parquet(folder / "x.parquet")
+        (folder / "x.run").write_text("1 Q0 a 1 2.5 mine\n")
+        result = rm.evaluate(rm.Lists({1: [2]}), {1: [2]}, metrics="rr")
+        result.save(folder / "result.parquet")
+        rm.split(TABLE, rm.split.Fraction(0.5)).save(folder / "split")
+        (folder / "parts" / "more").mkdir(parents=True)
+        TABLE.write_parquet(folder / "parts" / "one.parquet")
+        TABLE.write_parquet(folder / "parts" / "more" / "two.parquet")
+        yield folder
+
+
+READERS: dict[str, tuple[str, Call]] = {
+    "text": ("x.csv", rm.Interactions.of),
+    "Parquet": ("x.parquet", rm.Interactions.of),
+    "lists": ("x.parquet", rm.Lists),
+    "lists in parts": ("x.parquet", lambda path: rm.Lists(path, memory="1GB")),
+    "a run": ("x.run", rm.Lists),
+    "a result": ("result.parquet", rm.load),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_file_that_may_not_be_read(folder: Path, kind: str) -> None:
+    name, read = READERS[kind]
+    read(folder / name)
+    (folder / name).chmod(0)
+    with unprivileged(), pytest.raises(rm.FileError, match=rf"{name} cannot be read.*chmod \+r\)"):
+        read(folder / name)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_folder_that_may_not_be_entered(folder: Path, kind: str) -> None:
+    name, read = READERS[kind]
+    closed = folder / "parts"
+    (closed / name).write_bytes((folder / name).read_bytes())
+    read(closed / name)
+    closed.chmod(0)
+    match = r"leads through a folder that you may not enter: .*chmod \+x\)"
+    with unprivileged(), pytest.raises(rm.FileError, match=match):
+        read(closed / name)
+    closed.chmod(0o755)
+
+
+def test_a_split_in_a_folder_that_may_not_be_entered(folder: Path) -> None:
+    rm.Split.load(folder / "split")
+    (folder / "split").chmod(0)
+    with unprivileged(), pytest.raises(rm.FileError, match="that you may not enter"):
+        rm.Split.load(folder / "split")
+    (folder / "split").chmod(0o755)
+
+
+def test_no_part_of_a_table_is_left_out_in_silence(folder: Path) -> None:
+    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+        assert len(rm.Interactions.of(folder / "parts").items) == 3
+    (folder / "parts" / "more").chmod(0)
+    with unprivileged(), pytest.raises(rm.FileError, match=r"more cannot be listed.*chmod \+rx\)"):
+        rm.Interactions.of(folder / "parts")
+    (folder / "parts" / "more").chmod(0o755)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux")
+def test_a_file_whose_reading_fails() -> None:
+    with pytest.raises(rm.FileError, match="/proc/self/mem cannot be read: "):
+        rm.Interactions.of("/proc/self/mem")

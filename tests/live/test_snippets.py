@@ -1,0 +1,61 @@
+"""Snippets of pages that need torch run as they stand; tests/test_snippets.py runs the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import recometer as rm
+
+pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
+DOCS = Path(__file__).parents[2] / "docs"
+N_USERS, N_ITEMS = 30, 20
+
+
+def first_snippet(page: str) -> str:
+    """Return the first block of Python in a page."""
+    return re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE
+    )[0]
+
+
+@pytest.fixture
+def interactions() -> tuple[np.ndarray, np.ndarray]:
+    """Return train and test."""
+    generator = np.random.default_rng(0)
+    likes, later = (generator.random((N_USERS, N_ITEMS)) < 0.3 for _ in range(2))
+    return likes & ~later, likes & later
+
+
+def test_a_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -> None:
+    import torch
+
+    names: dict[str, object] = {"torch": torch}
+    exec(compile(first_snippet("models.md"), "models.md", "exec"), names)
+    model = names["TwoTowers"]()
+    model.user_tower = torch.nn.Embedding(N_USERS, 4)
+    model.item_tower = torch.nn.Embedding(N_ITEMS, 4)
+    model.register_buffer("all_items", torch.arange(N_ITEMS))
+    source = rm.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
+    train, test = interactions
+    found = rm.evaluate(source, test, train=train, metrics="ndcg@5")
+    users, items = (tower.weight.detach() for tower in (model.user_tower, model.item_tower))
+    expected = rm.evaluate(rm.Factors(users, items), test, train=train, metrics="ndcg@5")
+    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+
+
+def test_embeddings_where_they_are(interactions: tuple[np.ndarray, np.ndarray]) -> None:
+    """The page is about a GPU; what it shows is the same without one."""
+    import torch
+
+    train, test = interactions
+    model = SimpleNamespace(
+        user_embedding=torch.nn.Embedding(N_USERS, 4), item_embedding=torch.nn.Embedding(N_ITEMS, 4)
+    )
+    names = {"model": model, "train": train, "test": test}
+    exec(compile(first_snippet("gpu.md"), "gpu.md", "exec"), names)
+    assert 0 < names["result"].mean()["recall@10"] <= 1

@@ -1,0 +1,54 @@
+"""What a stream keeps: the same numbers, in less memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recometer.sources.kept import Packed
+
+
+@pytest.mark.parametrize(
+    ("values", "bytes_each"),
+    [
+        ([1.0, 2.0, 200.0], 1),
+        ([-1.0, 2.0, 100.0], 2),
+        ([1.0, 2.0, 300.0], 2),
+        ([1.0, 2.0**15 - 1], 2),
+        ([1.0, 2.0**15], 4),  # one of several is too large for a short integer
+        ([-(2.0**15), 1.0], 4),
+        ([0.5, 1.0], 4),
+        ([-0.0, 1.0], 4),
+        ([-0.0, 0.5], 4),
+        ([0.1, 1.0], 8),
+        ([2.0**60, 1.0], 4),
+        ([np.inf, 1.0], 4),
+        ([np.nan, 1.0], 8),
+        ([1, 255], 1),
+        ([-1, 255], 2),
+        ([1, 2**40], 8),
+    ],
+)
+def test_arrays_are_packed_without_loss(values: list[float], bytes_each: int) -> None:
+    array = np.array(values)
+    packed = Packed.of(array)
+    found = packed.unpacked()
+    assert found.dtype == array.dtype
+    assert found.tobytes() == array.tobytes()
+    assert packed.nbytes == bytes_each * len(values)
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, np.nan, 7])
+def test_what_is_all_the_same_is_kept_once(value: float) -> None:
+    array = np.full((3, 4), value)
+    packed = Packed.of(array)
+    assert packed.nbytes == array.itemsize
+    assert packed.unpacked().shape == (3, 4)
+    assert packed.unpacked().tobytes() == array.tobytes()
+
+
+def test_nothing_and_objects_stay_as_they_are() -> None:
+    for array in (np.empty((0, 3)), np.array(["a", None], dtype=object)):
+        found = Packed.of(array).unpacked()
+        assert found.shape == array.shape
+        assert found.tolist() == array.tolist()

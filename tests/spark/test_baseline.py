@@ -1,0 +1,43 @@
+"""Lists beside those of another model: values are those of one machine."""
+
+import polars as pl
+import pytest
+from spark_cases import MARKS, assert_same, data, factors, schema_of
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.errors import InputError
+
+pytestmark = [*MARKS, pytest.mark.parametrize("spark", ["classic"], indirect=True)]
+
+METRICS = "ndcg@5 overlap@5 unexpectedness@5 serendipity@5 rbo@5"
+
+
+def test_a_baseline_is_read_as_on_one_machine(table):
+    users, items, test, train, rng = data(seed=8)
+    of_users, of_items = factors(rng, "float64", users, items)
+    kind = "id string, features array<double>"
+    source = rs.Factors(
+        table({"id": users[4:], "features": of_users[4:]}, kind),
+        table({"id": items, "features": of_items}, kind),
+    )
+    one = rm.Factors(of_users[4:], of_items, user_ids=users[4:], item_ids=items)
+    listed = [[items[n] for n in rng.permutation(len(items))[:9]] for _ in users[:50]]
+    arrays = table({"user": users[:50], "item": listed}, "user string, item array<string>")
+    lists = rm.Lists(pl.DataFrame({"user": users[:50], "item": listed}))
+    tables = [table(columns, schema_of(str)) for columns in (test, train)]
+    given = {"metrics": METRICS, "catalogue": items}
+    result = rs.evaluate(source, tables[0], train=tables[1], baseline=rs.Lists(arrays), **given)
+    frames = [pl.DataFrame(columns) for columns in (test, train)]
+    expected = rm.evaluate(one, frames[0], train=frames[1], baseline=lists, **given)
+    assert_same(result, expected)
+    result = rs.evaluate(rs.Lists(arrays), tables[0], train=tables[1], baseline=source, **given)
+    expected = rm.evaluate(lists, frames[0], train=frames[1], baseline=one, **given)
+    assert_same(result, expected)
+    with pytest.raises(InputError, match="Hint: pass baseline="):
+        rs.evaluate(source, tables[0], metrics="overlap@5")
+    with pytest.raises(InputError, match="in baseline= take"):
+        rs.evaluate(rs.Lists(arrays), tables[0], baseline=source, closure=10, **given)
+    others = rs.Lists(arrays.selectExpr("concat('x', user) AS user", "item"))
+    with pytest.raises(InputError, match="has no list for any user of test"):
+        rs.evaluate(source, tables[0], train=tables[1], baseline=others, **given)

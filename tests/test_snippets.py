@@ -1,0 +1,173 @@
+"""The commands and snippets of the pages that have no output to compare with run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import CliRunner
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.report import page
+
+ROOT = Path(__file__).parents[1]
+N_USERS, N_ITEMS = 300, 40
+METRICS = "ndcg@10 hit@10"
+
+
+def blocks(path: str, language: str, heading: str = "") -> list[str]:
+    """Return the blocks of a language in a page, or below one of its headings, without doctests."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if heading:
+        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [block for block in found if ">>>" not in block]
+
+
+def run_commands(block: str) -> None:
+    """Run each line of a block of shell commands; patterns of files are expanded."""
+    for line in block.replace("\\\n", " ").strip().splitlines():
+        program, *words = shlex.split(line)
+        assert program == "recometer"
+        if words[0] == "demo":
+            continue  # tests/cli/test_demo.py runs it, which takes a while
+        arguments = [
+            path
+            for word in words
+            for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+        ]
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder, without the script that only a browser reads."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(page, "vega", lambda: "")
+
+
+@pytest.fixture
+def scores() -> np.ndarray:
+    generator = np.random.default_rng(0)
+    return generator.normal(size=(N_USERS, 4)) @ generator.normal(size=(4, N_ITEMS))
+
+
+@pytest.fixture
+def ratings(scores: np.ndarray) -> pl.DataFrame:
+    """Write ratings.parquet: 15 items of each user, mostly those with high scores."""
+    generator = np.random.default_rng(1)
+    noisy = scores + generator.gumbel(size=scores.shape)
+    items = np.argsort(-noisy, axis=1)[:, :15]
+    frame = pl.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(N_USERS), 15),
+            "item_id": items.ravel(),
+            "rating": generator.integers(1, 6, items.size),
+            "timestamp": generator.permutation(items.size),
+        }
+    )
+    frame.write_parquet("ratings.parquet")
+    return frame
+
+
+def worse(scores: np.ndarray) -> np.ndarray:
+    return scores + np.random.default_rng(4).normal(scale=4, size=scores.shape)
+
+
+def top(scores: np.ndarray) -> pl.DataFrame:
+    """Return all items of each user, best first."""
+    items = np.argsort(-scores, axis=1)
+    columns = {
+        "user_id": np.repeat(np.arange(len(items)), items.shape[1]),
+        "item_id": items.ravel(),
+        "rank": np.tile(np.arange(1, items.shape[1] + 1), len(items)),
+    }
+    return pl.DataFrame(columns)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+def test_commands_of_the_readme(scores: np.ndarray, ratings: pl.DataFrame) -> None:
+    top(scores).write_parquet("als_top100.parquet")
+    top(worse(scores)).write_csv("bpr.csv")
+    (commands,) = blocks("README.md", "sh", "On the command line")
+    run_commands(commands)
+    assert Path("report.html").stat().st_size > 0
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
+    made = rm.split(ratings, rm.split.Fraction(0.3))
+    made.test.write_parquet("test.parquet")
+    made.train.write_parquet("train.parquet")
+    lists = {"als": top(scores), "bpr": top(worse(scores))}
+    lists["als"].write_parquet("als_top100.parquet")
+    lists["bpr"].write_csv("bpr.csv")
+    items = pl.DataFrame(
+        {"item_id": range(N_ITEMS), "title": [f"Film {i}" for i in range(N_ITEMS)]}
+    )
+    items.write_csv("items.csv")
+    names: dict[str, object] = {"test": made.test, "train": made.train, "catalogue": items}
+    Path("results").mkdir()
+    for name, frame in lists.items():
+        names[f"{name}_source"] = rm.Lists(frame)
+        result = rm.evaluate(rm.Lists(frame), made, metrics=METRICS)
+        names[f"{name}_result"] = result
+        result.save(f"{name}.parquet")
+        result.save(f"results/{name}.parquet")
+    pairs = pl.DataFrame(
+        {
+            "object": np.repeat(np.arange(20), 5),
+            "item": np.tile(np.arange(5), 20),
+            "relevance": np.tile([1, 0, 0, 1, 0], 20),
+            "random scores": np.random.default_rng(2).random(100),
+            "KNN scores": np.random.default_rng(3).random(100),
+        }
+    )
+    pairs.write_csv("knowledge.csv")
+    names["frame"] = pairs
+    snippets = blocks("docs/report.md", "python")
+    assert len(snippets) == 4
+    for snippet in snippets:
+        exec(compile(snippet, "report.md", "exec"), names)
+    commands = blocks("docs/report.md", "sh")
+    assert len(commands) == 3
+    for block in commands:
+        run_commands(block)
+    assert Path("report.html").stat().st_size > 0
+
+
+def test_models(scores: np.ndarray) -> None:
+    """The first snippet needs torch; tests/live runs it."""
+
+    class Model:
+        def predict(self, rows: np.ndarray) -> np.ndarray:
+            return np.ones((len(rows), 1682))
+
+    generator = np.random.default_rng(0)
+    edges = np.unique(generator.integers(0, (N_USERS, N_ITEMS), (600, 2)), axis=0).T
+    edges[1] += N_USERS
+    names = {
+        "rm": rm,
+        "user_factors": generator.random((5, 2)),
+        "item_factors": generator.random((7, 2)),
+        "popularity": generator.random(7),
+        "matrix": scores,
+        "model": Model(),
+        "edge_index": edges,
+        "held_out": generator.random(edges.shape[1]) < 0.3,
+        "n_users": N_USERS,
+        "n_items": N_ITEMS,
+        "user_emb": generator.random((N_USERS, 4)),
+        "item_emb": generator.random((N_ITEMS, 4)),
+    }
+    first, *others = blocks("docs/models.md", "python")
+    assert "torch" in first
+    assert len(others) == 2
+    for snippet in others:
+        exec(compile(snippet, "models.md", "exec"), names)
