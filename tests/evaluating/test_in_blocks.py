@@ -305,3 +305,13 @@ def test_intervals_are_the_same(paths):
             result = rm.evaluate(named_factors(), test, train=train, metrics=names, catalogue=40)
             found.append([str(row) for row in result.summary()])
     assert found[1] == found[0]
+
+
+def test_items_of_train_that_the_source_lacks_have_their_popularity():
+    source = rm.Factors([[1.0]], [[2.0], [1.0]], user_ids=["ann"], item_ids=["film", "song"])
+    train = {"ann": ["game"], "bob": ["game"], "eve": ["game", "film"]}
+    test = {"ann": ["game", "film"]}
+    result = rm.evaluate(source, test, train=train, metrics="recall@1", seen="kept")
+    assert result.by_popularity is not None
+    # The game has most rows of train, so that it is in the first band.
+    assert result.by_popularity.relevant[0, 0] == 1
