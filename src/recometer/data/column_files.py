@@ -52,7 +52,7 @@ class ColumnFile:
                 left = left[self._file.write(left) :]
 
     def read(self, first: int, n: int) -> Array:
-        """Return so many numbers from a place on, in memory."""
+        """Return `n` numbers, beginning with the number at `first`, in memory."""
         found = np.empty(min(n, self._end - first), self.dtype)
         if len(found):
             left = found.data.cast("B")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from recometer.data.interactions import Interactions
 
 PER_ROW = ("items", "values", "times", "copies")
-# Of memory, per row: while rows of some users are sorted and merged, and while rows go into the
-# files of their users.
+# Bytes of memory per row, while rows of some users are sorted and merged, and while rows are
+# written into the files of their users.
 TO_SORT, TO_DIVIDE = 128, 64
-ONES = 2**20  # that are written at a time
+ONES = 2**20  # the number of ones that are written at a time
 
 
 class Numbering:
