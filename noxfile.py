@@ -26,6 +26,7 @@ RIVALS = {
     "sklearn": ["scikit-learn"],
     "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
+    "warprec": [TORCH, "warprec"],
     "xgboost": ["xgboost"],
 }
 # The libraries that docs/ has a guide from. Spark needs Java, and R needs Matrix and reticulate.
