@@ -65,6 +65,17 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(rows, frame)
     with pytest.raises(InputTypeError, match=r"test must be a DataFrame of Spark, found dict"):
         rs.evaluate(lists, {"u1": ["i1"]})
+    half = rm.split.Fraction(0.5)
+    for call in (
+        lambda n: rs.evaluate(lists, frame, partitions=n),
+        lambda n: rs.split(frame, half, partitions=n),
+        lambda n: rs.audit(frame, frame, partitions=n),
+    ):
+        for wrong in (0, -1, "user", 2.0, True, 2**31):
+            with pytest.raises(InputError, match=r"partitions=.* must be a whole number"):
+                call(wrong)
+    with pytest.raises(InputTypeError, match="filters=3 cannot be used here"):
+        rs.split(frame, half, filters=3)
     with pytest.raises(ColumnError, match="There is no column 'rating'"):
         rs.evaluate(lists, rs.Interactions(frame, value="rating"))
     with pytest.raises(InputTypeError, match="user ids of test are integers, those of Lists"):

@@ -121,6 +121,7 @@ def evaluate(
     """
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
+    _frames.check_partitions(partitions)
     for name in ELSEWHERE.keys() & rules.keys():
         raise InputError(f"{name}= is not for Spark: {ELSEWHERE[name]}.")
     stated = protocol_of(protocol, rules, parameters)
@@ -226,7 +227,7 @@ def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tupl
     parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
     if not parts:
         raise InputError(
-            "test is empty: no users, no interactions. Hint: is the split right, and the column of "
-            "users?"
+            "test is empty: no users, no interactions. Hint: check the split, and the column of "
+            "users."
         )
     return Sums.together(parts), of_items
