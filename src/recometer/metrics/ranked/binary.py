@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64, any_of
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked import first_hit as _first_hit
+from recometer.metrics.ranked import first_hit
 from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant, sum_of_gains
 from recometer.metrics.ranked.precisions import (
     last_places,
@@ -25,7 +24,7 @@ from recometer.metrics.ranked.precisions import (
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, gains_within, hit_totals, hits_within, ratio, totals
+from recometer.metrics.sums import columns, gains_within, hits_within, ratio
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -224,7 +223,7 @@ def f(
     values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
     if empty == "undefined":
         # One order without a hit is enough.
-        values[_chance_of_hit(groups, cutoffs) < 1] = np.nan
+        values[first_hit.chance_of_hit(groups, cutoffs) < 1] = np.nan
     return values
 
 
@@ -247,7 +246,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Deshpande & Karypis 2004, Item-based top-N recommendation algorithms.
     """
-    return _chance_of_hit(groups, cutoffs)
+    return first_hit.chance_of_hit(groups, cutoffs)
 
 
 @metric(
@@ -275,10 +274,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     cutoff="optional",
     parameters={
         "all": Parameter("The value is the mean of 1 / rank over all relevant items."),
-        "graded": Parameter(
-            "The value is the largest 1 / (rank * gain) of the relevant items.",
-            for_conventions=True,
-        ),
+        "graded": Parameter("The largest 1 / (rank * gain) counts.", for_conventions=True),
     },
     when={
         "all": {True: {"pooled": "relevant"}},
@@ -310,7 +306,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
         return columns(_graded_reciprocal, groups, cutoffs)
     if all:
         return ratio(reciprocal_sum(groups, cutoffs), groups.n_relevant[:, np.newaxis])
-    return _reciprocal_rank(groups, cutoffs)
+    return first_hit.reciprocal_rank(groups, cutoffs)
 
 
 @metric(
@@ -469,35 +465,3 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
     value = np.zeros(groups.n_users)
     np.maximum.at(value, groups.user[rows], 1 / (rank * least))
     return value
-
-
-def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
-    if groups.single:
-        return hit_totals(HitTerm.FIRST, groups, cutoffs)
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        first = groups.hits_before[rows] == 0
-        found: Float64 = first.astype(np.float64)
-        size = groups.size[rows]
-        open_ = np.flatnonzero(first & (places < size))
-        found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
-        return found
-
-    return totals(value, groups, cutoffs)
-
-
-def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
-    if groups.single:
-        return hit_totals(HitTerm.RECIPROCAL_OF_FIRST, groups, cutoffs)
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        first = groups.hits_before[rows] == 0
-        start, size = groups.start[rows], groups.size[rows]
-        found: Float64 = first / (start + 1)
-        tied = np.flatnonzero(first & (size > 1))
-        found[tied] = _first_hit.reciprocal(
-            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
-        )
-        return found
-
-    return totals(value, groups, cutoffs)

@@ -13,11 +13,45 @@ from __future__ import annotations
 
 import numpy as np
 
+from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64
-from recometer.metrics.sums import harmonic, log1p_of
+from recometer.metrics.sums import harmonic, hit_totals, log1p_of, totals
+from recometer.ties import Groups
 
 SHORT = 32  # up to this number of terms are added up one by one
 NEVER = np.iinfo(np.int64).max
+
+
+def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the (expected) share of orders with a hit within each cut-off."""
+    if groups.single:
+        return hit_totals(HitTerm.FIRST, groups, cutoffs)
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        found: Float64 = first.astype(np.float64)
+        size = groups.size[rows]
+        open_ = np.flatnonzero(first & (places < size))
+        found[open_] = chance(size[open_], groups.relevant[rows][open_], places[open_])
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the (expected) reciprocal rank of the first hit within each cut-off, or 0."""
+    if groups.single:
+        return hit_totals(HitTerm.RECIPROCAL_OF_FIRST, groups, cutoffs)
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        start, size = groups.start[rows], groups.size[rows]
+        found: Float64 = first / (start + 1)
+        tied = np.flatnonzero(first & (size > 1))
+        found[tied] = reciprocal(start[tied], size[tied], groups.relevant[rows][tied], places[tied])
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
 def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
