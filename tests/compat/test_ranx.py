@@ -82,6 +82,23 @@ def test_queries_that_one_side_lacks() -> None:
     assert evaluate(QRELS, {"q1": {}, "q2": {}}, "map") == 0.0
 
 
+@pytest.mark.parametrize("as_frames", [False, True])
+def test_a_run_of_other_queries_alone_is_empty(as_frames: bool) -> None:
+    """ranx 0.3.21 printed 0 for both metrics, and an array of zeros."""
+    qrels: Any = {"q1": {"d1": 1}, "q2": {"d2": 2}}
+    run: Any = {"q9": {"d1": 1.0}}
+    if as_frames:
+        names = ["q_id", "doc_id", "score"]
+        qrels, run = frame(qrels, names), frame(run, names)
+    found = evaluate(qrels, run, ["ndcg@3", "mrr"], make_comparable=True)
+    assert found == {"ndcg@3": 0.0, "mrr": 0.0}
+    values = evaluate(qrels, run, "mrr", make_comparable=True, return_mean=False)
+    assert values.tolist() == [0.0, 0.0]
+    empty = {"q9": {"d1": 1.0}, "q1": {}}
+    if not as_frames:
+        assert evaluate(qrels, empty, "mrr", make_comparable=True) == 0.0
+
+
 def test_files(tmp_path: Any) -> None:
     qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
     qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q, of in QRELS.items() for d, g in of.items()))

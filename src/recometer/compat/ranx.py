@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,7 +226,7 @@ def evaluate(
     _check_keys(set(queries), set(found.keys()), make_comparable)
     names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
-    test, lists = theirs.read(Interactions.of, "value"), _lists(found)
+    test, lists = theirs.read(Interactions.of, "value"), _lists(found, queries)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
     wanted = {name: _meaning(name, largest) for name in names}
     levels = {one.level for one in wanted.values()}
@@ -258,10 +258,13 @@ def _as(kind: type[Any], data: Any) -> Any:
     return kind(data.to_dict() if module == "ranx" else data)
 
 
-def _lists(run: Run) -> Lists | None:
-    """Return the lists of a run, or None if all are empty."""
+def _lists(run: Run, queries: Collection[str]) -> Lists | None:
+    """Return the lists of a run, or None if those of all these queries are empty or missing."""
     data = run._data
-    some = any(data.values()) if isinstance(data, Mapping) else len(run) > 0
+    if isinstance(data, Mapping):
+        some = any(data.get(query) for query in queries)
+    else:
+        some = not set(run.keys()).isdisjoint(queries)
     lists: Lists | None = run.read(Lists, "score") if some else None
     return lists
 
