@@ -175,7 +175,7 @@ class _Users:
     def all_models(self, metric: int) -> tuple[Float64, Array]:
         """Return the values of the users whom all models have, [n, n_models], and who these are."""
         table = np.column_stack([self.values(one, metric) for one in self.asked.shuffled[1]])
-        chosen = ~np.isnan(table).any(axis=1)
+        chosen = np.asarray(~np.isnan(table).any(axis=1))
         return table[chosen], chosen
 
     def units(self, table: Float64, chosen: Array) -> Float64:
