@@ -81,7 +81,7 @@ def nightly(session: nox.Session) -> None:
 def live(session: nox.Session) -> None:
     """Run the tests that evaluate models of other libraries."""
     session.install(".[live,test]")
-    session.run("pytest", "-n", "auto", "-m", "live", *session.posargs)
+    session.run("pytest", "-m", "live", *session.posargs)
 
 
 @nox.session(default=False)

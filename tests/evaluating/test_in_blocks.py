@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import gc
-import os
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,10 +15,9 @@ from hypothesis import strategies as st
 from results import assert_same
 
 import recometer as rm
-from recometer.errors import FileError, InputError
+from recometer.errors import InputError
 from recometer.metrics import reading
-from recometer.ranks import Ranks
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Source
 
 N_USERS, N_ITEMS = 30, 40
 CATEGORIES = {item: [f"c{item % 3}", f"d{item % 5}"] for item in range(N_ITEMS)}

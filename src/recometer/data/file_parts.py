@@ -54,7 +54,7 @@ class FileRows:
         self.row_bytes = some.estimated_size() / max(1, len(some))
 
     def pieces(self, n_rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the rows in their order, so many at a time and at least once."""
+        """Yield the rows in their order, `n_rows` at a time; without rows, yield an empty frame."""
         for begin in range(0, max(1, self.n_rows), n_rows):
             yield self._read(self._table.slice(begin, n_rows))
 

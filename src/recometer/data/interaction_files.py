@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from recometer.data.interactions import Interactions
 
 PER_ROW = ("items", "values", "times", "copies")
-# Of memory, per row: while rows of some users are sorted and merged, and while rows go into the
-# files of their users.
+# Bytes of memory per row, while rows of some users are sorted and merged, and while rows are
+# written into the files of their users.
 TO_SORT, TO_DIVIDE = 128, 64
-ONES = 2**20  # that are written at a time
+ONES = 2**20  # the number of ones that are written at a time
 
 
 class Numbering:
@@ -74,7 +74,8 @@ class Numbering:
             return list(self._others)
         found = np.empty_like(self._integers)
         found[self._numbers] = self._integers
-        return found.tolist()
+        in_order: list[Any] = found.tolist()
+        return in_order
 
     def sorted(self) -> tuple[Int32, Array]:
         """Return the place of each number among the sorted ids, and these; forget all else."""
@@ -102,7 +103,10 @@ class Unsorted:
         assert rows.user_ids is not None
         assert rows.item_ids is not None
         users = self._users.of(rows.user_ids)[rows.users]
-        columns = {"users": users, "items": self._items.of(rows.item_ids)[rows.items]}
+        columns: dict[str, Array | None] = {
+            "users": users,
+            "items": self._items.of(rows.item_ids)[rows.items],
+        }
         columns |= {"values": rows.values, "times": rows.times}
         for name, column in columns.items():
             if column is not None and len(column):

@@ -30,7 +30,7 @@ from recometer.sources.candidates import Items
 from recometer.sources.memory import Memory
 from recometer.tasks import Ticker, run_tasks
 
-# Of memory, per row of test and of train, while the users of a block are ranked and measured.
+# Bytes of memory per row of test and of train, while the users of a block are ranked and measured.
 PER_TEST_ROW, PER_TRAIN_ROW = 192, 64
 
 # Counts of items of the arguments, which are the same for all users; and the counts that are named

@@ -18,7 +18,14 @@ from recometer.split.filters import (
     SeenInTrain,
     ValuesFrom,
 )
-from recometer.split.splitting import LEFT_OUT, REMAINDER, TEST, TRAIN, kept_of_some_users
+from recometer.split.splitting import (
+    LEFT_OUT,
+    REMAINDER,
+    TEST,
+    TRAIN,
+    check_kind,
+    kept_of_some_users,
+)
 
 
 class SparkFilters:
@@ -46,12 +53,9 @@ class SparkFilters:
         self.n_all = self.n_left = int(frame.count())
         self.removed: dict[str, int] = {}
         for one in filters:
+            check_kind(one, (Filter, SeenInTrain), "filters")
             if isinstance(one, Filter):
                 self._leave_out(one)
-            elif not isinstance(one, SeenInTrain):
-                raise InputTypeError(
-                    f"filters={one!r} cannot be used here. Hint: for instance rm.split.KCore(5)."
-                )
 
     def unseen(self, rows: Frame, part: str) -> Frame:
         """Leave test rows out whose user or item is not in train."""

@@ -336,8 +336,8 @@ class Plan:
         like, facts, largest = self.source.like, sums.facts, sums.largest
         if not sums.n_users or not sums.n_rows:
             raise InputError(
-                f"test is empty: {sums.n_users} users, {sums.n_rows} interactions. "
-                "Hint: is the split right, and the column of users?"
+                f"test is empty: {sums.n_users} user{'s' * (sums.n_users != 1)}, {sums.n_rows} "
+                "interactions. Hint: check the split, and the column of users."
             )
         check_known(sums.known_users(), like)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]

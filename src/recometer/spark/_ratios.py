@@ -63,7 +63,7 @@ class Ratios:
     def _distinct(self) -> Ratios:
         """Count each pair once."""
         pairs, which = np.unique(np.column_stack([self.x, self.y]), axis=0, return_inverse=True)
-        counts = np.bincount(which.ravel(), self.counts, minlength=len(pairs))
+        counts: Float64 = np.bincount(which.ravel(), self.counts, len(pairs)).astype(np.float64)
         return dataclasses.replace(self, x=pairs[:, 0], y=pairs[:, 1], counts=_whole(counts))
 
     def _narrowed(self) -> Ratios:

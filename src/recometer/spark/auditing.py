@@ -161,8 +161,8 @@ class _Both:
         for name, side in (("train", 0), ("test", 1)):
             if not (of_items[side] * of_items[2]).sum():
                 raise InputError(
-                    f"{name} is empty: no interactions. Hint: is the split right, and the column "
-                    "of users?"
+                    f"{name} is empty: no interactions. Hint: check the split, and the column "
+                    "of users."
                 )
         found = self._of_users(rows, items, int(of_items[2].sum()))
         made = {

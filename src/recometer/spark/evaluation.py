@@ -205,7 +205,7 @@ def _collected(rows: Frame, job: Job, closure: int) -> tuple[Sums, Any]:
     parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
     if not parts:
         raise InputError(
-            "test is empty: no users, no interactions. Hint: is the split right, and the column of "
-            "users?"
+            "test is empty: no users, no interactions. Hint: check the split, and the column of "
+            "users."
         )
     return Sums.together(parts), of_items

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from recometer.data.columns import Columns, find_columns
 from recometer.draws import seed_of
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, warn
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._filtering import SparkFilters
@@ -23,7 +23,9 @@ from recometer.split.splitting import (
     REMAINDER,
     TEST,
     TRAIN,
+    check_kind,
     check_one_split,
+    check_untested,
     listed_filters,
     number_of_folds,
     parts_of_some_users,
@@ -371,16 +373,9 @@ def _among(wanted: Any, column: Any) -> list[Any]:
 
 
 def _check_kinds(what: object, who: object, untested: str) -> None:
-    if not isinstance(what, What | Folding):
-        raise InputTypeError(
-            f"what={what!r} cannot be used here. Hint: for instance rm.split.Last(1)."
-        )
-    if not isinstance(who, Who | UserFolds):
-        raise InputTypeError(
-            f"who={who!r} cannot be used here. Hint: for instance rm.split.UsersFraction(0.1)."
-        )
-    if untested not in ("train", "apart"):
-        raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
+    check_kind(what, (What, Folding), "what")
+    check_kind(who, (Who, UserFolds), "who")
+    check_untested(untested)
 
 
 def _settled_what(what: What | Folding, frame: Frame, columns: Columns) -> What | Folding:
