@@ -113,7 +113,6 @@ def evaluate(
     """
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
-    _frames.check_partitions(partitions)
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)
@@ -158,6 +157,7 @@ def evaluate(
 
 def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     """Return the rows of all users, and one of sums per partition."""
+    _frames.check_partitions(partitions)
     kinds, users = plan.kinds(), plan.of_users.frame
     if partitions is None and job.output.kind in HEAVY:
         partitions = _frames.partitions_of(users, None)
