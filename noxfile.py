@@ -26,6 +26,7 @@ RIVALS = {
     "sklearn": ["scikit-learn"],
     "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
+    "warprec": [TORCH, "warprec"],  # from Python 3.12 on; there, lenskit is that of 2026, too
     "xgboost": ["xgboost"],
 }
 # The libraries that docs/ has a guide from. Spark needs Java, and R needs Matrix and reticulate.

@@ -24,15 +24,16 @@ double parted_sum(const double* terms, std::size_t n) {
     return parted_sum(parts.data(), parts.size());
 }
 
-}  // namespace
-
-void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
-                std::size_t n_cutoffs, double* sums) {
+/// Add up what `term` says of each row.
+template <class Term>
+void add(const PlacedRows& rows, const Term& term, const std::int64_t* cutoffs,
+         std::size_t n_cutoffs, double* sums) {
     std::vector<std::size_t> rising(n_cutoffs);
     std::iota(rising.begin(), rising.end(), std::size_t{0});
     std::sort(rising.begin(), rising.end(), [cutoffs](std::size_t one, std::size_t other) {
         return cutoffs[one] < cutoffs[other];
     });
+    std::vector<double> terms;
     for (std::size_t user = 0; user < rows.n_users; ++user) {
         const auto begin = static_cast<std::size_t>(rows.indptr[user]);
         const auto end = static_cast<std::size_t>(rows.indptr[user + 1]);
@@ -43,13 +44,57 @@ void add_within(const PlacedRows& rows, const double* terms, const std::int64_t*
                 if (row > begin && rows.place[row] < rows.place[row - 1]) {
                     throw std::invalid_argument("the places of a user must ascend");
                 }
-                sum += terms[row];
+                sum += term(row);
             }
-            const std::size_t n = row - begin;
-            sums[column * rows.n_users + user] =
-                n <= kRowsWithoutParts ? sum : parted_sum(terms + begin, n);
+            if (row - begin > kRowsWithoutParts) {
+                terms.clear();
+                for (std::size_t other = begin; other < row; ++other) terms.push_back(term(other));
+                sums[column * rows.n_users + user] = parted_sum(terms.data(), terms.size());
+            } else {
+                sums[column * rows.n_users + user] = sum;
+            }
         }
     }
+}
+
+}  // namespace
+
+void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
+                std::size_t n_cutoffs, double* sums) {
+    add(rows, [terms](std::size_t row) { return terms[row]; }, cutoffs, n_cutoffs, sums);
+}
+
+void add_hits(const PlacedRows& rows, const std::int64_t* before, HitTerm term,
+              const std::int64_t* cutoffs, std::size_t n_cutoffs, double* sums) {
+    const auto rank = [&rows](std::size_t row) { return static_cast<double>(rows.place[row] + 1); };
+    const auto one = [](std::size_t) { return 1.0; };
+    const auto first = [before](std::size_t row) { return before[row] == 0 ? 1.0 : 0.0; };
+    const auto reciprocal = [&](std::size_t row) { return first(row) / rank(row); };
+    const auto precision = [&](std::size_t row) {
+        return static_cast<double>(before[row] + 1) / rank(row);
+    };
+    switch (term) {
+        case HitTerm::kOne:
+            return add(rows, one, cutoffs, n_cutoffs, sums);
+        case HitTerm::kFirst:
+            return add(rows, first, cutoffs, n_cutoffs, sums);
+        case HitTerm::kReciprocalOfFirst:
+            return add(rows, reciprocal, cutoffs, n_cutoffs, sums);
+        case HitTerm::kPrecision:
+            return add(rows, precision, cutoffs, n_cutoffs, sums);
+    }
+    throw std::invalid_argument("no such term");
+}
+
+void add_discounted(const PlacedRows& rows, const double* gains, const double* logarithms,
+                    std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,
+                    double* sums) {
+    const auto term = [&](std::size_t row) {
+        const auto number = static_cast<std::size_t>(rows.place[row] + 2);
+        if (number >= n_logarithms) throw std::invalid_argument("too few logarithms");
+        return gains[row] / logarithms[number];
+    };
+    add(rows, term, cutoffs, n_cutoffs, sums);
 }
 
 }  // namespace recometer

@@ -123,8 +123,6 @@ TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& pl
 }
 
 void bind_tables(nb::module_& m) {
-    m.attr("ROWS_OF_PART") = kRowsOfPart;
-    m.attr("ROWS_WITHOUT_PARTS") = kRowsWithoutParts;
     m.def(
         "find_rows",
         [](In1<std::int64_t> indptr, In1<std::int32_t> items,
@@ -150,21 +148,54 @@ void bind_tables(nb::module_& m) {
         },
         nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("numbers"),
         exact("sums"));
+}
+
+/// Rows at places, after the sums of which there is room have been counted.
+PlacedRows placed_rows(const In1<std::int64_t>& indptr, const In1<std::int64_t>& place,
+                       std::size_t n_terms, const In1<std::int64_t>& cutoffs,
+                       const Out2<double>& sums) {
+    require(indptr.shape(0) >= 1, "indptr must not be empty");
+    const std::size_t n_users = indptr.shape(0) - 1;
+    const auto n_rows = static_cast<std::size_t>(indptr.data()[n_users]);
+    require(place.shape(0) == n_rows && n_terms == n_rows, "one entry per row");
+    require(sums.shape(0) == cutoffs.shape(0) && sums.shape(1) == n_users,
+            "one sum per cut-off and user");
+    return {n_users, indptr.data(), place.data()};
+}
+
+void bind_sums(nb::module_& m) {
+    m.attr("ROWS_OF_PART") = kRowsOfPart;
+    m.attr("ROWS_WITHOUT_PARTS") = kRowsWithoutParts;
     m.def(
         "add_within",
         [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<double> terms,
            In1<std::int64_t> cutoffs, Out2<double> sums) {
-            require(indptr.shape(0) >= 1, "indptr must not be empty");
-            const std::size_t n_users = indptr.shape(0) - 1;
-            const auto n_rows = static_cast<std::size_t>(indptr.data()[n_users]);
-            require(place.shape(0) == n_rows && terms.shape(0) == n_rows, "one entry per row");
-            require(sums.shape(0) == cutoffs.shape(0) && sums.shape(1) == n_users,
-                    "one sum per cut-off and user");
-            const PlacedRows rows{n_users, indptr.data(), place.data()};
+            const PlacedRows rows = placed_rows(indptr, place, terms.shape(0), cutoffs, sums);
             nb::gil_scoped_release release;
             add_within(rows, terms.data(), cutoffs.data(), cutoffs.shape(0), sums.data());
         },
         exact("indptr"), exact("place"), exact("terms"), exact("cutoffs"), exact("sums"));
+    m.def(
+        "add_hits",
+        [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<std::int64_t> before,
+           HitTerm term, In1<std::int64_t> cutoffs, Out2<double> sums) {
+            const PlacedRows rows = placed_rows(indptr, place, before.shape(0), cutoffs, sums);
+            nb::gil_scoped_release release;
+            add_hits(rows, before.data(), term, cutoffs.data(), cutoffs.shape(0), sums.data());
+        },
+        exact("indptr"), exact("place"), exact("before"), exact("term"), exact("cutoffs"),
+        exact("sums"));
+    m.def(
+        "add_discounted",
+        [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<double> gains,
+           In1<double> logarithms, In1<std::int64_t> cutoffs, Out2<double> sums) {
+            const PlacedRows rows = placed_rows(indptr, place, gains.shape(0), cutoffs, sums);
+            nb::gil_scoped_release release;
+            add_discounted(rows, gains.data(), logarithms.data(), logarithms.shape(0),
+                           cutoffs.data(), cutoffs.shape(0), sums.data());
+        },
+        exact("indptr"), exact("place"), exact("gains"), exact("logarithms"), exact("cutoffs"),
+        exact("sums"));
 }
 
 template <class Value>
@@ -321,6 +352,7 @@ void bind_rows(nb::module_& m) {
     bind_take_lists<std::int64_t>(m);
     bind_take_lists<std::int32_t>(m);
     bind_tables(m);
+    bind_sums(m);
     bind_splits(m);
     bind_hashes_and_strings(m);
 }

@@ -275,6 +275,8 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
     """Return what `take` returns; for users who come one after the other, a slice of the rows."""
     if follow(users):
+        if len(users) == len(indptr) - 1:
+            return indptr, slice(0, int(indptr[-1]))
         return _rows_of(indptr, slice(int(users[0]), int(users[0]) + len(users)))
     return take(indptr, users)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.compat import pytrec_eval
+from recometer.compat import _judged_documents, pytrec_eval
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1, "d9": -1}, "q2": {"d1": 1}, "q3": {"d4": 0}}
 RUN = {
@@ -107,3 +108,49 @@ def test_files() -> None:
 def test_a_measure_that_is_not_there(measure: str) -> None:
     with pytest.raises(rm.UnknownNameError, match=f"has no measure '{measure}'"):
         pytrec_eval.RelevanceEvaluator(QRELS, {measure})
+
+
+def drawn(seed: int) -> tuple[Any, Any, dict[str, Any]]:
+    """Draw qrels, a run with many equal scores, and options."""
+    rng = np.random.default_rng(seed)
+    documents = [f"d{number}" for number in range(20)] + ["ä", "z\U0001f600", "z\uffee"]
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for query in ("q1", "q2", "q3", "q4"):
+        seen = rng.permutation(documents)[: rng.integers(0, 9)].tolist()
+        qrels[query] = {document: int(rng.choice([-1, 0, 1, 2])) for document in seen}
+        listed = rng.permutation(documents)[: rng.integers(0, 23)].tolist()
+        few = rng.choice([3, 99])
+        run[query] = {document: float(rng.integers(0, few)) / 4 for document in listed}
+    return qrels, run, {"relevance_level": int(rng.integers(1, 3))}
+
+
+@pytest.mark.parametrize("most", [0, 2**18])
+def test_judged_documents_stand_where_lists_have_them(monkeypatch, most: int) -> None:
+    """Without numbers for all documents, to the last bit; many equal scores are left to lists."""
+    monkeypatch.setattr(_judged_documents, "MOST_TIED", most)
+    measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
+    for seed in range(40):
+        qrels, run, options = drawn(seed)
+        evaluator = pytrec_eval.RelevanceEvaluator(qrels, measures, **options)
+        found = evaluator.evaluate(run)
+        with monkeypatch.context() as patched:
+            patched.setattr(pytrec_eval.JudgedDocuments, "of", lambda *_: None)
+            assert found == evaluator.evaluate(run)
+
+
+@pytest.mark.parametrize("score", [np.nan, np.inf, 1e308])
+def test_odd_scores_are_left_to_lists(score: float) -> None:
+    run = {"q": {"d1": score, "d2": 1.0, "d3": 1e308}}
+    judged = {"q": {"d2": 1, "d3": 1}}
+    assert _judged_documents.JudgedDocuments.of(run, judged) is None
+    if score == 1e308:
+        found = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
+        expected = rm.evaluate(rm.Lists(run), judged, metrics="map", protocol="trec_eval").mean()
+        assert found == {"q": expected}
+
+
+def test_documents_of_other_types_are_refused() -> None:
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": {"d1": 1}}, {"map"})
+    with pytest.raises(rm.InputTypeError):
+        evaluator.evaluate({"q": {1: 0.5}})  # type: ignore[dict-item]

@@ -11,7 +11,7 @@ import pytest
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, RowOrder, TieOrder, reference
+from recometer._kernel import HitTerm, NanRule, RowOrder, TieOrder, reference
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
@@ -182,6 +182,16 @@ ROWS = {
         {"indptr": filled(1), "place": filled(0), "terms": filled(0, float), "cutoffs": filled(2)},
         {"sums": ((2, 0), float)},
     ),
+    "add_hits": (
+        {"indptr": filled(1), "place": filled(0), "before": filled(0), "cutoffs": filled(2)}
+        | {"term": HitTerm.ONE},
+        {"sums": ((2, 0), float)},
+    ),
+    "add_discounted": (
+        {"indptr": filled(1), "place": filled(0), "gains": filled(0, float)}
+        | {"logarithms": filled(0, float), "cutoffs": filled(2)},
+        {"sums": ((2, 0), float)},
+    ),
     "hold_first": ({**EVENTS, **TIMED, "sizes": filled(0)}, {"held": (0, np.uint8)}),
     "number_rows": ({**EVENTS, **TIMED}, {"places": (0, np.uint32)}),
     "hold_below": ({**EVENTS, "limit": 7}, {"held": (0, np.uint8)}),
@@ -214,5 +224,5 @@ def test_rows(name):
 def test_all_native_functions_are_here():
     functions = {
         name for name in vars(_kernel._native) if callable(getattr(reference, name, None))
-    } - {"NanRule", "RowOrder", "ScoreFlag", "TieOrder"}
+    } - {"HitTerm", "NanRule", "RowOrder", "ScoreFlag", "TieOrder"}
     assert functions == {*ROWS, *OTHERS}

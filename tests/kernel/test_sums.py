@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, reference
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, HitTerm, reference
 from recometer.ties import sum_by_user
 
 FEW = [0, 1, 2, 5]
@@ -52,6 +52,64 @@ def test_many_rows_are_added_up_in_parts():
         rows = place < cutoff
         other = sum_by_user(user[rows], terms[rows], len(indptr) - 1)
         np.testing.assert_array_equal(found[column], other)
+
+
+def number(indptr, place):
+    """Number the rows of each user, some of them twice: those before."""
+    return np.maximum(np.arange(len(place)) - np.repeat(indptr[:-1], np.diff(indptr)) - 1, 0)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    lengths=st.lists(st.sampled_from(FEW), max_size=6),
+    cutoffs=st.lists(st.integers(0, 12), max_size=4),
+)
+def test_hits_and_gains_are_added_up(seed, lengths, cutoffs):
+    rng = np.random.default_rng(seed)
+    indptr, place = placed(rng, lengths)
+    compare_terms(indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64))
+
+
+def test_many_hits_and_gains_are_added_up_in_parts():
+    rng = np.random.default_rng(0)
+    indptr, place = placed(rng, [*MANY, 3, 0])
+    compare_terms(indptr, place, rng.normal(size=len(place)), np.array([10**9, 3000, 1]))
+
+
+def compare_terms(indptr, place, gains, cutoffs):
+    rows, before = (indptr, place), number(indptr, place)
+    logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)
+    for module in (_kernel, reference):
+        found = {term: np.full((len(cutoffs), len(indptr) - 1), -9.0) for term in [*HitTerm, None]}
+        for term in HitTerm:
+            module.add_hits(*rows, before, term, cutoffs, found[term])
+        module.add_discounted(*rows, gains, logarithms, cutoffs, found[None])
+        if module is _kernel:
+            expected = found
+    for term, sums in found.items():
+        np.testing.assert_array_equal(sums, expected[term])
+
+
+@pytest.mark.parametrize(
+    ("function", "changes", "message"),
+    [
+        ("add_hits", {"before": np.zeros(3, int)}, "one entry per row"),
+        ("add_hits", {"sums": np.zeros((2, 1))}, "one sum per cut-off and user"),
+        ("add_hits", {"place": np.array([4, 3])}, "must ascend"),
+        ("add_discounted", {"gains": np.zeros(3)}, "one entry per row"),
+        ("add_discounted", {"logarithms": np.ones(6)}, "too few logarithms"),
+        ("add_discounted", {"place": np.array([-9, 3])}, "too few logarithms"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_terms_too(function, changes, message):
+    given = {"indptr": np.array([0, 2]), "place": np.array([3, 4]), "cutoffs": np.array([9])}
+    given["sums"] = np.zeros((1, 1))
+    if function == "add_hits":
+        given |= {"before": np.arange(2), "term": HitTerm.ONE}
+    else:
+        given |= {"gains": np.ones(2), "logarithms": np.ones(9)}
+    with pytest.raises(ValueError, match=message):
+        getattr(_kernel, function)(**{**given, **changes})
 
 
 @pytest.mark.parametrize(

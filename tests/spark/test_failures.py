@@ -86,6 +86,12 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(lists, frame, metrics="ndcg@5", catalogue=items[:1])
     with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
         rs.evaluate(lists, frame, metrics="roc_auc")
+    with pytest.raises(InputError, match="users are not read in random order"):
+        rs.evaluate(lists, frame, until="ndcg@5 ± 0.01")
+    several = rs.Interactions(frame, user=["user", "item"], item="value")
+    for call in (lambda: rs.split(several, rm.split.Last(1)), lambda: rs.audit(several, several)):
+        with pytest.raises(InputError, match="On Spark sessions of users are evaluated, but not"):
+            call()
     with pytest.raises(InputError, match="test is empty"):
         rs.evaluate(lists, frame.where("false"))
     with pytest.raises(InputError, match="knows none of the"):

@@ -45,6 +45,21 @@ class RowOrder(enum.IntEnum):
     OLD_PAIRS = 3
     """Rows of the same item together, the earliest first."""
 
+class HitTerm(enum.IntEnum):
+    """What a relevant item adds to a sum."""
+
+    ONE = 0
+    """1."""
+
+    FIRST = 1
+    """1 if it is the first."""
+
+    RECIPROCAL_OF_FIRST = 2
+    """1 / rank if it is the first."""
+
+    PRECISION = 3
+    """The precision at its place."""
+
 class ScoreFlag(enum.IntEnum):
     """Facts about a user's candidates, as recometer.ranks.UserFlag has them."""
 
@@ -323,7 +338,7 @@ def group_rows(
 ) -> None: ...
 @overload
 def take_lists(
-    items: NDArray[numpy.int32],
+    items: NDArray[numpy.int64],
     n_items: int,
     users: NDArray[numpy.int64],
     came: NDArray[numpy.bool_],
@@ -331,17 +346,12 @@ def take_lists(
 ) -> bool: ...
 @overload
 def take_lists(
-    items: NDArray[numpy.int64],
+    items: NDArray[numpy.int32],
     n_items: int,
     users: NDArray[numpy.int64],
     came: NDArray[numpy.bool_],
     taken: NDArray[numpy.int32],
 ) -> bool: ...
-
-ROWS_OF_PART: int = 1024
-
-ROWS_WITHOUT_PARTS: int = 2048
-
 def find_rows(
     *,
     indptr: NDArray[numpy.int64],
@@ -359,10 +369,31 @@ def sum_rows(
     numbers: NDArray[numpy.int64],
     sums: NDArray[numpy.int64],
 ) -> None: ...
+
+ROWS_OF_PART: int = 1024
+
+ROWS_WITHOUT_PARTS: int = 2048
+
 def add_within(
     indptr: NDArray[numpy.int64],
     place: NDArray[numpy.int64],
     terms: NDArray[numpy.float64],
+    cutoffs: NDArray[numpy.int64],
+    sums: NDArray[numpy.float64],
+) -> None: ...
+def add_hits(
+    indptr: NDArray[numpy.int64],
+    place: NDArray[numpy.int64],
+    before: NDArray[numpy.int64],
+    term: HitTerm,
+    cutoffs: NDArray[numpy.int64],
+    sums: NDArray[numpy.float64],
+) -> None: ...
+def add_discounted(
+    indptr: NDArray[numpy.int64],
+    place: NDArray[numpy.int64],
+    gains: NDArray[numpy.float64],
+    logarithms: NDArray[numpy.float64],
     cutoffs: NDArray[numpy.int64],
     sums: NDArray[numpy.float64],
 ) -> None: ...

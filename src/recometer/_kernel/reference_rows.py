@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, RowOrder
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, HitTerm, RowOrder
 from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix
 
@@ -275,6 +275,34 @@ def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for column, cutoff in enumerate(cutoffs):
             sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
+
+
+def add_hits(
+    indptr: Int64, place: Int64, before: Int64, term: HitTerm, cutoffs: Int64, sums: Float64
+) -> None:
+    """Add up what relevant items add at their places; see `cpp/sums.hpp`."""
+    first = (before == 0).astype(np.float64)
+    terms = {
+        HitTerm.ONE: np.ones(len(place)),
+        HitTerm.FIRST: first,
+        HitTerm.RECIPROCAL_OF_FIRST: first / (place + 1),
+        HitTerm.PRECISION: (before + 1) / (place + 1),
+    }
+    add_within(indptr, place, terms[term], cutoffs, sums)
+
+
+def add_discounted(
+    indptr: Int64,
+    place: Int64,
+    gains: Float64,
+    logarithms: Float64,
+    cutoffs: Int64,
+    sums: Float64,
+) -> None:
+    """Add up gains, divided by the logarithms of their ranks plus 1; see `cpp/sums.hpp`."""
+    last = len(logarithms) - 1  # beyond all cut-offs
+    terms = gains / logarithms[np.minimum(place + 2, last)] if len(place) else gains
+    add_within(indptr, place, terms, cutoffs, sums)
 
 
 def _sum(terms: list[float]) -> float:

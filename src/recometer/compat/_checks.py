@@ -27,7 +27,7 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
     if not isinstance(data, Mapping):
         raise InputTypeError(f"{name} is of type {type(data).__name__}, expected {example}.")
     for key, of in data.items():
-        if not isinstance(of, Mapping):
+        if type(of) is not dict and not isinstance(of, Mapping):
             raise InputTypeError(
                 f"{name} has {type(of).__name__} for {brief(key)}, expected a dict as in {example}."
             )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from recometer.arrays import Float64
 from recometer.errors import DataWarning, UnknownNameError, did_you_mean
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.making import measure
+from recometer.evaluating.records import find_records
 from recometer.evaluation import evaluate
 from recometer.metrics.conventions import Convention, find
 from recometer.results.evaluation import Evaluation
@@ -45,6 +50,32 @@ def evaluated(
             progress=False,
             **given,
         )
+
+
+def values_of(
+    convention: str, source: Source, metrics: Iterable[str], **rules: Any
+) -> dict[str, Float64]:
+    """Return the values of each user alone, for a source that brings the truth.
+
+    As `evaluated` with one thread, but what names and rules mean is found out once: for batches, of
+    which there may be many.
+    """
+    rules.setdefault("defects", True)
+    evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        given = evaluator.inputs(source)
+        values: dict[str, Float64] = measure(given, find_records(given))["values"]
+    return values
+
+
+@functools.lru_cache(maxsize=64)
+def _evaluator(
+    convention: str, metrics: tuple[str, ...], rules: tuple[tuple[str, Any], ...]
+) -> Evaluator:
+    """Return an evaluator without data."""
+    options: dict[str, Any] = {"threads": 1, "progress": False, **dict(rules)}
+    return Evaluator(metrics=[*metrics], protocol=convention, **options)
 
 
 def ids_of(result: Evaluation) -> list[Any]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
-from recometer.ragged import indptr_of
+from recometer import ragged
+from recometer.arrays import Array, Float64, Int64
+from recometer.data.interactions import Interactions
+from recometer.data.matching import find_rows
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
 
@@ -17,47 +19,61 @@ class CountedPlaces(Source):
 
     Parameters
     ----------
-    lists : int64 [n_users, k]
+    lists : integers [n_users, k]
         Item numbers, best first.
     n_items : int
     filler : float64 [n_users], optional
         The gain of -1 for each user, as if it were a relevant item; 0 makes it a miss.
+    truth
+        Test, where it comes with the lists.
     """
 
     has_input_order = True
 
-    def __init__(self, lists: Int64, n_items: int, filler: Float64 | None = None) -> None:
-        self.lists, self.n_items, self.filler = lists, n_items, filler
+    def __init__(
+        self,
+        lists: Array,
+        n_items: int,
+        filler: Float64 | None = None,
+        truth: Interactions | None = None,
+    ) -> None:
+        self.lists, self.n_items, self.filler, self.truth = lists, n_items, filler, truth
+
+    def test(self) -> Interactions | None:
+        """Return the truth, if it comes with the lists."""
+        return self.truth
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item is ranked; a repeated one has a row for each place."""
         test, (n_users, k) = request.test, self.lists.shape
-        owner = np.repeat(np.arange(n_users), np.diff(test.indptr))
-        judged = owner * self.n_items + test.items
-        keys = np.arange(n_users)[:, np.newaxis] * self.n_items + self.lists
-        row = np.minimum(np.searchsorted(judged, keys), max(len(judged) - 1, 0))
-        user, place = np.nonzero((judged[row] == keys) & (self.lists >= 0))
-        found = row[user, place]
-        times = np.bincount(found, minlength=len(judged))
-        missed = np.flatnonzero(times == 0)
+        n_judged = len(test.items)
+        indptr = np.arange(n_users + 1, dtype=np.int64) * k
+        items = self.lists.astype(np.int32).reshape(-1)
+        row_of_place = find_rows(indptr, items, test.indptr, test.items)
+        at = np.flatnonzero(row_of_place >= 0)
+        found, (user, place) = row_of_place[at], np.divmod(at, k)
+        missed = np.flatnonzero(np.bincount(found, minlength=n_judged) == 0)
         rows = np.concatenate([found, missed])
         above = np.concatenate([place, np.full(len(missed), -1)])
-        gains = np.ones(len(judged)) if test.values is None else test.values
-        owner, gain, item = owner[rows], gains[rows], test.items[rows].astype(np.int64)
+        owner = np.concatenate([user, ragged.users_of(test.indptr)[missed]])
+        gains = np.ones(n_judged) if test.values is None else test.values
+        gain, item = gains[rows], test.items[rows].astype(np.int64)
         if self.filler is not None:
             user, place = np.nonzero((self.lists < 0) & (self.filler[:, np.newaxis] > 0))
             owner, above = np.append(owner, user), np.append(above, place)
             gain = np.append(gain, self.filler[user])
             item, rows = (np.append(one, np.full(len(user), -1)) for one in (item, rows))
-        order = np.lexsort((above, above < 0, owner))
-        rows, repeated = rows[order], np.zeros(len(rows), dtype=bool)
-        if len(rows) > len(judged):  # some stand at several places
+            order = np.lexsort((above, above < 0, owner))
+        else:
+            order = _found_first(owner, len(found), n_users)
+        rows, repeated = rows[order], None
+        if len(rows) > n_judged:  # some stand at several places
+            repeated = np.ones(len(rows), dtype=bool)
             first = np.unique(rows, return_index=True)[1]
-            repeated[:] = True
             repeated[first[rows[first] >= 0]] = False
         n_relevant = np.diff(test.indptr)
         return Ranks(
-            indptr=indptr_of(np.bincount(owner, minlength=n_users)),
+            indptr=ragged.indptr_of(np.bincount(owner, minlength=n_users)),
             item=item[order],
             above=above[order],
             tied=np.zeros(len(rows), np.int64),
@@ -69,7 +85,7 @@ class CountedPlaces(Source):
             n_excluded=np.zeros(n_users, np.int64),
             depth=np.full(n_users, k),
             flags=np.full(n_users, UserFlag.KNOWN, np.uint32),
-            repeated=repeated if repeated.any() else None,
+            repeated=repeated,
             n_rankable=n_relevant,
             copies=None if test.copies is None else np.where(rows < 0, 1, test.copies[rows]),
         )
@@ -81,3 +97,17 @@ class CountedPlaces(Source):
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on."""
         return {"lists": self.lists, "filler": self.filler}
+
+
+def _found_first(owner: Int64, n_found: int, n_users: int) -> Int64:
+    """Return the order in which the rows of each user come together, those found first.
+
+    The first `n_found` rows are found; these and the others come user by user already.
+    """
+    found, missed = owner[:n_found], owner[n_found:]
+    n_of_found = ragged.indptr_of(np.bincount(found, minlength=n_users))
+    n_of_missed = ragged.indptr_of(np.bincount(missed, minlength=n_users))
+    order = np.empty(len(owner), np.int64)
+    order[np.arange(n_found) + n_of_missed[found]] = np.arange(n_found)
+    order[np.arange(len(missed)) + n_of_found[missed + 1]] = np.arange(n_found, len(owner))
+    return order

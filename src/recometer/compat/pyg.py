@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Array, Float64
+from recometer import ragged
+from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated, ids_of
+from recometer.compat._evaluating import evaluated, values_of
 from recometer.compat._link_inputs import array_of, check_below, column_of, edges_of, lists_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
+from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, InputTypeError
+from recometer.remembered import cached_property
 from recometer.sources.lists import Lists
 
 __all__ = [
@@ -407,26 +410,39 @@ class _Batch:
     def without_weights(self) -> _Batch:
         return _Batch(self.lists, self.source, self.item, None)
 
-    @property
+    @cached_property
     def n_items(self) -> int:
         """One more than the largest index."""
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
     def source_of_lists(self, k: int) -> CountedPlaces:
         """Return the first k places; -1 is the last item of all, of the source before."""
-        filler = np.zeros(len(self.lists) + 1)
-        last = self.item == self.n_items - 1
-        filler[self.source[last] + 1] = 1.0 if self.weight is None else self.weight[last]
-        return CountedPlaces(self.lists[:, :k].astype(np.int64), self.n_items, filler[:-1])
+        filler, lists = None, self.lists[:, :k]
+        if lists.min(initial=0) < 0:
+            filler = np.zeros(len(self.lists) + 1)
+            last = self.item == self.n_items - 1
+            filler[self.source[last] + 1] = 1.0 if self.weight is None else self.weight[last]
+            filler = filler[:-1]
+        return CountedPlaces(lists, self.n_items, filler, self.test)
 
+    @cached_property
     def test(self) -> Interactions:
-        """Return the true edges."""
+        """The true edges."""
+        n, n_items = len(self.lists), self.n_items
+        weight = np.ones(len(self.source)) if self.weight is None else self.weight
+        pairs = ragged.pairs(self.source.astype(np.int64), self.item, n_items)
+        # Mostly they come source by source, and each once.
+        if n_items <= MAX_NUMBER and all_of(steps(pairs) > 0):
+            return Interactions(
+                indptr=ragged.indptr_of(np.bincount(self.source, minlength=n)),
+                items=self.item.astype(np.int32),
+                n_items=n_items,
+                values=weight.astype(np.float64),
+            )
         from scipy.sparse import coo_array
 
-        weight = np.ones(len(self.source)) if self.weight is None else self.weight
-        shape = len(self.lists), self.n_items
         entries: Any = (weight.astype(np.float64), (self.source, self.item))
-        return Interactions.of(coo_array(entries, shape=shape))
+        return Interactions.of(coo_array(entries, shape=(n, n_items)))
 
 
 def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
@@ -435,11 +451,14 @@ def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
         return
     names = {metric.name for metric in metrics}
     lists = batch.source_of_lists(max(metric.k for metric in metrics))
-    result = evaluated("pyg", lists, batch.test(), names, defects=False)
-    counted = np.isin(ids_of(result), batch.source)
+    values = values_of("pyg", lists, names, defects=False)
+    counted = np.zeros(len(batch.lists), bool)
+    counted[batch.source] = True
+    total, everybody = int(np.count_nonzero(counted)), all_of(counted)
     for metric in metrics:
-        metric.accum += float(result[metric.name][counted].sum())
-        metric.total += int(counted.sum())
+        found = values[metric.name]
+        metric.accum += float((found if everybody else found[counted]).sum())
+        metric.total += total
 
 
 def _label(metric: _Metric) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recometer.compat import _checks
-from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
+from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown, values_of
+from recometer.compat._judged_documents import JudgedDocuments
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
 
@@ -83,8 +85,8 @@ class RelevanceEvaluator:
         judged_docs_only_flag: bool = False,
     ) -> None:
         _checks.dict_of_dicts("query_relevance", query_relevance, QRELS)
-        for of in query_relevance.values():
-            _checks.array_of_numbers("Relevance", list(of.values()))
+        every = itertools.chain.from_iterable(of.values() for of in query_relevance.values())
+        _checks.array_of_numbers("Relevance", list(every))
         self.query_relevance = {query: of for query, of in query_relevance.items() if of}
         self.measures = _expanded(_checks.several("measures", measures))
         self.relevance_level = _checks.whole("relevance_level", relevance_level)
@@ -121,9 +123,12 @@ class RelevanceEvaluator:
             columns.setdefault(name, {})
         for name in self.measures & DERIVED.keys():
             columns[name] = _derived(name, columns, queries)
+        order = sorted(self.measures)
+        values = [[columns[name].get(query, 0.0) for query in queries] for name in order]
+        rows = list(zip(*values, strict=True)) if order else [()] * len(queries)
         return {
-            query: {name: columns[name].get(query, 0.0) for name in sorted(self.measures)}
-            for query in queries
+            query: dict(zip(order, row, strict=True))
+            for query, row in zip(queries, rows, strict=True)
         }
 
     def _is_judged(self, query: str, document: str) -> bool:
@@ -131,22 +136,37 @@ class RelevanceEvaluator:
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
+        # NDCG reads the grades, and no level of relevance.
+        levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
+        values_at = self._values_at(run)
+        found = {}
+        for level in set(levels.values()):
+            some = [name for name in names if levels[name] == level]
+            queries, values = values_at(some, float(level))
+            for name in some:
+                found[name] = dict(zip(queries, values[name].tolist(), strict=True))
+        return found
+
+    def _values_at(self, run: Run) -> Callable[[list[str], float], tuple[list[str], Any]]:
+        """Return what evaluates by names and a level: the queries, and their values by name."""
+        judged = JudgedDocuments.of(run, self.query_relevance)
+        if judged is not None:
+            return lambda names, level: (
+                [*run],
+                values_of("trec_eval", judged, names, relevant_from=level),
+            )
         # What nobody looked at is as if it were not there, unless nothing else is.
         test = {
             query: {d: grade for d, grade in of.items() if grade >= 0} or dict.fromkeys(of, 0)
             for query, of in ((query, self.query_relevance[query]) for query in run)
         }
         lists = Lists(run)
-        # NDCG reads the grades, and no level of relevance.
-        levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
-        found = {}
-        for level in set(levels.values()):
-            some = [name for name in names if levels[name] == level]
-            result = evaluated("trec_eval", lists, test, some, relevant_from=float(level))
-            queries = ids_of(result)
-            for name in some:
-                found[name] = dict(zip(queries, result[name].tolist(), strict=True))
-        return found
+
+        def of_lists(names: list[str], level: float) -> tuple[list[str], Any]:
+            result = evaluated("trec_eval", lists, test, names, relevant_from=level)
+            return ids_of(result), result
+
+        return of_lists
 
     def _counts(self, run: Run) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {}

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from recometer import _kernel
+from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64, all_of, largest
 from recometer.metrics.logarithms import SMALLEST, log2_table
 from recometer.ties import Groups, sum_by_user
@@ -76,6 +77,33 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     return result.T
 
 
+@shared
+def _placed(groups: Groups) -> tuple[Int64, Int64, Int64]:
+    """Return `indptr`, `start` and `hits_before` as the kernel takes them."""
+    # A source of one's own may have made them of columns of a table.
+    columns = groups.indptr, groups.start, groups.hits_before
+    indptr, start, before = map(np.ascontiguousarray, columns)
+    return indptr, start, before
+
+
+def hit_totals(term: HitTerm, groups: Groups, cutoffs: Int64) -> Float64:
+    """Add up, in rank order, what items within each cut-off add, all of which are single."""
+    sums = np.empty((len(cutoffs), groups.n_users))
+    _kernel.add_hits(*_placed(groups), term, cutoffs, sums)
+    return sums.T
+
+
+def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
+    """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
+    indptr, start, _ = _placed(groups)
+    last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
+    table = log2_table(max(1 << (last + 1).bit_length(), SMALLEST))
+    sums = np.empty((len(cutoffs), groups.n_users))
+    gain = np.ascontiguousarray(groups.gain)
+    _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
+    return sums.T
+
+
 def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
     """Divide, with 0 where nothing is to be divided by."""
     some = denominator > 0
@@ -87,10 +115,10 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
+    if groups.single:
+        return hit_totals(HitTerm.ONE, groups, cutoffs)
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
-        if groups.single:
-            return places.astype(np.float64)
         return places * groups.relevant[rows] / groups.size[rows]
 
     return totals(value, groups, cutoffs)

@@ -23,7 +23,6 @@ from recometer.split.splitting import (
     REMAINDER,
     TEST,
     TRAIN,
-    check_kind,
     kept_of_some_users,
 )
 
@@ -53,7 +52,6 @@ class SparkFilters:
         self.n_all = self.n_left = int(frame.count())
         self.removed: dict[str, int] = {}
         for one in filters:
-            check_kind(one, (Filter, SeenInTrain), "filters")
             if isinstance(one, Filter):
                 self._leave_out(one)
 

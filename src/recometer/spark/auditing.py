@@ -24,7 +24,7 @@ from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame, IdKinds, Table, quoted
 from recometer.spark._job import TEST, TRAIN
-from recometer.spark.given import Interactions
+from recometer.spark.given import Interactions, check_single
 from recometer.spark.splitting import SparkSplit
 
 EXAMPLES = 5
@@ -107,6 +107,7 @@ def _table(data: object, what: str, given: dict[str, Any]) -> Table:
     columns = find_columns(
         frame.columns, user=of.user, item=of.item, value=value, time=given["time"]
     )
+    check_single(columns.user, "not audited")
     return Table(what, frame, columns._asdict())
 
 

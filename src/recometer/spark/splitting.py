@@ -13,7 +13,7 @@ from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._filtering import SparkFilters
 from recometer.spark._frames import Frame, quoted
-from recometer.spark.given import Interactions
+from recometer.spark.given import Interactions, check_single
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.draws import draw_users
 from recometer.split.filters import Filter, SeenInTrain
@@ -202,6 +202,7 @@ class _Given:
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
+        check_single(columns.user, "not split")
         several = listed_filters(filters)
         left = SparkFilters(frame, columns, several, partitions)
         how = _Splitting(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64, any_of
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import first_hit as _first_hit
@@ -24,7 +25,7 @@ from recometer.metrics.ranked.precisions import (
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, gains_within, hits_within, ratio, totals
+from recometer.metrics.sums import columns, gains_within, hit_totals, hits_within, ratio, totals
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -471,11 +472,12 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
 
 
 def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
+    if groups.single:
+        return hit_totals(HitTerm.FIRST, groups, cutoffs)
+
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         found: Float64 = first.astype(np.float64)
-        if groups.single:
-            return found
         size = groups.size[rows]
         open_ = np.flatnonzero(first & (places < size))
         found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
@@ -485,12 +487,13 @@ def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
+    if groups.single:
+        return hit_totals(HitTerm.RECIPROCAL_OF_FIRST, groups, cutoffs)
+
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         start, size = groups.start[rows], groups.size[rows]
         found: Float64 = first / (start + 1)
-        if groups.single:
-            return found
         tied = np.flatnonzero(first & (size > 1))
         found[tied] = _first_hit.reciprocal(
             start[tied], size[tied], groups.relevant[rows][tied], places[tied]

@@ -14,6 +14,7 @@ from recometer.metrics.ranked.facts import ideal_members, members, sum_of_gains
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import (
     columns,
+    discounted_totals,
     discounts,
     log1p_of,
     log2_of,
@@ -182,6 +183,9 @@ def _ndcg_within(
 
 @shared
 def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
+    if groups.single and discount == "standard":
+        return discounted_totals(groups, cutoffs)
+
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size, gain = groups.start[rows], groups.size[rows], groups.gain[rows]
         if discount == "graded":

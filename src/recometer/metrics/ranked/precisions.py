@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64
 from recometer.metrics.ranked.hits import expand
-from recometer.metrics.sums import harmonic, hits_within, ratio, shared, totals
+from recometer.metrics.sums import harmonic, hit_totals, hits_within, ratio, shared, totals
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -30,12 +31,12 @@ def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
 @shared
 def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
+    if groups.single:
+        return hit_totals(HitTerm.PRECISION, groups, cutoffs)
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
-        found = (before + 1) / (start + 1)
-        if groups.single:
-            return found
+        found: Float64 = (before + 1) / (start + 1)
         tied = np.flatnonzero(size > 1)
         relevant = groups.relevant[rows][tied]
         found[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)

@@ -1,0 +1,198 @@
+"""Where judged documents stand in the runs of queries, found without numbering all documents."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from recometer import _kernel, ragged
+from recometer.arrays import Float64, Int64
+from recometer.data.interactions import Interactions
+from recometer.data.matching import relevant_rows
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources.base import Request, Source
+
+LARGEST = 1e300  # sum of scores that is certainly that of finite ones
+MOST_TIED = 2**18  # documents that are looked at one by one, for the order of equal scores
+MOST_PADDED = 4  # times as many places as documents, where runs differ in length
+
+
+class JudgedDocuments(Source):
+    """Where the judged documents of each query stand in its run, which is ordered by scores.
+
+    Parameters
+    ----------
+    test
+        The judged documents of each query, numbered from 0 on in each, and their grades.
+    above, tied, before : int64 [n_judged]
+        As in `Ranks`, in the order of test.
+    lengths : int64 [n_queries]
+        Documents in each run.
+    """
+
+    def __init__(
+        self, test: Interactions, above: Int64, tied: Int64, before: Int64, lengths: Int64
+    ) -> None:
+        self._test, self._lengths = test, lengths
+        self._above, self._tied, self._before = above, tied, before
+
+    @classmethod
+    def of(
+        cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
+    ) -> JudgedDocuments | None:
+        """Find them; None where documents are not texts, scores odd, or too many of them equal.
+
+        A grade below 0 says that nobody looked at a document: it is left out, unless nothing else
+        of the query is there.
+        """
+        lists = list(run.values())
+        if not (_are_plain(lists) and _are_texts(judged[query] for query in run)):
+            return None
+        grades = _Grades(run, judged)
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        scores = _sorted_rows(lists, lengths)
+        if scores is None:
+            return None
+        there = np.flatnonzero(~np.isnan(grades.scores))
+        wanted, user = -grades.scores[there], grades.user[there]
+        n = len(grades.scores)
+        above, tied, before = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        above[there] = _count_below(scores, lengths, user, wanted, equal=False)
+        tied[there] = _count_below(scores, lengths, user, wanted, equal=True) - above[there] - 1
+        several = np.flatnonzero(tied)
+        if lengths[grades.user[several]].sum() > MOST_TIED:
+            return None
+        for row in several.tolist():
+            document, score = grades.documents[row], grades.scores.item(row)
+            others = lists[grades.user.item(row)].items()
+            before[row] = sum(1 for other, s in others if float(s) == score and other < document)
+        return cls(grades.test(), above, tied, before, lengths)
+
+    def test(self) -> Interactions:
+        """Return the judged documents."""
+        return self._test
+
+    def rank(self, request: Request) -> Ranks:
+        """Return where each judged document stands; see `Ranks`."""
+        test, n = self._test, len(self._lengths)
+        order = np.empty(len(self._above), np.int64)
+        _kernel.best_first(test.indptr, self._above, self._before, order)
+        relevant = relevant_rows(test, request.protocol.relevant_from)
+        assert test.values is not None
+        return Ranks(
+            indptr=test.indptr,
+            item=test.items[order].astype(np.int64),
+            above=self._above[order],
+            tied=self._tied[order],
+            before=self._before[order],
+            gain=test.values[order],
+            relevant=relevant[order],
+            n_relevant=np.diff(ragged.offsets(relevant, test.indptr)),
+            n_candidates=np.full(n, -1),
+            n_excluded=np.zeros(n, np.int64),
+            depth=self._lengths,
+            flags=np.full(n, UserFlag.KNOWN, np.uint32),
+        )
+
+    def describe(self) -> str:
+        """Return one line that describes what is evaluated."""
+        return f"Runs: {len(self._lengths):,} queries, {int(self._lengths.sum()):,} documents"
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that the ranking depends on."""
+        return {"above": self._above, "tied": self._tied, "before": self._before}
+
+
+class _Grades:
+    """The judged documents of the queries of a run, with their grades, and scores in the run."""
+
+    def __init__(
+        self, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
+    ) -> None:
+        documents: list[str] = []
+        grades: list[int] = []
+        scores: list[float | None] = []
+        lengths = []
+        for query, of in run.items():
+            known = judged[query]
+            documents += known
+            grades += known.values()
+            scores += map(of.get, known)
+            lengths.append(len(known))
+        grade = np.array(grades, np.float64)
+        indptr = ragged.indptr_of(np.array(lengths, np.int64))
+        user = ragged.users_of(indptr)
+        seen = grade >= 0
+        nothing_seen = np.bincount(user[seen], minlength=len(lengths))[user] == 0
+        kept = seen | nothing_seen
+        self.documents = list(itertools.compress(documents, kept.tolist()))
+        self.grades: Float64 = np.where(seen, grade, 0.0)[kept]
+        # NaN where the document is not in the run.
+        self.scores: Float64 = np.array(scores, np.float64)[kept]
+        self.indptr, self.user = ragged.offsets(kept, indptr), user[kept]
+
+    def test(self) -> Interactions:
+        """Return them with numbers, from 0 on in each query."""
+        items = np.arange(len(self.user)) - self.indptr[self.user]
+        return Interactions(
+            indptr=self.indptr,
+            items=items.astype(np.int32),
+            n_items=int(items.max(initial=0)) + 1,
+            values=self.grades,
+        )
+
+
+def _are_texts(lists: Iterable[Mapping[str, object]]) -> bool:
+    """Return whether all documents are texts."""
+    try:
+        for of in lists:
+            "".join(of)  # much faster than to look at each
+    except TypeError:
+        return False
+    return True
+
+
+def _are_plain(lists: Sequence[Mapping[str, float]]) -> bool:
+    """Return whether all documents are texts, and all scores finite numbers."""
+    try:
+        finite = all(-LARGEST < sum(of.values()) < LARGEST for of in lists)
+    except TypeError:
+        return False
+    return finite and _are_texts(lists)
+
+
+def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float64 | None:
+    """Return the scores of each list times -1, ascending, a row per list; NaN fills the ends.
+
+    None where that would take too much memory.
+    """
+    n, longest = len(lists), int(lengths.max(initial=0))
+    total = int(lengths.sum())
+    if n * longest > MOST_PADDED * total + MOST_TIED:
+        return None
+    every = itertools.chain.from_iterable(of.values() for of in lists)
+    scores = -np.fromiter(every, np.float64, total)
+    if total == n * longest:
+        rows = scores.reshape(n, longest)
+    else:
+        rows = np.full((n, longest), np.nan)
+        rows[np.arange(longest) < lengths[:, np.newaxis]] = scores
+    rows.sort(axis=1)
+    return rows
+
+
+def _count_below(
+    rows: Float64, lengths: Int64, user: Int64, wanted: Float64, *, equal: bool
+) -> Int64:
+    """Return how many numbers of a user's row are below one, or equal to it: by bisection."""
+    low, high = np.zeros(len(user), np.int64), lengths[user]
+    flat, begin, last = rows.reshape(-1), user * rows.shape[1], max(rows.shape[1] - 1, 0)
+    for _ in range(rows.shape[1].bit_length()):
+        middle = (low + high) >> 1
+        there = flat[begin + np.minimum(middle, last)]
+        below = (there <= wanted if equal else there < wanted) & (middle < high)
+        low = np.where(below, middle + 1, low)
+        high = np.where(below, high, middle)
+    return low
