@@ -25,7 +25,7 @@ from recometer.metrics.ranked.precisions import (
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, gains_within, hit_totals, hits_within, ratio, totals
+from recometer.metrics.sums import columns, gains_within, hit_totals, hits_within, ratio
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -472,9 +472,6 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
 
 
 def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
-    if groups.single:
-        return hit_totals(HitTerm.FIRST, groups, cutoffs)
-
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         found: Float64 = first.astype(np.float64)
@@ -483,13 +480,10 @@ def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
         found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
         return found
 
-    return totals(value, groups, cutoffs)
+    return hit_totals(HitTerm.FIRST, value, groups, cutoffs)
 
 
 def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
-    if groups.single:
-        return hit_totals(HitTerm.RECIPROCAL_OF_FIRST, groups, cutoffs)
-
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         start, size = groups.start[rows], groups.size[rows]
@@ -500,4 +494,4 @@ def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
         )
         return found
 
-    return totals(value, groups, cutoffs)
+    return hit_totals(HitTerm.RECIPROCAL_OF_FIRST, value, groups, cutoffs)
