@@ -26,6 +26,7 @@ RIVALS = {
     "sklearn": ["scikit-learn"],
     "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
+    "warprec": [TORCH, "warprec"],  # from Python 3.12 on; there, lenskit is that of 2026, too
     "xgboost": ["xgboost"],
 }
 # The libraries that docs/ has a guide from. Spark needs Java, and R needs Matrix and reticulate.
@@ -81,7 +82,7 @@ def nightly(session: nox.Session) -> None:
 def live(session: nox.Session) -> None:
     """Run the tests that evaluate models of other libraries."""
     session.install(".[live,test]")
-    session.run("pytest", "-n", "auto", "-m", "live", *session.posargs)
+    session.run("pytest", "-m", "live", *session.posargs)
 
 
 @nox.session(default=False)

@@ -82,6 +82,9 @@ def main(libraries: Mapping[str, Library], results: Path, description: str | Non
             what = f"{library} {version}: {pair.name}"
             lines.append([what, f"{n_users:,}", *medians, number(one["ratio"])])
         print(markdown(headers, lines), flush=True)
-        kept["libraries"][library] = {"version": version, "n_users": n_users, "calls": found}
+        machine = describe()
+        there = {name: one for name, one in machine.pop("versions").items() if one != "missing"}
+        facts = {"version": version, "versions": there, "n_users": n_users, "calls": found}
+        kept["libraries"][library] = facts
         if not options.quick:
-            results.write_text(json.dumps({**kept, "machine": describe()}, indent=1) + "\n")
+            results.write_text(json.dumps({**kept, "machine": machine}, indent=1) + "\n")

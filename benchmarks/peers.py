@@ -56,16 +56,26 @@ def lenskit(n_users: int) -> list[Pair]:
     lists, test = (in_pandas(frame) for frame in Data.generate(n_users).frames())
     lists["score"] = -lists["rank"].astype(float)
 
-    def theirs() -> Any:
+    def collections() -> list[Any]:
+        return [ItemListCollection.from_df(frame, ["user_id"]) for frame in (lists, test)]
+
+    def measured(collections: list[Any]) -> Any:
         collector = MeasurementCollector()
         for metric in (NDCG, Precision, Recall, RecipRank, Hit):
             collector.add_metric(metric(K))
-        found, truth = (ItemListCollection.from_df(frame, ["user_id"]) for frame in (lists, test))
-        collector.add_collection_measurements(found, truth)
+        collector.add_collection_measurements(*collections)
         return collector.summary_metrics()
 
+    there = collections()
+
+    def own() -> rm.Evaluation:
+        return ours(lists, test, metrics)
+
     metrics = f"ndcg@{K} precision@{K} recall@{K} rr@{K} hit@{K}"
-    return [Pair("MeasurementCollector of 5", theirs, lambda: ours(lists, test, metrics))]
+    return [
+        Pair("MeasurementCollector of 5, frames", lambda: measured(collections()), own),
+        Pair("MeasurementCollector of 5, collections there", lambda: measured(there), own),
+    ]
 
 
 def replay(n_users: int) -> list[Pair]:
@@ -152,7 +162,10 @@ def retrieval_eval_gate(n_users: int) -> list[Pair]:
 
 
 def scored(n_users: int) -> tuple[Any, Any, Any]:
-    """Return scores of 20,000 items as a tensor [n_users, 20,000], and the pairs of test."""
+    """Return scores of 20,000 items as a tensor [n_users, 20,000], and the pairs of test.
+
+    A third of the items of test are ranked first.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -160,6 +173,7 @@ def scored(n_users: int) -> tuple[Any, Any, Any]:
     scores = torch.rand((n_users, N_ITEMS), generator=torch.Generator().manual_seed(0))
     pairs = np.unique(np.stack([data.test_users, data.test_items % N_ITEMS]), axis=1)
     users, items = (torch.from_numpy(part.astype(np.int64)) for part in pairs)
+    scores[users[::3], items[::3]] += 1
     return scores, users, items
 
 
@@ -205,16 +219,15 @@ def warprec(n_users: int) -> list[Pair]:
     from warprec.evaluation.evaluator import Evaluator
 
     scores, users, items = scored(n_users)
-    train = sp.csr_matrix((n_users, N_ITEMS), dtype=np.float32)
+    nothing = np.zeros(0, np.int64)
+    train = sp.csr_matrix((np.zeros(0, np.float32), (nothing, nothing)), shape=(n_users, N_ITEMS))
     dataset = SimpleNamespace(
         train_set=SimpleNamespace(get_sparse=lambda: train), train_transactions=None
     )
 
-    class Model(torch.nn.Module):
-        name = "scores"
-
-        def predict(self, user_indices: Any, **_: Any) -> Any:
-            return scores[user_indices]
+    model = SimpleNamespace(
+        eval=lambda: None, predict=lambda user_indices, **_: scores[user_indices]
+    )
 
     def theirs() -> Any:
         batches = []
@@ -225,7 +238,7 @@ def warprec(n_users: int) -> list[Pair]:
             batches.append((rows, users[some] - first, items[some], ones))
         names = ["nDCG", "Precision", "Recall", "MAP", "MRR", "HitRate"]
         evaluator = Evaluator(names, [K], train)
-        evaluator.evaluate(Model(), batches, "full", dataset)
+        evaluator.evaluate(model, batches, "full", dataset)
         return evaluator.compute_results()
 
     return [Pair("Evaluator of 6", theirs, lambda: of_scores(scores, users, items))]

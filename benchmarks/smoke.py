@@ -26,6 +26,7 @@ SMALLEST = {
     "list_files": ["--users", "200", *ONCE],
     "lists": ["--users", "200", "--case", "integer frame", *ONCE, "--others"],
     "metrics": ["--users", "500", "--users-beside-others", "50", *ONCE, *QUIET],
+    "peers": ["--quick", "--library", "ir_measures", *ONCE],
     "report": ["--users", "100", "--models", "2"],
     "scaling": ["--quick", *ONCE],
     "scores": ["--users", "50", "--items", "200", *ONCE],
@@ -40,7 +41,13 @@ ELSEWHERE = {
     "tf32": "needs the factors of a fitted model",
     "until": "needs data that are not part of the repository",
 }
-NEEDS = {"gpu": "torch", "scaling": "matplotlib", "scores": "torch", "spark": "pyspark"}
+NEEDS = {
+    "gpu": "torch",
+    "peers": "ir_measures",
+    "scaling": "matplotlib",
+    "scores": "torch",
+    "spark": "pyspark",
+}
 
 
 def main() -> None:

@@ -27,7 +27,11 @@ exclude_patterns = ["_build", "__pycache__"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 html_theme = "pydata_sphinx_theme"
 html_title = "recometer"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": True,
+    "header_links_before_dropdown": 6,
+}
 html_show_sourcelink = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]

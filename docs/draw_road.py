@@ -62,7 +62,7 @@ BOXES = {
     ),
     "evaluation": Box(3, 2, "record", "Evaluation", ("results",), "a value for each user"),
     "page": Box(0, 3, "outside", "What you read", (), "a page, tables, a verdict"),
-    "report": Box(1, 3, "step", "Report", ("report", "rendering.py"), "a model of the page first"),
+    "report": Box(1, 3, "step", "Report", ("report", "rendering"), "a model of the page first"),
     "comparison": Box(2, 3, "record", "Comparison", ("comparing",), "differences and p-values"),
     "stats": Box(3, 3, "step", "Statistics", ("stats",), "arrays in, numbers out"),
 }

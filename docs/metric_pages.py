@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from recometer.metrics import METRICS, MetricDefinition
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import SIDE_DATA
 
+WIDTH = 76  # of a formula; the site shows that much without scrolling
 REMARK = re.compile(r" \([^()]*\)$")  # what one metric says about a source
 
 # One user, five candidates in the order of the model, three of them judged.
@@ -56,7 +58,7 @@ def page(name: str, definition: MetricDefinition) -> str:
     parts = [
         f"# {name}: {definition.title}\n",
         description(definition),
-        f"```text\n{definition.formula}\n```\n",
+        f"```text\n{textwrap.fill(definition.formula, WIDTH)}\n```\n",
         "[Metrics](../metrics.md) explains the symbols of the formulas.\n",
         *facts(definition),
         *parameters(definition),

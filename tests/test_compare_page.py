@@ -16,7 +16,7 @@ CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! s\b)")  # neither a version nor seconds
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # neither a version nor seconds
 
 
 def measured(results, name):

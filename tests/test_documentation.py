@@ -99,6 +99,27 @@ def test_the_architecture_names_what_the_package_contains():
     assert {path for path in named if not (PACKAGE / path).exists()} == {"cpp"}
 
 
+def test_the_page_of_a_metric_has_all_that_is_declared_of_it():
+    spec = importlib.util.spec_from_file_location("metric_pages", ROOT / "docs/metric_pages.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    folds = "Only for the numbers of other libraries"
+    for name, definition in METRICS.items():
+        text = pages.page(name, definition)
+        shown, _, folded = text.partition("## Example")[0].partition(folds)
+        example, _, literature = text.partition("## Example")[2].partition("## Literature")
+        assert definition.formula in " ".join(shown.split()), name
+        assert re.search(r"^\| `.*\d\.\d{4}", example, re.MULTILINE), f"{name}: no number"
+        assert re.search(r"^\* .*\b\d{4}, \w+", literature, re.MULTILINE), f"{name}: no title"
+        for parameter in definition.parameters.values():
+            part = folded if parameter.for_conventions else shown
+            assert f"**`{parameter.name}`**" in part, f"{name}({parameter.name})"
+        for convention in rm.conventions():
+            for entry in convention.entries:
+                if entry.metric_name == name:
+                    assert f"| `{entry.name}` |" in example, f"{convention.name}: {entry.name}"
+
+
 def test_links_of_the_documents_lead_somewhere():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
     for page in pages:

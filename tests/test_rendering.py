@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.checking.installation import check_installation
-from recometer.rendering import FORMATS, LATEX, Column, Shown, Table, render, to_csv
+from recometer.rendering import FORMATS, Column, Shown, Table, render
+from recometer.rendering.formats import LATEX, to_csv
 
 TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
 LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}

@@ -281,6 +281,7 @@ def test_columns_may_be_named() -> None:
     without = split("named.parquet", "--what", "last=1", *columns[:-2], "--out", "no")
     assert without.exit_code == 1
     assert "the data have no times. Hint: --time names their column" in without.stderr
+    assert "Columns: who, what, much, when, device." in without.stderr
     wrong = split("named.parquet", "--what", "last=1", "--out", "no")
     assert wrong.exit_code == 1
     assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr

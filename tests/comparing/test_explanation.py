@@ -271,7 +271,7 @@ def test_a_convention_in_words(name: str) -> None:
 def test_an_unknown_convention() -> None:
     code, _, err = run("conventions", "lenskitt")
     assert code == 2
-    assert "Did you mean 'lenskit'?" in err
+    assert "Did you mean 'lenskit' or 'lenskit_2025'?" in err
 
 
 def test_what_is_printed_fits_100_columns() -> None:

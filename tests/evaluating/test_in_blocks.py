@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import gc
-import os
-import tempfile
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,10 +16,9 @@ from hypothesis import strategies as st
 from results import assert_same
 
 import recometer as rm
-from recometer.errors import FileError, InputError
+from recometer.errors import InputError, RecometerError
 from recometer.metrics import reading
-from recometer.ranks import Ranks
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Source
 
 N_USERS, N_ITEMS = 30, 40
 CATEGORIES = {item: [f"c{item % 3}", f"d{item % 5}"] for item in range(N_ITEMS)}
@@ -92,7 +88,17 @@ def folders(tmp_path_factory):
     return [tmp_path_factory.mktemp("rows") / side for side in ("test", "train")]
 
 
-KINDS = ["factors", "streamed factors", "scores", "function", "lists", "popular"]
+def lists_in(folder: Path, rng: np.random.Generator, named: bool) -> rm.Lists:
+    """Return lists in files, some of users who are not in test; some repeat an item."""
+    path = folder.with_name("lists")
+    frame = drawn(rng, 400, False, graded=False).drop("timestamp", "rating")
+    frame = frame.filter(pl.col("item_id") < N_ITEMS)  # of the catalogue
+    frame = with_names(frame) if named else frame
+    frame = frame.with_columns(rank=pl.int_range(pl.len()).over("user_id") + 1)
+    return rm.Lists(write(path, frame, 2), rank="rank", memory=3000)
+
+
+KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list files", "popular"]
 
 
 @given(
@@ -114,39 +120,198 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "popular"
     n_files=st.sampled_from([1, 3]),
     memory=st.sampled_from([2500, 9000, "1MB"]),
 )
-@examples(1)
+@examples(0.25)
 def test_blocks_change_nothing(
     folders, seed, kind, metrics, rules, named, graded, more, n_files, memory
 ):
     rng = np.random.default_rng(seed)
-    source = source_of(kind, rng, named)
+    source = (
+        source_of(kind, rng, named) if kind != "list files" else lists_in(folders[0], rng, named)
+    )
     paths = [
         write(folder, drawn(rng, n, named, graded), n_files)
         for folder, n in zip(folders, (200, 500), strict=True)
     ]
     items = [f"i{item}" if named else item for item in range(0, N_ITEMS + 9, 2)]
     catalogue = pl.DataFrame({"item_id": list(CATEGORIES), "categories": list(CATEGORIES.values())})
-    catalogue = catalogue.with_columns(propensity=0.5)
+    features = rng.random((N_ITEMS, 2)).tolist()
+    catalogue = catalogue.with_columns(propensity=0.5, features=pl.Series(features))
     if named:
         catalogue = catalogue.with_columns(item_id=pl.format("i{}", "item_id"))
     options: dict[str, Any] = {"metrics": METRICS[metrics], **rules, "threads": 2}
-    options |= {"catalogue": rm.Catalogue(catalogue), "baseline": source_of("popular", rng, named)}
-    options |= {"nothing": {}, "chance": {"chance": metrics != "lists" and kind != "lists"}}.get(
-        more, {more: items}
-    )
-    if more == "chance" and rules["relevant_from"] is None:
-        options["metrics"] = ["ndcg@3", "roc_auc"]
+    options |= {
+        "catalogue": rm.Catalogue(catalogue, features="features"),
+        "baseline": source_of("popular", rng, named),
+    }
+    if more == "chance":
+        options |= {"chance": "list" not in kind, "metrics": "ndcg@3 rr"}
+    elif more != "nothing":
+        options[more] = items
+    # Lists do not rank all items.
+    of_lists = kind in ("lists", "list files")
+    if kind == "list files" and metrics == "ranks" and more != "chance":
+        options["metrics"] = [one for one in OF_RANKS if "@" in one]
+    check_same(source, paths, memory, refused=of_lists, **options)
+
+
+def check_same(
+    source: Source, paths: list[Path], memory: Any, *, refused: bool = False, **options: Any
+) -> list[str]:
+    """Check that values, errors and warnings are those of memory; return the warnings."""
+    columns = options.pop("columns", {})
     found, said = [], []
     for budget in (None, memory):
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            test, train = (rm.Interactions.of(path, memory=budget) for path in paths)
+            sides = [rm.Interactions.of(path, **columns, memory=budget) for path in paths]
+            given: dict[str, Any] = dict(zip(("test", "train"), sides, strict=False)) | options
             try:
-                result = rm.evaluate(source, test, train=train, **options)
-                evaluator = rm.Evaluator(test, train=train, **options)
-                found.append((result, evaluator.mean(source), result.inputs))
-            except InputError as error:
-                found.append(str(error))
+                result = rm.evaluate(source, **given)
+                found.append((result, rm.Evaluator(**given).mean(source), result.inputs))
+            except RecometerError as error:
+                found.append((type(error), str(error)))
         said.append(sorted({str(warning.message) for warning in heard}))
+    if isinstance(found[0][0], rm.Evaluation):
+        assert found[1][2] == found[0][2]
+        found = [(without_rows(one[0]), *one[1:]) for one in found]
+    else:
+        assert refused, found[0]
     assert_same(found[1], found[0])
     assert said[1] == said[0]
+    return said[0]
+
+
+def without_rows(result: rm.Evaluation) -> rm.Evaluation:
+    """Leave out rows of train that intervals do not read, and what was computed on the way."""
+    if result.list_data is None:
+        return result
+    return dataclasses.replace(
+        result, list_data=dataclasses.replace(result.list_data, train=None, kept={})
+    )
+
+
+@pytest.fixture
+def paths(folders):
+    rng = np.random.default_rng(8)
+    return [
+        write(folder, drawn(rng, n, True, True), 3)
+        for folder, n in zip(folders, (200, 500), strict=True)
+    ]
+
+
+def named_factors(users: str = "u", items: str = "i") -> rm.Factors:
+    rng = np.random.default_rng(9)
+    return rm.Factors(
+        rng.standard_normal((N_USERS, 4)),
+        rng.standard_normal((N_ITEMS, 4)),
+        user_ids=[f"{users}{number}" for number in range(N_USERS)],
+        item_ids=[f"{items}{number}" for number in range(N_ITEMS)],
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"candidates": {"u1": ["i1", "i2"], "u2": ["i4", "i9"]}},
+        {"candidates": rm.SampledCandidates(5, by="popularity")},
+        {"candidates": rm.SampledCandidates(5)},
+        {"metrics": "ndcg@60 coverage@60"},
+        {"metrics": "hit@2", "until": "hit@2 ± 0.3"},
+        {"metrics": "ndcg@3", "protocol": "trec_eval"},
+    ],
+    ids=["sets", "popular", "sampled", "beyond", "until", "convention"],
+)
+def test_what_depends_on_all_users_is_the_same(paths, options):
+    until = options.pop("until", None) if "until" in options else None
+    if until is None:
+        check_same(named_factors(), paths, 2500, **options)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = []
+        for memory in (None, 2500):
+            test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
+            found.append(rm.evaluate(named_factors(), test, train=train, **options, until=until))
+    assert_same(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: named_factors(users="v"),
+        lambda: rm.Factors(
+            np.full((1, 2), np.nan), np.ones((2, 2)), user_ids=["u1"], item_ids=["i1", "i2"]
+        ),
+        lambda: rm.Factors(np.ones((1, 2)), np.ones((2, 2)), user_ids=[1], item_ids=[1, 2]),
+        lambda: rm.Scores(np.ones((3, 4))),
+    ],
+    ids=["no user", "no score", "other ids", "no ids"],
+)
+def test_what_does_not_fit_is_refused_alike(paths, source):
+    check_same(source(), paths, 2500, refused=True)
+
+
+def test_a_source_without_an_item_of_test_is_refused(paths):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test, train = (rm.Interactions.of(path, memory=2500) for path in paths)
+    with pytest.raises(InputError, match=r"Factors knows none of the .* items of test, such as 'i"):
+        rm.evaluate(named_factors(items="j"), test, train=train)
+
+
+def test_warnings_are_of_all_users(tmp_path, paths):
+    rng = np.random.default_rng(3)
+    frame = drawn(rng, 300, True, True).unique(["user_id", "item_id"], maintain_order=True)
+    strangers = frame.with_columns(user_id=pl.format("x{}", "user_id"))
+    unknown = frame.with_columns(item_id=pl.format("x{}", "item_id"))
+    for name, train, expected in (
+        ("strangers", strangers, "train has none of the 33 users of test"),
+        ("unknown", unknown, "Factors knows none of the items that users of test have in train"),
+        ("same", frame, "rows of test are in train, too"),
+    ):
+        sides = [write(tmp_path / f"{name}-{n}", one, 2) for n, one in enumerate((frame, train))]
+        heard = check_same(named_factors(), sides, 2500, metrics="ndcg@3 coverage@3")
+        assert any(expected in one for one in heard), name
+
+
+def test_sessions_of_a_user_may_be_in_several_blocks(tmp_path):
+    rng = np.random.default_rng(5)
+    frame = drawn(rng, 300, True, True).with_columns(session=pl.Series(rng.integers(0, 4, 300)))
+    frame = frame.unique(["user_id", "session", "item_id"], maintain_order=True)
+    sides = [write(tmp_path / name, frame[number::2], 2) for number, name in enumerate("ab")]
+    sessions = {"user": ["user_id", "session"], "value": "rating"}
+    check_same(named_factors(), sides, 2500, columns=sessions, metrics="ndcg@3 novelty@3")
+    train = {f"u{user}": [f"i{user}", "i3"] for user in range(N_USERS)}
+    check_same(named_factors(), sides[:1], 2500, columns=sessions, train=train, metrics="ndcg@3")
+
+
+def test_one_side_may_lie_in_files(paths):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = [rm.Interactions.of(path) for path in paths]
+        files = [rm.Interactions.of(path, memory=2500) for path in paths]
+        expected = rm.evaluate(named_factors(), whole[0], train=whole[1])
+        for test, train in ((files[0], whole[1]), (whole[0], files[1])):
+            assert_same(rm.evaluate(named_factors(), test, train=train), expected)
+
+
+def test_intervals_are_the_same(paths):
+    names = "ndcg@3 coverage@5(numerator=trained) coverage@5(users=relevant) gini@3 novelty@3"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = []
+        for memory in (None, 2500):
+            test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
+            result = rm.evaluate(named_factors(), test, train=train, metrics=names, catalogue=40)
+            found.append([str(row) for row in result.summary()])
+    assert found[1] == found[0]
+
+
+def test_items_of_train_that_the_source_lacks_have_their_popularity():
+    source = rm.Factors([[1.0]], [[2.0], [1.0]], user_ids=["ann"], item_ids=["film", "song"])
+    train = {"ann": ["game"], "bob": ["game"], "eve": ["game", "film"]}
+    test = {"ann": ["game", "film"]}
+    result = rm.evaluate(source, test, train=train, metrics="recall@1", seen="kept")
+    assert result.by_popularity is not None
+    # The game has most rows of train, so that it is in the first band.
+    assert result.by_popularity.relevant[0, 0] == 1

@@ -225,11 +225,14 @@ def _replay(record: Record) -> Ask | None:
     return Ask(protocol, _at(name, record), record["source"], rules=rules)
 
 
+LENSKIT = "lenskit_2025"  # the version that printed the records
+
+
 def _lenskit(record: Record) -> Ask | None:
     name = (
         record["impl"].removeprefix("RunAnalysis ").split(" list")[0].removesuffix(".measure_list")
     )
-    return Ask("lenskit", _at(name, record), record["source"], "alone")
+    return Ask(LENSKIT, _at(name, record), record["source"], "alone")
 
 
 TORCHMETRICS = re.compile(r"(\w+)(?:\(top_k, empty_target_action=(\w+)\))?")
@@ -506,8 +509,9 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
         return library, _at(impl.partition(",")[0], record), rules
     if library == "recometrics":
         return library, f"{impl.split()[0].replace('@K', '')}@{record['k']}", rules
-    if library == "lenskit" and record["relevance"] == "graded":
-        return library, _at(f"{impl}(gain=rating)", record), rules
+    if library == "lenskit":
+        graded = "(gain=rating)" if record["relevance"] == "graded" else ""
+        return LENSKIT, _at(f"{impl}{graded}", record), rules
     if library == "recpack":
         rules = {"defects": record["relevance"] == "graded"}
         return library, _at(impl, record), rules
@@ -724,7 +728,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         cases.test("alone"),
         train=train,
         metrics=metric,
-        protocol=library,
+        protocol=LENSKIT if library == "lenskit" else library,
         catalogue=catalogue,
         baseline=baseline,
     )

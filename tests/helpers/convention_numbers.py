@@ -31,11 +31,16 @@ def printed() -> Iterator[tuple[str | rm.Protocol, str, Mapping[str, Mapping[str
 
 def protocol_of(convention: str, part: Mapping[str, Any]) -> str | rm.Protocol:
     """Return the rules of a convention, with its defects where the numbers have these."""
-    if not part.get("defects"):
+    return rules_of(convention).replace(defects=True) if part.get("defects") else convention
+
+
+def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
+    """Return the rules of a convention."""
+    if isinstance(convention, rm.Protocol):
         return convention
     found = find(convention)
     assert found is not None
-    return found.protocol.replace(defects=True)
+    return found.protocol
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
@@ -44,7 +49,9 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
     asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
-        pairs = rm.Pairs(frame, rating="rating", score="score", threshold=given["threshold"])
+        # A convention that says itself what is relevant takes no threshold.
+        threshold = given["threshold"] if rules_of(convention).relevant_from is None else None
+        pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)
         return rm.evaluate(pairs, **asked)
     if case == "repeated":
         rows = [("user", item) for item in given["test"]]
@@ -52,10 +59,17 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
         return rm.evaluate(rm.Lists({"user": given["list"]}), frame, **asked)
     if case in ("scores", "queries"):
         return rm.evaluate(rm.Scores(np.array(given["scores"])), np.array(given["test"]), **asked)
+    if case == "matrix":
+        scores, train, test = (np.array(given[name]) for name in ("scores", "train", "test"))
+        kinds = np.array(given["kinds"], bool)
+        asked["catalogue"] = rm.Catalogue(len(kinds), categories=kinds)
+        return rm.evaluate(rm.Scores(scores), test, train=train, **asked)
     if case == "factors":
         source = rm.Factors(np.array(given["users"]), np.array(given["items"]))
         train, test = (np.array(given[name]) for name in ("train", "test"))
         return rm.evaluate(source, test, train=train, **asked)
+    if case == "negative":
+        return rm.evaluate(rm.Lists(given["lists"]), given["test"], **asked)
     test = given["test"]
     if case == "binary":
         test = {user: [item for item, gain in of.items() if gain] for user, of in test.items()}

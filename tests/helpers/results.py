@@ -61,5 +61,7 @@ def assert_same(one: object, other: object, where: str = "result") -> None:
     elif isinstance(one, np.ndarray):
         np.testing.assert_array_equal(one, other, err_msg=where)
         assert one.dtype == other.dtype, where  # type: ignore[attr-defined]
+    elif hasattr(one, "tocoo"):  # a sparse array
+        assert_same(one.toarray(), other.toarray(), where)  # type: ignore[attr-defined]
     else:
         assert one == other or (one != one and other != other), f"{where}: {one} and {other}"

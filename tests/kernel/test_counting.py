@@ -20,6 +20,7 @@ from recometer import _kernel
 from recometer._kernel import NanRule, reference
 
 SETS = _kernel.instruction_sets()
+NOT_FUSED = ("plain",)  # those that round a product before they add to it
 
 
 def ragged(rng, n_users, n_items, most, avoid=None):
@@ -395,7 +396,7 @@ def test_all_sets_with_fused_arithmetic_give_the_same_bits(dtype):
     problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, how=0)
     problem.users = rng.standard_normal(problem.users.shape).astype(dtype)
     problem.items = rng.standard_normal(problem.items.shape).astype(dtype)
-    fused = [name for name in SETS if name != "plain"]
+    fused = [name for name in SETS if name not in NOT_FUSED]
     results = [problem.native(name) for name in fused]
     for result in results[1:]:
         for mine, other in zip(result, results[0], strict=True):

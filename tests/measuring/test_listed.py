@@ -280,3 +280,11 @@ def test_what_is_computed_once_belongs_to_its_users():
         for user in (0, 1)
     ]
     assert found == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]
+
+
+def test_blocks_hold_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
+    five = {name: 5 * getattr(NOBODY, name) for name in ("lists", "baseline", "train", "test")}
+    users = ListedUsers(dataclasses.replace(NOBODY, **five).data())
+    blocks = [range(block.start, block.stop) for block in users.blocks()]
+    assert blocks == [range(2), range(2, 4), range(4, 5)]

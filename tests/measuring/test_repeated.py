@@ -101,3 +101,13 @@ def test_values_of_repeated_rows_are_means_unless_they_count_once() -> None:
     test = frame([(0, 4), (0, 4), (0, 0)], rating=pl.Series([1.0, 3.0, 2.0]))
     for rule, expected in (("once", 4.0), ("counted", 2.0), ("joined", 4.0)):
         assert values(test, "dcg@1", rule) == [expected]
+
+
+def test_the_best_order_of_a_list_has_what_it_repeats_once() -> None:
+    """By hand: 3 + 3/log2(3) + 1/2 for a, a and b; best is 3 + 1/log2(3) for a and b."""
+    result = rm.evaluate(
+        rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
+        metrics="ndcg@3(ideal=list)", duplicates="counted",
+    )  # fmt: skip
+    expected = (3.5 + 3 / np.log2(3)) / (3 + 1 / np.log2(3))
+    assert result["ndcg@3(ideal=list)"] == pytest.approx([expected])

@@ -31,6 +31,18 @@ def test_who_counts_in_the_mean_is_the_same_for_rankings_and_for_lists(users: st
     assert recall.tolist() == epc.tolist()
 
 
+@pytest.mark.parametrize("users", ["relevant", "known_relevant"])
+def test_who_has_nothing_relevant_does_not_count(users: str) -> None:
+    test = {"ann": {"film": 1.0}, "bob": {"book": 0.0}}
+    found = {
+        rule: rm.evaluate(
+            rm.Lists(LISTS), test, metrics="recall@1", users=rule, no_relevant=0.0
+        ).mean()["recall@1"]
+        for rule in ("test", users)
+    }
+    assert found == {"test": 0.5, users: 1.0}
+
+
 def test_only_users_with_a_value_above_0() -> None:
     result = evaluated("recall@1 epc@1", users="positive")
     assert [row.counted for row in result.summary()] == [1, 1]

@@ -144,7 +144,7 @@ def test_a_result_keeps_its_convention(tmp_path) -> None:
     assert loaded.metrics == result.metrics
     assert loaded.mean() == result.mean()
     assert str(loaded) == str(result)
-    assert "protocol: lenskit 2025.8.1" in str(result)
+    assert "protocol: lenskit 2026.4.0" in str(result)
     again = rm.evaluate(
         rm.Lists(LISTS), TEST, metrics="Precision@2 NDCG(gain=rating)@2", protocol=loaded.protocol
     )

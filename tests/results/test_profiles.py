@@ -68,6 +68,17 @@ def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
     np.testing.assert_array_equal(result.by_popularity.relevant.sum(axis=1), result.n_relevant)
 
 
+@pytest.mark.parametrize("ties", ["expected", "item", "random"])
+def test_what_lies_just_beyond_the_cutoff_is_not_found(ties: str) -> None:
+    scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
+    test = np.array([[0, 0, 0, 1, 1, 0]])
+    metrics = "recall@4 roc_auc"  # of which one reads the whole ranking
+    found = rm.evaluate(scores, test, train=train, metrics=metrics, ties=ties).by_popularity
+    assert found is not None
+    assert found.cutoff == 4
+    assert (found.found.sum(), found.relevant.sum()) == (1, 2)
+
+
 def test_items_that_the_source_or_train_lacks_count() -> None:
     train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["a", "b", "c"]}
     lists = rm.Lists({"ann": ["c", "d"], "bob": ["b", "b"], "cid": ["e", "d"]})
@@ -94,6 +105,16 @@ def test_an_item_that_test_repeats_is_found_once() -> None:
     assert found is not None
     assert found.relevant.sum() == 2
     assert found.found.sum() == 1
+
+
+def test_an_item_that_a_list_repeats_is_found_once() -> None:
+    train = {"ann": ["c"], "bob": ["c", "a"]}
+    found = rm.evaluate(
+        rm.Lists({"ann": ["a", "a", "b"]}), {"ann": ["a", "b"]}, train=train,
+        metrics="recall@2", duplicates="counted",
+    ).by_popularity  # fmt: skip
+    assert found is not None
+    assert (found.found.sum(), found.relevant.sum()) == (1, 2)
 
 
 def test_they_are_saved_and_taken_with_their_users(data: dict[str, Matrix], tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """LensKit itself beside its convention."""
 
+import importlib.metadata
+
+import numpy as np
 import pytest
 from _cases import CUTOFFS, Case, cases
 from _compare import check
@@ -7,7 +10,10 @@ from _compare import check
 import recometer as rm
 
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
-NAMES = ["NDCG", "DCG", "Precision", "Recall", "Hit", "RecipRank", "RBP"]
+NAMES: list[tuple[str, dict[str, str]]] = [
+    *((name, {}) for name in ("NDCG", "DCG", "Precision", "Recall", "Hit", "RecipRank", "RBP")),
+    *((name, {"gain": "rating"}) for name in ("NDCG", "DCG")),
+]
 
 
 @pytest.mark.parametrize("case", cases(all_have_lists=True), ids=str)
@@ -16,14 +22,18 @@ def test_lenskit(case: Case) -> None:
     from lenskit.data import ItemList
 
     found = {}
-    for name in NAMES:
+    for name, options in NAMES:
         for k in (*CUTOFFS, None):
-            metric = getattr(metrics, name)(n=k)
+            metric = getattr(metrics, name)(n=k, **options)
             values = {}
             for user, listed in case.lists.items():
                 items, scores = zip(*listed.items(), strict=True)
                 recommended = ItemList(item_ids=items, scores=scores, ordered=True)
-                truth = ItemList(item_ids=list(case.truth.get(user, {})))
+                of_user = case.truth.get(user, {})
+                ratings = np.array(list(of_user.values()), float)
+                truth = ItemList(item_ids=list(of_user), rating=ratings)
                 values[user] = metric.measure_list(recommended, truth)
-            found[name + (f"@{k}" if k else "")] = (values, None)
-    check("lenskit", rm.Lists(case.lists), case.truth, found)
+            gain = "(gain=rating)" if options else ""
+            found[name + gain + (f"@{k}" if k else "")] = (values, None)
+    year = importlib.metadata.version("lenskit").partition(".")[0]
+    check("lenskit_2025" if year == "2025" else "lenskit", rm.Lists(case.lists), case.truth, found)

@@ -65,6 +65,17 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(rows, frame)
     with pytest.raises(InputTypeError, match=r"test must be a DataFrame of Spark, found dict"):
         rs.evaluate(lists, {"u1": ["i1"]})
+    half = rm.split.Fraction(0.5)
+    for call in (
+        lambda n: rs.evaluate(lists, frame, partitions=n),
+        lambda n: rs.split(frame, half, partitions=n),
+        lambda n: rs.audit(frame, frame, partitions=n),
+    ):
+        for wrong in (0, -1, "user", 2.0, True, 2**31):
+            with pytest.raises(InputError, match=r"partitions=.* must be a whole number"):
+                call(wrong)
+    with pytest.raises(InputTypeError, match="filters=3 cannot be used here"):
+        rs.split(frame, half, filters=3)
     with pytest.raises(ColumnError, match="There is no column 'rating'"):
         rs.evaluate(lists, rs.Interactions(frame, value="rating"))
     with pytest.raises(InputTypeError, match="user ids of test are integers, those of Lists"):
@@ -75,6 +86,12 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(lists, frame, metrics="ndcg@5", catalogue=items[:1])
     with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
         rs.evaluate(lists, frame, metrics="roc_auc")
+    with pytest.raises(InputError, match="users are not read in random order"):
+        rs.evaluate(lists, frame, until="ndcg@5 ± 0.01")
+    several = rs.Interactions(frame, user=["user", "item"], item="value")
+    for call in (lambda: rs.split(several, rm.split.Last(1)), lambda: rs.audit(several, several)):
+        with pytest.raises(InputError, match="On Spark sessions of users are evaluated, but not"):
+            call()
     with pytest.raises(InputError, match="test is empty"):
         rs.evaluate(lists, frame.where("false"))
     with pytest.raises(InputError, match="knows none of the"):

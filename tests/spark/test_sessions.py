@@ -7,7 +7,8 @@ from spark_cases import CUT, MARKS, assert_same, data, factors
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.errors import InputError
+from recometer.errors import DataWarning, InputError
+from recometer.spark import _packing
 
 pytestmark = MARKS
 
@@ -76,7 +77,8 @@ def assert_same_sessions(result, expected):
             assert (row.method, row.note, row.counted) == (other.method, other.note, other.counted)
 
 
-def test_lists_of_sessions_and_train_of_sessions(table):
+def test_lists_of_sessions_and_train_of_sessions(table, monkeypatch):
+    monkeypatch.setattr(_packing, "MANY", 1)  # sums are put together before they are collected
     _, items, test, train, rng = data(seed=4)
     test, train = (ordered(with_sessions(one, rng)) for one in (test, train))
     rows = {"user": [], "session": [], "item": [], "value": []}
@@ -86,9 +88,53 @@ def test_lists_of_sessions_and_train_of_sessions(table):
                 rows[name].append(one)
     lists = rs.Lists(table(rows, SCHEMA), user=BOTH, score="value")
     frames = [rs.Interactions(table(one, SCHEMA), user=BOTH) for one in (test, train)]
-    given = {"metrics": CUT, "catalogue": items, "interval": "bca", "users": "listed"}
+    given = {"metrics": CUT, "catalogue": items, "interval": "bootstrap", "users": "listed"}
     result = rs.evaluate(lists, frames[0], train=frames[1], **given)
     one = rm.Lists(pl.DataFrame(rows), user=BOTH, score="value")
     assert_same(result, rm.evaluate(one, paired(test), train=paired(train), **given))
+    missing = table(test, SCHEMA).selectExpr("user", "nullif(session, 10) AS session", "item")
+    with pytest.raises(InputError, match="test has rows in which the session is missing"):
+        rs.evaluate(lists, rs.Interactions(missing, user=BOTH), metrics="rr@5", catalogue=items)
     with pytest.raises(InputError, match="Lists has sessions of users, but test has none"):
         rs.evaluate(lists, table(test, SCHEMA).drop("session"), metrics="rr@5")
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_pairs_and_arrays_of_sessions(table):
+    users, items, test, _, rng = data(seed=9)
+    rows = ordered(with_sessions(test, rng)) | {"score": rng.integers(0, 4, len(test["user"])) / 4}
+    schema = SCHEMA.replace("value", "relevance") + ", score double"
+    rows["relevance"] = [float(value > 2) for value in rows.pop("value")]
+    columns = [part.split()[0] for part in schema.split(", ")]
+    rows = {name: rows[name] for name in columns}
+    result = rs.evaluate(rs.Pairs(table(rows, schema), user=BOTH), metrics="ndcg@3 roc_auc")
+    one = rm.Pairs(pl.DataFrame(rows), user=BOTH)
+    assert_same(result, rm.evaluate(one, metrics="ndcg@3 roc_auc"))
+    pairs = sorted({*zip(rows["user"], rows["session"], strict=True)})
+    lists = {
+        "user": [user for user, _ in pairs],
+        "session": [session for _, session in pairs],
+        "item": [[items[n] for n in rng.permutation(len(items))[:7]] for _ in pairs],
+    }
+    test = ordered({**rows, "value": rows["relevance"]})
+    sets = {"user": [u for u in users for _ in range(20)], "item": items[::2] * len(users)}
+    given = {"metrics": "ndcg@5 recall@5", "catalogue": items}
+    with pytest.warns(DataWarning, match="are not candidates"):
+        expected = rm.evaluate(
+            rm.Lists(pl.DataFrame(lists), user=BOTH),
+            paired(test),
+            candidates=pl.DataFrame(sets),
+            **given,
+        )
+    with pytest.warns(DataWarning, match="are not candidates"):
+        result = rs.evaluate(
+            rs.Lists(table(lists, "user string, session bigint, item array<string>"), user=BOTH),
+            rs.Interactions(table(test, SCHEMA), user=BOTH),
+            candidates=table(sets, "user string, item string"),
+            **given,
+        )
+    assert_same(result, expected)
+    plain, same = result.to_dict(), expected.to_dict()
+    assert plain.keys() == same.keys()
+    assert plain["users"] == same["users"]
+    assert plain["metrics"].keys() == same["metrics"].keys()

@@ -103,6 +103,10 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.split(frame, rm.split.KFold(3))
     with pytest.raises(rm.InputTypeError, match="One of what and who makes the folds"):
         rs.folds(frame, Last(1))
+    with pytest.raises(rm.InputTypeError, match=r"says what is held out\. Hint: call it: Last"):
+        rs.split(frame, Last)
+    with pytest.raises(rm.InputTypeError, match=r"says what is left out, or several\. Hint: "):
+        rs.split(frame, Last(1), filters=["min"])
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")

@@ -10,11 +10,13 @@ from recometer import stats
 from recometer.spark import _rows
 from recometer.spark._blocks import blocks
 from recometer.spark._cells import MOST_VALUES, Cells
-from recometer.spark._packing import from_bytes, to_bytes
+from recometer.spark._few import FewRows
+from recometer.spark._packing import folded, from_bytes, to_bytes
 from recometer.spark._ratios import Ratios
 from recometer.stats.grouping import group
 
-VALUES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0, float("nan")]), max_size=60)
+VALUES_OF_USERS = [0.0, 0.25, 1 / 3, 0.5, 1.0]
+VALUES = st.lists(st.sampled_from([*VALUES_OF_USERS, float("nan")]), max_size=60)
 
 
 @given(VALUES, st.lists(st.integers(0, 60), max_size=4))
@@ -80,6 +82,29 @@ def test_parts_of_ratios_are_those_of_the_whole():
     np.testing.assert_array_equal(again["0 ratios"].x, joined.x)
     assert again["0 ratios"].squares == joined.squares
     assert again["0 sums"].tolist() == [1, 1, 1]
+
+
+@given(st.lists(st.sampled_from(VALUES_OF_USERS), max_size=200))
+def test_parts_may_be_put_together_a_few_at_a_time(values):
+    parts = [Cells.of(np.array([value])) for value in values]
+    found = folded(parts, Cells.together)
+    if not values:
+        assert found is None
+        return
+    whole = Cells.of(np.array(values))
+    np.testing.assert_array_equal(found.low, whole.low)
+    np.testing.assert_array_equal(found.counts, whole.counts)
+    assert found.squares == pytest.approx(whole.squares, abs=1e-12)
+
+
+def test_few_rows_are_kept_in_the_order_of_their_keys():
+    keys = np.array([["b", "1"], ["a", "2"], ["a", "1"]])
+    rows = np.array([[1.0, -1.0], [2.0, -2.0], [3.0, -3.0]])
+    parts = [FewRows.of(keys[n : n + 1], rows[n : n + 1], 3) for n in range(3)]
+    joined = from_bytes(to_bytes({"0 rows": FewRows.together(parts)}))["0 rows"]
+    assert joined.sorted()[:, 0].tolist() == [3, 2, 1]
+    more = FewRows.together([joined, parts[0]])
+    assert (more.n, len(more.rows), more.squares) == (4, 0, 2 * (1 + 4 + 9 + 1))
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 40), st.integers(1, 9))

@@ -189,7 +189,9 @@ def test_students_t_is_scipys() -> None:
     first, second = models(40, gain=0.1)
     found = compare(first, second, test="t", interval="t")
     expected = stats.ttest_rel(first, second)
-    assert found.unit == 0  # of the randomisation test alone
+    hits = [1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]
+    assert compare(*hits).unit == 1
+    assert compare(*hits, test="t").unit == 0  # only the randomisation test is coarse
     assert found.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
 

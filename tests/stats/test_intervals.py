@@ -40,8 +40,21 @@ def test_no_interval_below_two_values(values: list[float]) -> None:
 def test_bootstrap_is_the_percentile_bootstrap() -> None:
     values = np.random.default_rng(1).normal(size=50)
     draws = np.random.Generator(np.random.PCG64(7)).integers(50, size=(300, 50))
-    expected = np.quantile(values[draws].mean(axis=1), [0.05, 0.95])
+    expected = np.quantile(np.sort(values)[draws].mean(axis=1), [0.05, 0.95])
     assert bootstrap([values], 0.9, seed=7, n_resamples=300)[0] == pytest.approx(tuple(expected))
+
+
+@given(st.integers(0, 2**32))
+def test_bootstrap_does_not_depend_on_the_order_of_users(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    values = generator.integers(0, 4, 30) / 3.0
+    values[generator.random(30) < 0.2] = np.nan
+    weights, order = generator.integers(0, 3, 30).astype(float), generator.permutation(30)
+    for own in (None, [weights]):
+        moved = None if own is None else [weights[order]]
+        one = bootstrap([values], n_resamples=50, weights=own)
+        other = bootstrap([values[order]], n_resamples=50, weights=moved)
+        np.testing.assert_array_equal(one, other)
 
 
 def test_users_of_several_blocks_are_drawn_with_replacement(

@@ -269,6 +269,12 @@ def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
         assert tuple(interval(unit * values, kind)) == pytest.approx(tuple(unit * ends), rel=1e-9)
 
 
+def test_the_skewness_of_a_sum() -> None:
+    """Three 0 and a 1: the residuals' cubes add up to 3/8, their squares to 3/4."""
+    assert group([0.0, 0.0, 1.0, 0.0]).skewness == pytest.approx((3 / 8) / (3 / 4) ** 1.5)
+    assert group([0.5, 0.5, 0.5]).skewness == 0
+
+
 def test_a_group_of_nobody_is_empty() -> None:
     found = group([np.nan])
     assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)

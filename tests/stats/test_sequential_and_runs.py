@@ -333,9 +333,9 @@ def test_runs_refuse_what_they_cannot_take() -> None:
             function([[0.1, 0.2], [0.3, 0.5]], confidence=95)
     with pytest.raises(InputError, match="above 0 and below 1"):
         over_values([0.1, 0.2], [0.3, 0.5], 0.01, 50, confidence=95)
-    with pytest.raises(InputError, match="they have: 3"):
+    with pytest.raises(InputError, match="found: 3"):
         over_folds([[0.1, 0.2, 0.3]])
-    with pytest.raises(InputError, match="they have: 1, 2"):
+    with pytest.raises(InputError, match="found: 1, 2"):
         over_folds([[0.1], [0.1, 0.3]])
 
 

@@ -127,6 +127,22 @@ def lists_in_files():
 
 
 @phase
+def rows_in_files():
+    """Sorted into temporary files, and evaluated for some users after the others."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    rows(4_000_000).drop("time").write_parquet(f"{folder}/test.parquet")
+    ids = {"user_ids": np.arange(400_000), "item_ids": np.arange(50_000)}
+    model = rm.Factors(normal(400_000, 4), normal(50_000, 4), **ids)
+
+    def run():
+        test = rm.Interactions.of(f"{folder}/test.parquet", memory="60MB")
+        return rm.evaluate(model, test, metrics="ndcg@10", threads=1)
+
+    return run
+
+
+@phase
 def reading():
     table = rows(6_000_000)
     return lambda: rm.Interactions.of(table)

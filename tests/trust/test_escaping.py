@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.rendering import FORMULAS, Column, Table
+from recometer.rendering import Column, Table
+from recometer.rendering.formats import FORMULAS
 from recometer.report import page
 
 TRICKY = [

@@ -17,6 +17,7 @@ PHASES = [
     "expected_ties",
     "lists_with_ids",
     "lists_in_files",
+    "rows_in_files",
     "reading",
     "split",
     "audit",

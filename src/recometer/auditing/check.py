@@ -138,7 +138,7 @@ def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
     )
     if not len(found):
         raise InputError(
-            f"{name} is empty: {found.n_users:,} users, no interactions. Hint: is the split right, "
-            "and the column of users?"
+            f"{name} is empty: {found.n_users:,} users, no interactions. Hint: check the split, "
+            "and the column of users."
         )
     return found

@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line on some arguments (None: those of this process), and exit."""
+    """Run the command line, and exit; None stands for the arguments of this process."""
     try:
         from recometer.cli._app import app
 

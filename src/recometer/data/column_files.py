@@ -45,17 +45,17 @@ class ColumnFile:
         self._end = max(self._end, first + len(numbers))
         if not len(numbers):
             return
-        left = memoryview(np.ascontiguousarray(numbers, self.dtype)).cast("B")
+        left = np.ascontiguousarray(numbers, self.dtype).data.cast("B")
         with _said():
             self._file.seek(first * self.dtype.itemsize)
             while left:
                 left = left[self._file.write(left) :]
 
     def read(self, first: int, n: int) -> Array:
-        """Return so many numbers from a place on, in memory."""
+        """Return `n` numbers, beginning with the number at `first`, in memory."""
         found = np.empty(min(n, self._end - first), self.dtype)
         if len(found):
-            left = memoryview(found).cast("B")
+            left = found.data.cast("B")
             with _said():
                 self._file.seek(first * self.dtype.itemsize)
                 while left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Int64
 from recometer.data import ids
 from recometer.data.columns import ColumnPair
 from recometer.data.files import FileColumn, collect, count_rows, is_parquet, scan
 from recometer.data.paths import as_path
+from recometer.data.sessions import selected
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     import polars as pl
 
+PART = "its part"  # the name of a column
 PROBE = 4096  # rows of which it is told how large one is
 # The rows of a part exist several times while they become a table of lists: as they are
 # read and decoded, by user, and as numbers.
@@ -54,7 +57,7 @@ class FileRows:
         self.row_bytes = some.estimated_size() / max(1, len(some))
 
     def pieces(self, n_rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the rows in their order, so many at a time and at least once."""
+        """Yield the rows in their order, `n_rows` at a time; without rows, yield an empty frame."""
         for begin in range(0, max(1, self.n_rows), n_rows):
             yield self._read(self._table.slice(begin, n_rows))
 
@@ -158,14 +161,34 @@ class FileParts(FileRows):
         whole = COPIES * self.row_bytes * self.n_rows
         self.n_parts = self.check_passes(whole, memory, "{:,} times")
 
+    def divided(self, n_parts: int) -> FileParts:
+        """Return the same rows in at least so many parts."""
+        found = copy.copy(self)
+        found.n_parts = max(self.n_parts, n_parts)
+        return found
+
+    def users_by_part(self) -> tuple[Array, Int64]:
+        """Return the distinct ids of users, and the part in which each is."""
+        name = self._names["user"]
+        both = [selected(self._table, name), self._number().alias(PART)]
+        some = self._table.select(both).unique()
+        found = collect(some, [name, PART], self.path, reduced=True)
+        part = found[PART].to_numpy().astype(np.int64)
+        return ids.as_ids(found[name], f"user ids (column {name!r})"), part
+
     def part(self, number: int) -> pl.DataFrame:
         """Return the rows of some users, in their order; columns are called what they are."""
         import polars as pl
 
+        frame = self._read(self._table.filter(self._number() == number))
+        return pl.DataFrame([frame[name].alias(option) for option, name in self._names.items()])
+
+    def _number(self) -> pl.Expr:
+        import polars as pl
+
         user = self._names["user"]
         own = user.parts[0] if self._is_pair("user") else user  # type: ignore[attr-defined]
-        frame = self._read(self._table.filter(pl.col(own).hash(seed=0) % self.n_parts == number))
-        return pl.DataFrame([frame[name].alias(option) for option, name in self._names.items()])
+        return pl.col(own).hash(seed=0) % self.n_parts
 
 
 class _Column:

@@ -373,16 +373,18 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     rows = a_part_each(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
-    parts = on_all_threads(lambda part: _number(series[part], numbers[part]), rows)
+    parts = on_all_threads(lambda part: number_strings(series[part], numbers[part]), rows)
     together = pl.concat(parts)
     distinct = (
-        parts[0] if len(parts) == 1 else _number(together, np.empty(len(together), np.uint32))
+        parts[0]
+        if len(parts) == 1
+        else number_strings(together, np.empty(len(together), np.uint32))
     )
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
     # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
     places = np.empty(len(distinct) + len(together), np.uint32)
-    _number(pl.concat([distinct, together]), places)
+    number_strings(pl.concat([distinct, together]), places)
     ends = np.cumsum([len(distinct), *map(len, parts)])
     for part, table in zip(rows, np.split(places, ends[:-1])[1:], strict=True):
         _look_up(table, numbers[part], codes[part])
@@ -390,8 +392,11 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     return codes, np.fromiter(texts, object, len(texts))
 
 
-def _number(series: pl.Series, numbers: UInt32) -> pl.Series:
-    """Write the number of each string, by first sight; return the string of each number."""
+def number_strings(series: pl.Series, numbers: UInt32) -> pl.Series:
+    """Write the number of each string, by first sight; return the string of each number.
+
+    No string is missing.
+    """
     rows = np.empty(len(series), np.int64)
     # Without its name: Polars ends the process where it exports one that holds a NUL.
     n_distinct = _kernel.number_strings(series.alias(""), numbers, rows)

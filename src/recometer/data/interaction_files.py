@@ -16,17 +16,20 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.arrays import Array, Int32, Int64
 from recometer.data.column_files import ColumnFile
-from recometer.data.ids import encode
+from recometer.data.columns import Columns
+from recometer.data.ids import encode, number_strings
 from recometer.data.rows import Rows
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from recometer.data.interactions import Interactions
 
 PER_ROW = ("items", "values", "times", "copies")
-# Of memory, per row: while rows of some users are sorted and merged, and while rows go into the
-# files of their users.
+# Bytes of memory per row, while rows of some users are sorted and merged, and while rows are
+# written into the files of their users.
 TO_SORT, TO_DIVIDE = 128, 64
-ONES = 2**20  # that are written at a time
+ONES = 2**20  # the number of ones that are written at a time
 
 
 class Numbering:
@@ -38,6 +41,24 @@ class Numbering:
         self._integers: Array | None = None
         self._numbers = np.zeros(0, np.int64)
         self._others: dict[Any, int] = {}
+        self._texts: pl.Series | None = None  # by their own numbers, which then stand for them
+
+    def replaced(self, column: pl.Series) -> pl.Series:
+        """Return a column of ids that are texts as the numbers of these; all others as they are.
+
+        As objects of Python, they would take far more memory.
+        """
+        import polars as pl
+
+        if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+            return column
+        column = column.cast(pl.String)
+        n_known = 0 if self._texts is None else len(self._texts)
+        both = column if self._texts is None else pl.concat([self._texts, column.alias("")])
+        numbers = np.empty(len(both), np.uint32)
+        # Those that are known come first, and keep their numbers.
+        self._texts = number_strings(both, numbers).rechunk().alias("")
+        return pl.Series(column.name, numbers[n_known:])
 
     def of(self, ids: Array) -> Int32:
         """Return the number of each of some distinct ids, as `ids.as_ids` returns them."""
@@ -74,17 +95,22 @@ class Numbering:
             return list(self._others)
         found = np.empty_like(self._integers)
         found[self._numbers] = self._integers
-        return found.tolist()
+        in_order: list[Any] = found.tolist()
+        return in_order
 
     def sorted(self) -> tuple[Int32, Array]:
         """Return the place of each number among the sorted ids, and these; forget all else."""
+        if self._texts is not None:
+            texts, self._texts = self._texts, None
+            places, ids = encode(texts, self._what, np.int32)
+            return places[self._in_order()], ids
         if self._integers is not None:
             places = np.empty(len(self._integers), np.int32)
             places[self._numbers] = np.arange(len(places), dtype=np.int32)
             return places, self._integers
-        ids = self._in_order()
+        names = self._in_order()
         self._others = {}
-        return encode(ids, self._what, np.int32)
+        return encode(names, self._what, np.int32)
 
 
 class Unsorted:
@@ -96,13 +122,21 @@ class Unsorted:
         self._counts = np.zeros(0, np.int64)  # of rows, by the number of the user
         self.n_rows = 0
 
+    def numbered(self, frame: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+        """Return a piece whose ids are numbers if they were texts."""
+        sides = ((self._users, columns.user), (self._items, columns.item))
+        return frame.with_columns(
+            numbering.replaced(frame[name]).alias(name) for numbering, name in sides
+        )
+
     def add(self, rows: Rows) -> None:
-        """Write down rows whose users and items have ids."""
+        """Write down the rows of a piece whose users and items have ids."""
         assert rows.users is not None
         assert rows.user_ids is not None
         assert rows.item_ids is not None
         users = self._users.of(rows.user_ids)[rows.users]
-        columns = {"users": users, "items": self._items.of(rows.item_ids)[rows.items]}
+        items = self._items.of(rows.item_ids)[rows.items]
+        columns: dict[str, Array | None] = {"users": users, "items": items}
         columns |= {"values": rows.values, "times": rows.times}
         for name, column in columns.items():
             if column is not None and len(column):

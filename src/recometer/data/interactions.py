@@ -366,10 +366,9 @@ def _in_files(data: object, options: Options) -> Interactions:
     columns, pieces, of_piece = open_pieces(data, options)
     unsorted, whole = Unsorted(), Sorted(MAX_REPEATED)
     for frame in pieces:
-        rows = read_rows(frame, of_piece)
-        unsorted.add(rows)
+        unsorted.add(read_rows(unsorted.numbered(frame, columns), of_piece))
     if not unsorted.n_rows:
-        return dataclasses.replace(_build(rows), columns=columns)
+        return _build(read_rows(frame, of_piece))
     memory = bytes_of(options.memory, "memory")
     for rows in unsorted.by_users(memory):
         whole.add(_build(rows, warns=False))

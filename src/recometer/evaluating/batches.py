@@ -74,8 +74,11 @@ class UserPlaces:
 def user_ids_of(users: object, n: int) -> Array:
     """Read the users of the n rows of a batch."""
     given = to_numpy(users) if is_tensor(users) else users
-    plain = type(given) is np.ndarray and given.dtype == np.int64 and given.ndim == 1
-    found = given if plain else ids.as_ids(given, "users of the batch")
+    found: Array
+    if type(given) is np.ndarray and given.dtype == np.int64 and given.ndim == 1:
+        found = given
+    else:
+        found = ids.as_ids(given, "users of the batch")
     if len(found) != n:
         raise InputError(
             f"The batch has {n:,} rows, but {len(found):,} users. Hint: users= names the user of "

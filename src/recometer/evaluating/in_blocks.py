@@ -26,37 +26,44 @@ from recometer.measuring.side_data import Popularity, list_data, needed_by
 from recometer.ranks import TopLists
 from recometer.results.evaluation import Evaluation
 from recometer.results.profiles import FoundByPopularity
+from recometer.sources.base import Apart
 from recometer.sources.candidates import Items
+from recometer.sources.list_stream import nobody
+from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
 from recometer.tasks import Ticker, run_tasks
 
-# Of memory, per row of test and of train, while the users of a block are ranked and measured.
+# Bytes of memory per row of test and of train, while the users of a block are ranked and measured.
 PER_TEST_ROW, PER_TRAIN_ROW = 192, 64
 
 # Counts of items of the arguments, which are the same for all users; and the counts that are named
-# last, in this order, as blocks need not have all of them.
+# last, in this order, as blocks need not have all of them: those of lists, and of other sources.
 OF_ITEMS = ("candidates_unknown", "exclude_unknown")
-LAST = (*OF_ITEMS, "relevant_not_candidates", "cut_in_ties", "users_below_cutoff")
+LAST_OF_LISTS = ("list_repeats", "cut_in_ties", "users_below_cutoff")
+LAST = (*OF_ITEMS, "relevant_not_candidates", *LAST_OF_LISTS)
 
 
-def blocks_of(given: Inputs) -> list[slice] | None:
+def blocks_of(given: Inputs) -> Sequence[Apart] | None:
     """Return the blocks of users that are evaluated one after the other; None for all at once.
 
     Users are in blocks if rows lie in files, take more than the memory that was given, and a user's
     values do not depend on those of others.
     """
-    truth, train = given.truth, given.asked.train
+    truth, asked, train = given.truth, given.asked, given.asked.train
     budgets = [one.memory for one in (truth.test, train) if one is not None and one.memory]
-    apart = given.source.ranks_apart and not given.brings_truth and truth.test.user_ids is not None
-    sets = isinstance(truth.candidates, Items | None)
-    if not budgets or not apart or not sets or given.protocol.short_lists == "previous_user":
+    apart = not given.brings_truth and truth.test.user_ids is not None
+    apart &= isinstance(truth.candidates, Items | None) and not asked.counts_listed_users
+    rules = given.protocol
+    # What lists of a part hold is numbered by the items of this part.
+    numbered = not isinstance(given.source, Lists) or not truth.of_lists
+    if not budgets or not apart or not numbered or rules.short_lists == "previous_user":
         return None
     sizes = PER_TEST_ROW * np.diff(truth.test.indptr)
     if train is not None:
         users = matching.users_in(train, truth.test, "train")
         sizes += PER_TRAIN_ROW * ragged.lengths(train.indptr, users)
     found = ragged.blocks(ragged.indptr_of(sizes), min(budgets), max(1, truth.test.n_users))
-    return found if len(found) > 1 else None
+    return given.source.apart(request_of(given), found) if len(found) > 1 else None
 
 
 class _Block(NamedTuple):
@@ -78,8 +85,10 @@ class InBlocks:
     All that an `Evaluation` has of its users is the same, to the last bit.
     """
 
-    def __init__(self, given: Inputs, blocks: Sequence[slice]) -> None:
+    def __init__(self, given: Inputs, blocks: Sequence[Apart]) -> None:
         self._given, self._cuts = given, blocks
+        users = np.concatenate([block.users for block in blocks])
+        self._order: Int64 = np.argsort(users)  # of the users, one block after the other
         truth, train = given.truth, given.asked.train
         self._places: Int64 | None = None
         self._popularity: Popularity | None = None
@@ -96,8 +105,7 @@ class InBlocks:
     def evaluation(self, reading: float) -> Evaluation:
         """Return the evaluation of all users; `reading` is the seconds that it took."""
         measured, users, counts = self._found()
-        parts = [one.by_popularity for one in self._blocks if one.by_popularity is not None]
-        found = FoundByPopularity.concat(parts) if parts else None
+        found = self._together([one.by_popularity for one in self._blocks])
         return assembled(
             self._given,
             users,
@@ -122,23 +130,24 @@ class InBlocks:
         run_tasks(
             self._add,
             self._cuts,
-            weights=[float(test.indptr[cut.stop] - test.indptr[cut.start]) for cut in self._cuts],
+            weights=[float(ragged.lengths(test.indptr, cut.users).sum()) for cut in self._cuts],
             threads=1,
             progress=asked.progress,
             label="Ranking",
         )
-        users = Users(*map(np.concatenate, zip(*(one.users for one in self._blocks), strict=True)))
+        columns = zip(*(one.users for one in self._blocks), strict=True)
+        users = Users(*(np.concatenate(column)[self._order] for column in columns))
         counts = self._counts()
-        lists = _concat([one.lists for one in self._blocks])
+        lists = self._together([one.lists for one in self._blocks])
         self._check(users, counts, lists)
         measured: dict[str, Any] = dict(self._columns)
         if lists is not None:
-            own = {name: counts.get(name, n) for name, n in lists.counts.items()}
+            own = {name: n for name, n in counts.items() if name in lists.counts}
             lists = dataclasses.replace(lists, counts=own)
             measured |= {**measure_lists(self._given, self._listed(lists)), "lists": lists}
         return measured, users, counts
 
-    def _add(self, block: slice, ticker: Ticker) -> None:
+    def _add(self, block: Apart, ticker: Ticker) -> None:
         """Rank the items of some users, and measure that."""
         ticker.advance()
         begin = time.perf_counter()
@@ -149,11 +158,11 @@ class InBlocks:
         ranked = time.perf_counter()
         measured = measured_by(given, records)
         values, reasons = compute(measured.values(), truth.metrics, rules, asked.threads)
-        self._put("values", block, values)
-        self._put("reasons", block, reasons)
+        self._put("values", block.users, values)
+        self._put("reasons", block.users, reasons)
         if asked.chance:
             drawn = chance_of(records.ranks, truth.metrics, rules, asked.threads)
-            self._put("chance", block, drawn)
+            self._put("chance", block.users, drawn)
         ranks, request = records.ranks, records.request
         found = _Block(
             records.users,
@@ -173,30 +182,30 @@ class InBlocks:
         self._seconds["ranking"] += ranked - begin
         self._seconds["measuring"] += time.perf_counter() - ranked
 
-    def _put(self, what: str, block: slice, found: Mapping[str, Array]) -> None:
+    def _put(self, what: str, users: Int64, found: Mapping[str, Array]) -> None:
         """Keep the values of some users in columns of all of them."""
         n_users = self._given.truth.test.n_users
         columns = self._columns.setdefault(what, {})
         for name, column in found.items():
             if name not in columns:
                 columns[name] = np.empty(n_users, column.dtype)
-            columns[name][block] = column
+            columns[name][users] = column
 
-    def _of(self, block: slice) -> Inputs:
+    def _of(self, block: Apart) -> Inputs:
         """Return the inputs of some users."""
         given, truth, asked = self._given, self._given.truth, self._given.asked
         train = asked.train
         if train is not None and self._places is not None:
-            places = self._places[block]
+            places = self._places[block.users]
             train = train.select_users(np.unique(places[places >= 0]))
-        test = truth.test.select_users(np.arange(block.start, block.stop))
+        test = truth.test.select_users(block.users)
         changed = dataclasses.replace(
             asked, train=train, popularity=self._popularity, some_users=True, progress=False
         )
         some = dataclasses.replace(
             truth, asked=changed, given=test, test=test, memory=Memory(), requests={}
         )
-        return dataclasses.replace(given, truth=some)
+        return dataclasses.replace(given, source=block.source, truth=some)
 
     def _unknown(self, data: Interactions, items: Array, *, some_users: bool) -> int:
         """Return how many items of test or train the source does not know."""
@@ -212,18 +221,21 @@ class InBlocks:
             request_of(self._given),
             test=stand_in,
             train=None,
-            candidates=None,
-            exclude=None,
             memory=Memory(),
             some_users=some_users,
         )
-        return (self._given.source.matched(request) or {}).get("items_unknown", 0)
+        found = self._given.source.matched(request)
+        if found is None and some_users:  # of lists
+            found = nobody(stand_in).rank(request).counts
+        return (found or {}).get("items_unknown", 0)
 
     def _counts(self) -> dict[str, int]:
         """Add up what rules settled in all blocks."""
         parts = [one.counts for one in self._blocks]
         total = sum(map(Counter, parts), Counter())
-        found = {name: total[name] for name in sorted(total, key=_place)}
+        last = LAST_OF_LISTS if isinstance(self._given.source, Lists) else LAST
+        found = {name: total[name] for name in sorted(total.keys() - set(last))}
+        found |= {name: total[name] for name in last if name in total}
         for name in OF_ITEMS:
             if name in found:
                 found[name] = parts[0][name]
@@ -250,12 +262,16 @@ class InBlocks:
             relevant_from=request.protocol.relevant_from,
             ranks=None,
             catalogue=asked.catalogue,
-            baseline=_concat([one.baseline for one in self._blocks]),
+            baseline=self._together([one.baseline for one in self._blocks]),
             in_train=in_train,
             memory=Memory(),
             popularity=self._popularity,
         )
-        return ListedUsers(data, _concat([one.judged for one in self._blocks]))
+        return ListedUsers(data, self._together([one.judged for one in self._blocks]))
+
+    def _together(self, parts: Sequence[Any]) -> Any:
+        """Put records of all blocks together, None where there are none."""
+        return None if parts[0] is None else type(parts[0]).concat(parts).users(self._order)
 
     def _check(self, users: Users, counts: Mapping[str, int], lists: TopLists | None) -> None:
         """Check and warn of what only all users together tell."""
@@ -264,26 +280,20 @@ class InBlocks:
             matching.warn_of_strangers(self._places, train, truth.test, "train")
             trained = np.flatnonzero(self._trained)
             removed = request_of(given).protocol.seen != "kept"
+            removed &= not isinstance(given.source, Lists)
             if removed and len(trained) == self._unknown(train, trained, some_users=True) > 0:
                 matching.warn_of_unknown_train(type(given.source).__name__)
         if lists is not None:
             check_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
-        baseline = _concat([one.baseline for one in self._blocks])
+        baseline = self._together([one.baseline for one in self._blocks])
         if baseline is not None:
             check_baseline(baseline, truth.descriptions["baseline"]["description"])
-        users = users._replace(n_relevant=np.concatenate([b.n_relevant for b in self._blocks]))
+        n_relevant = np.concatenate([one.n_relevant for one in self._blocks])
+        users = users._replace(n_relevant=n_relevant[self._order])
+        if isinstance(given.source, Lists):
+            given.source.warn_of_parts(counts)
         early = any(one.early for one in self._blocks)
         check_all(given, users, counts if truth.of_rankings else None, early=early)
-
-
-def _place(count: str) -> tuple[int, str]:
-    """Return what sorts the names of counts."""
-    return (LAST.index(count), "") if count in LAST else (-1, count)
-
-
-def _concat(parts: Sequence[Any]) -> Any:
-    """Put records of all blocks together, None where there are none."""
-    return None if parts[0] is None else type(parts[0]).concat(parts)
 
 
 def _without_rows(data: Interactions) -> Interactions:

@@ -32,7 +32,7 @@ from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.settling import leave_out, with_repeated_rows
-from recometer.measuring.side_data import list_data, needed_by, ranks_with, with_copies
+from recometer.measuring.side_data import Popularity, list_data, needed_by, ranks_with, with_copies
 from recometer.metrics import ListData, Metric
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import rules_of
@@ -184,7 +184,15 @@ def _request(given: Inputs) -> Request:
         given.truth.memory,
         asked.some_users,
         asked.part,
+        _whole_popularity(asked.popularity),
     )
+
+
+def _whole_popularity(popularity: Popularity | None) -> tuple[Array, Int64] | None:
+    """Return the popularity of the items of the whole train, where it was counted elsewhere."""
+    if popularity is None or popularity.item_ids is None:
+        return None
+    return popularity.item_ids, popularity.users
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:

@@ -211,8 +211,8 @@ def _check_not_empty(test: Interactions) -> None:
     """Refuse a test without users or interactions."""
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
-            f"test is empty: {test.n_users} users, {len(test)} interactions. "
-            "Hint: is the split right, and the column of users?"
+            f"test is empty: {test.n_users} user{'s' * (test.n_users != 1)}, {len(test)} "
+            "interactions. Hint: check the split, and the column of users."
         )
 
 

@@ -181,7 +181,7 @@ def _filled(ranks: Ranks, places: int) -> Ranks:
     """Let what is relevant for the user before fill the places after the end of a list."""
     if ranks.filled is None:
         return ranks
-    count = np.where(ranks.filled, np.maximum(places - ranks.depth, 0), 0)
+    count = np.maximum(np.where(ranks.filled, places - ranks.depth, 0), 0)
     user = np.concatenate([ranks.user, np.repeat(np.arange(ranks.n_users), count)])
     number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     above = np.concatenate([ranks.above, np.repeat(ranks.depth, count) + number])

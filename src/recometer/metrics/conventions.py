@@ -384,10 +384,11 @@ def _table() -> Mapping[str, Convention]:
         import tomli as tomllib
     content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     common = content.pop(COMMON)
-    parts = {
-        name: {**content.get(content[name].get("like"), {}), **content[name]}
-        for name in sorted(content)
-    }
+    parts = {}
+    for name in sorted(content):
+        other = content.get(content[name].get("like"), {})
+        metrics = {**other.get("metrics", {}), **content[name].get("metrics", {})}
+        parts[name] = {**other, **content[name], "metrics": metrics}
     return MappingProxyType({name: _read(name, part, common) for name, part in parts.items()})
 
 

@@ -27,6 +27,7 @@ Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
+TWO_FINITE = "Resampling needs two users with a finite value."
 # Resamples of the users, for metrics with one value for all: fewer if many places are listed.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
@@ -114,8 +115,7 @@ class Averaging:
         ends = intervals.bootstrap(columns, confidence, self.seed, weights=weights)
         sizes = [int(np.count_nonzero(~np.isnan(column))) for column in columns]
         return [
-            _of_resamples(one, confidence, n, "Resampling needs two users with a finite value.")
-            for one, n in zip(ends, sizes, strict=True)
+            of_resamples(one, confidence, n, TWO_FINITE) for one, n in zip(ends, sizes, strict=True)
         ]
 
     def bounds(self, name: str) -> Ends:
@@ -196,7 +196,7 @@ def intervals_over_users(
     note = "Resampling needs two users with a value."
     n_drawn = data.n_users if clusters is None else len(np.unique(clusters))
     found = {
-        name: _of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
+        name: of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
     }
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
@@ -233,7 +233,8 @@ def _weighted(values: Float64, weight: Float64) -> float:
     return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
 
 
-def _of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
+def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
+    """Return the ends from resamples as an interval; `note` is that of an unknown one."""
     if np.isnan(ends).any():
         return Interval.unknown(confidence, n, note)
     no_width = NO_WIDTH if ends[0] == ends[1] else ""

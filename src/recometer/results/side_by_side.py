@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from recometer.rendering import GAP, Column, Table
+from recometer.rendering import Column, Table
+from recometer.rendering.formats import GAP
 
 
 def metric_column(name: str) -> Column:

@@ -204,13 +204,30 @@ def _choose(
         if wanted.by == "popularity":
             if train is None:
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
-            positions = matching.match_items(index, sorted_ids, train, "train")
-            bought = train.items.astype(np.int64) if positions is None else positions[train.items]
-            popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
+            popularity = _popularity(index, sorted_ids, train, request)
         return _align_narrow.draw(
             aligned, wanted, keys, popularity, request.threads, request.progress
         )
     return aligned
+
+
+def _popularity(
+    index: SourceIndex, sorted_ids: Array | None, train: Interactions, request: Request
+) -> Int64:
+    """Return how many users of train have each item of the source: int64 [n_items]."""
+    found: Int64
+    if request.popularity is not None and sorted_ids is not None:
+        named, users = request.popularity
+        positions = ids.match(named, sorted_ids, "item ids of train")
+        found = np.zeros(index.n_items, np.int64)
+        found[positions[positions >= 0]] = users[positions >= 0]
+        return found
+    positions_of_train = matching.match_items(index, sorted_ids, train, "train")
+    bought = train.items.astype(np.int64)
+    if positions_of_train is not None:
+        bought = positions_of_train[train.items]
+    found = np.bincount(bought[bought >= 0], minlength=index.n_items)
+    return found
 
 
 def positions_of(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.matching import SourceIndex
 from recometer.sources._align import align
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Apart, Request, Source
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 class IndexedSource(Source):
     """A source whose users and items stand in a `SourceIndex`."""
 
-    ranks_apart = True
     _index: SourceIndex
 
     def with_user_ids(self, user_ids: Array) -> Self:
@@ -26,6 +27,10 @@ class IndexedSource(Source):
         named = copy.copy(self)
         named._index = self._index.with_user_ids(user_ids)
         return named
+
+    def apart(self, request: Request, blocks: Sequence[slice]) -> Sequence[Apart]:
+        """Return the blocks, all of this source."""
+        return [Apart(np.arange(block.start, block.stop), self) for block in blocks]
 
     def matched(self, request: Request) -> Mapping[str, int]:
         """Return what matching with test and train settles, as `Ranks.counts`."""

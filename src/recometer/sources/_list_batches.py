@@ -77,7 +77,7 @@ class IndexedLists:
     def has_room(self, items: Array) -> bool:
         """Return whether a batch can be added."""
         n, length = items.shape
-        return length == self.length and self._ends[-1] + n <= len(self._items)
+        return bool(length == self.length and self._ends[-1] + n <= len(self._items))
 
     @property
     def n_lists(self) -> int:

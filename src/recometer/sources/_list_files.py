@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from recometer.arrays import Array, Int64
-from recometer.data import matching
+from recometer.data import ids, matching, sessions
 from recometer.data.file_parts import FileParts
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
@@ -32,6 +33,8 @@ class ListFiles:
     memory
         The bytes that a part may take.
     """
+
+    _numbers: Sequence[int] | None = None  # of the parts that are read; None for all
 
     def __init__(
         self,
@@ -67,16 +70,37 @@ class ListFiles:
         depth = None if self._depth is None else np.array(self._depth)
         return {**self._parts.columns(), "depth": depth}
 
+    def apart(self, request: Request, n_blocks: int) -> Iterator[tuple[Int64, ListFiles]]:
+        """Yield the users of test whose lists are in a part, and the files read for it alone.
+
+        Users without a list are in any part.
+        """
+        parts = self._parts.divided(n_blocks)
+        listed, part_of = parts.users_by_part()
+        test = request.test
+        assert test.user_ids is not None
+        named = sessions.as_named_by(test.user_ids, listed)
+        rows = ids.match(named, listed, "user ids of test", "user ids of Lists")
+        part = np.where(rows >= 0, part_of[rows], np.arange(test.n_users) % parts.n_parts)
+        n_users = np.bincount(part, minlength=parts.n_parts)
+        # Parts with nobody of test are read once, too: what they hold is counted.
+        others = np.flatnonzero(n_users == 0).tolist()
+        for number in np.flatnonzero(n_users).tolist():
+            files = copy.copy(self)
+            files._parts, files._numbers = parts, [number, *others]
+            others = []
+            yield np.flatnonzero(part == number), files
+
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         ranks = self._counted(request, True, None).rank(request)
-        _warn_of_duplicates(ranks.counts)
+        warn_of_duplicates(ranks.counts)
         return ranks
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list; see `TopLists`."""
         lists = self._counted(request, False, k).top(request, k)
-        _warn_of_duplicates(lists.counts)
+        warn_of_duplicates(lists.counts)
         return lists
 
     def _counted(self, request: Request, ranked: bool, k: int | None) -> StreamedLists:
@@ -95,7 +119,7 @@ class ListFiles:
         # One after the other: a part is as large as may be.
         run_tasks(
             add,
-            range(self._parts.n_parts),
+            range(self._parts.n_parts) if self._numbers is None else self._numbers,
             label="Reading lists",
             threads=1,
             progress=request.progress,
@@ -115,7 +139,8 @@ def _places(users: Array, index: SourceIndex, test: Interactions) -> Int64:
     return np.concatenate([known, np.full(n_others, -1)])
 
 
-def _warn_of_duplicates(counts: Mapping[str, int]) -> None:
+def warn_of_duplicates(counts: Mapping[str, int]) -> None:
+    """Warn of lists in files that repeat an item."""
     n = counts.get("list_duplicates")
     if n:
         warn(

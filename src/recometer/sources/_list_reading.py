@@ -259,9 +259,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
 
 
-def _from_array(
-    array: Array, user_ids: object, item_ids: object, item_offset: int = 0
-) -> ListTable:
+def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: int) -> ListTable:
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise InputTypeError(
             "An array of lists must hold item indices, as integers [n_users, k], found "

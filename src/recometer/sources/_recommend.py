@@ -80,7 +80,7 @@ class Call(NamedTuple):
     kind: str  # "implicit", "graph", or "users"
     users: str = ""  # the parameter of the users
     length: str = ""  # and that of the lists' length
-    one: bool = False  # whether it takes a single user
+    one: bool | None = None  # whether it takes a single user
 
 
 def recommends(model: object) -> bool:

@@ -165,7 +165,8 @@ class RankWork:
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)
         who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
-        has, indptr = judged >= 0, judged_indptr
+        has = judged >= 0
+        indptr: Int64 | None = judged_indptr
         if not all_of(has):
             indptr = None
             who, judged = who[has], judged[has]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,9 @@ class Request:
         nothing follows from what none of them has.
     part
         The whole that these users are a part of, so that all its users are matched only once.
+    popularity
+        The ids of the items of the whole train and how many users have each, if `train` contains
+        only some of the users.
     """
 
     test: Interactions
@@ -68,6 +71,7 @@ class Request:
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
     part: Part | None = None
+    popularity: tuple[Array, Int64] | None = None
 
     @property
     def pace(self) -> dict[str, Any]:
@@ -93,14 +97,26 @@ class Part(NamedTuple):
     memory: Memory  # of what is found once for all parts
 
 
+class Apart(NamedTuple):
+    """Some of the users of test, and the source that ranks for them."""
+
+    users: Int64  # ascending
+    source: Source
+
+
 class Source(abc.ABC):
     """Model output that can be ranked."""
 
     has_input_order: bool = False
     """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
 
-    ranks_apart: bool = False
-    """Whether some users after the others can be asked for, at no more cost than all at once."""
+    def apart(self, request: Request, blocks: Sequence[slice]) -> Sequence[Apart] | None:
+        """Return whom to ask for some users after the others, at about the cost of all at once.
+
+        `blocks` are users of test whose rows are as many as may be in memory. None where all users
+        are asked for at once.
+        """
+        return None
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:

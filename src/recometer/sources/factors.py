@@ -116,7 +116,7 @@ class Factors(IndexedSource):
         n_items, n_factors = self._factors.items.shape
         if self._index.n_users is None:
             items = counted(n_items, "item")
-            return f"Factors: only item biases,  {items}, {self._factors.items.dtype.name}"
+            return f"Factors: only item biases, {items}, {self._factors.items.dtype.name}"
         users = counted(self._index.n_users, "user")
         return (
             f"Factors: {users} x {counted(n_items, 'item')}, {counted(n_factors, 'factor')}, "

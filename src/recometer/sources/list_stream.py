@@ -167,7 +167,7 @@ class StreamedLists(TableLists):
                 else:
                     self._rank(indexed.together(self._request))
             except RecometerError:
-                # Of which batch, one after the other says.
+                # Reading the batches one after the other tells which one it is.
                 self._pending += indexed.batches(self._request)
         pending, self._pending, self._n_waiting = self._pending, [], 0
         if len(pending) > 1 and len({one.kind for one in pending}) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,11 +14,11 @@ from recometer.data.rows import MAX_NUMBER
 from recometer.data.sizes import bytes_of
 from recometer.errors import InputError, brief
 from recometer.ranks import Ranks, TopLists
-from recometer.sources._list_files import ListFiles
+from recometer.sources._list_files import ListFiles, warn_of_duplicates
 from recometer.sources._list_reading import read_lists, refuse
 from recometer.sources._list_runs import take_apart
 from recometer.sources._list_source import TableLists
-from recometer.sources.base import Request
+from recometer.sources.base import Apart, Request
 
 
 class Lists(TableLists):
@@ -199,6 +200,21 @@ class Lists(TableLists):
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
         return super().arrays() if self._files is None else self._files.arrays()
+
+    def apart(self, request: Request, blocks: Sequence[slice]) -> Sequence[Apart] | None:
+        """Return the users of each part of the files, and the lists of this part."""
+        if self._files is None:
+            return None
+        found = []
+        for users, files in self._files.apart(request, len(blocks)):
+            part = copy.copy(self)
+            part._files = files
+            found.append(Apart(users, part))
+        return found
+
+    def warn_of_parts(self, counts: Mapping[str, int]) -> None:
+        """Warn of lists that repeat an item, of which the parts of files were ranked apart."""
+        warn_of_duplicates(counts)
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""

@@ -23,7 +23,7 @@ from recometer.spark._cells import Cells
 from recometer.spark._columns import ids
 from recometer.spark._few import FewRows, Largest
 from recometer.spark._frames import Frame
-from recometer.spark._packing import added_up, together
+from recometer.spark._packing import added_up
 from recometer.spark._ratios import Ratios
 from recometer.spark._weighted import unweighted
 from recometer.stats import Interval, Tukey
@@ -33,6 +33,7 @@ from recometer.stats.grouping import Grouped
 from recometer.stats.several import RESAMPLED_UP_TO, differing_rows, tukey_of
 
 NO_RATIO = "The mean that the difference is relative to is not above 0."
+NOBODY = "No user has both values."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Differences:
         found = self.sums.get(f"{number} ratios")
         if found is None:
             n = self.cells(number).n if not self.asked.clustered else self._n_clusters(number)
-            return np.nan, Interval.unknown(confidence, n, NO_RATIO)
+            return np.nan, Interval.unknown(confidence, n, NO_RATIO if n else NOBODY)
         return ratio_of_grouped(found.grouped(), confidence)
 
     def tukey(self, metric: int, *, alpha: float, seed: int) -> Tukey:
@@ -172,24 +173,28 @@ class _Users:
         return values if self.clusters is None else by_cluster(values, self.clusters[chosen])
 
     def all_models(self, metric: int) -> tuple[Float64, Array]:
-        """Return the values of the users whom all models have, [n, n_models], and their keys.
-
-        The values and keys are those of clusters where there are some.
-        """
+        """Return the values of the users whom all models have, [n, n_models], and who these are."""
         table = np.column_stack([self.values(one, metric) for one in self.asked.shuffled[1]])
         chosen = ~np.isnan(table).any(axis=1)
-        names = [ids(self.table[name])[chosen] for name in self.asked.names]
-        if self.clusters is None:
-            return table[chosen], _keys(names)
-        own = ids(self.table["g"])[chosen]
-        sums = np.column_stack([self.summed(one, chosen) for one in table[chosen].T])
-        return sums, _keys([np.unique(own)])
+        return table[chosen], chosen
 
-    def totals(self, metric: int) -> Float64:
-        """Return how many users all models have, and the sum of the values of each model."""
-        table = np.column_stack([self.values(one, metric) for one in self.asked.shuffled[1]])
-        chosen = table[~np.isnan(table).any(axis=1)]
-        return np.array([len(chosen), *chosen.sum(axis=0)], np.float64)
+    def units(self, table: Float64, chosen: Array) -> Float64:
+        """Return the values of some users, those of a cluster added up."""
+        if self.clusters is None or not len(table):
+            return table
+        return np.column_stack([self.summed(column, chosen) for column in table.T])
+
+    def few_rows(self, metric: int, largest: float) -> FewRows:
+        """Return the rows (of users, or of clusters) that Tukey's test may draw orders of."""
+        table, chosen = self.all_models(metric)
+        centred, which = differing_rows(self.units(table, chosen), largest)
+        names = ["g"] if self.asked.clustered else list(self.asked.names)
+        some = which if len(centred) <= RESAMPLED_UP_TO else np.zeros(len(which), bool)
+        own = [ids(self.table[name])[chosen] for name in names]
+        if self.asked.clustered:
+            own = [np.unique(own[0])]
+        keys = _keys([column[some] for column in own])
+        return FewRows.of(keys, centred, RESAMPLED_UP_TO)
 
 
 def _keys(columns: Sequence[Array]) -> Array:
@@ -215,8 +220,7 @@ def _users(batches: Any, asked: Compared) -> Iterator[_Users]:
         yield _Users(one, asked, codes)
 
 
-def _first(batches: Any, *, asked: Compared) -> dict[str, Any]:
-    parts = []
+def _first(batches: Any, *, asked: Compared) -> Iterator[dict[str, Any]]:
     for users in _users(batches, asked):
         n_clusters = 0 if users.clusters is None else int(users.clusters.max(initial=-1)) + 1
         found: dict[str, Any] = {
@@ -232,11 +236,11 @@ def _first(batches: Any, *, asked: Compared) -> dict[str, Any]:
                 of_clusters = users.summed(x, both), users.summed(y, both)
                 found[f"{key} of_sums"] = Cells.of(of_clusters[0] - of_clusters[1])
         for metric in asked.shuffled[0]:
-            found[f"{metric} of_all"] = users.totals(metric)
-            values = np.abs(users.all_models(metric)[0]).max(initial=0.0)
-            found[f"{metric} largest"] = Largest(np.array([values]))
-        parts.append(found)
-    return together(parts) if parts else {}
+            table, chosen = users.all_models(metric)
+            found[f"{metric} of_all"] = np.array([len(table), *table.sum(axis=0)], np.float64)
+            largest = np.abs(users.units(table, chosen)).max(initial=0.0)
+            found[f"{metric} largest"] = Largest(np.array([largest]))
+        yield found
 
 
 def _centres(key: int, first: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -255,8 +259,7 @@ def _second(
     asked: Compared,
     centres: Mapping[str, float],
     scales: Mapping[int, float],
-) -> dict[str, Any]:
-    parts = []
+) -> Iterator[dict[str, Any]]:
     for users in _users(batches, asked):
         found: dict[str, Any] = {}
         for key, (metric, one, other) in enumerate(asked.each):
@@ -269,8 +272,5 @@ def _second(
                 sizes = users.summed(np.ones(len(x)), both)
                 found[f"{key} units"] = Ratios.of(sums[0] - sums[1], sizes, difference)
         for metric in asked.shuffled[0]:
-            values, keys = users.all_models(metric)
-            centred, which = differing_rows(values, scales[metric])
-            found[f"{metric} rows"] = FewRows.of(keys[which], centred, RESAMPLED_UP_TO)
-        parts.append(found)
-    return together(parts) if parts else {}
+            found[f"{metric} rows"] = users.few_rows(metric, scales[metric])
+        yield found

@@ -28,7 +28,7 @@ class FewRows:
     Attributes
     ----------
     keys, rows
-        Of each row what it is sorted by, [n_kept, n_keys], and its numbers, [n_kept, n_columns].
+        The sort keys of each row, [n_kept, n_keys], and its numbers, [n_kept, n_columns].
     n, squares, most
         The number of all rows, the sum of their squared numbers, and how many rows are kept.
     """

@@ -18,7 +18,13 @@ from recometer.split.filters import (
     SeenInTrain,
     ValuesFrom,
 )
-from recometer.split.splitting import LEFT_OUT, REMAINDER, TEST, TRAIN, kept_of_some_users
+from recometer.split.splitting import (
+    LEFT_OUT,
+    REMAINDER,
+    TEST,
+    TRAIN,
+    kept_of_some_users,
+)
 
 
 class SparkFilters:
@@ -48,10 +54,6 @@ class SparkFilters:
         for one in filters:
             if isinstance(one, Filter):
                 self._leave_out(one)
-            elif not isinstance(one, SeenInTrain):
-                raise InputTypeError(
-                    f"filters={one!r} cannot be used here. Hint: for instance rm.split.KCore(5)."
-                )
 
     def unseen(self, rows: Frame, part: str) -> Frame:
         """Leave test rows out whose user or item is not in train."""

@@ -147,6 +147,16 @@ def partitioned(frame: Frame, partitions: int | None, *within: str) -> Frame:
     return spread.sortWithinPartitions("u", "t", *within)
 
 
+def check_partitions(given: object) -> None:
+    """Raise InputError unless a number of partitions is None, or one that Spark can have."""
+    whole = isinstance(given, int) and not isinstance(given, bool) and 0 < given < 2**31
+    if given is not None and not whole:
+        raise InputError(
+            f"partitions={errors.brief(given)} must be a whole number, at least 1. Hint: None "
+            "takes spark.sql.shuffle.partitions."
+        )
+
+
 def partitions_of(frame: Frame, given: int | None) -> int | None:
     """Return the number of parts that users are spread over. None lets Spark decide."""
     if given is not None:

@@ -28,6 +28,7 @@ from recometer.sources.candidates import Candidates, Negatives, read_candidates
 from recometer.spark._blocks import blocks
 from recometer.spark._columns import ids, split
 from recometer.spark._outputs import Output
+from recometer.spark._packing import AT_ONCE
 from recometer.spark._sums import Sums, metric_sums
 from recometer.spark._whole import item_rows, over_users, summed
 
@@ -78,6 +79,8 @@ class Job:
                 if done is not None:
                     yield from done[0]
                     found.append(done[1])
+                    if len(found) == AT_ONCE:
+                        found = [Sums.together(found)]
         except RecometerError as error:
             # As a row: Spark would run the task again, and bury the message in its own.
             yield self._closing(error=f"{type(error).__name__}:{error}")

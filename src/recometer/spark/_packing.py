@@ -2,31 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from recometer.spark._bytes import packed, unpacked
 from recometer.spark._cells import Cells
 from recometer.spark._few import FewRows, Largest
-from recometer.spark._frames import Frame, collected
+from recometer.spark._frames import Frame, collected, partitions_of
 from recometer.spark._ratios import Ratios
 
+Part = TypeVar("Part")
+MANY = 256  # partitions whose sums the driver takes one by one
+AT_ONCE = 16  # sums that wait to be put together
 
-def added_up(rows: Frame, adding: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+
+def added_up(rows: Frame, adding: Callable[[Any], Iterator[dict[str, Any]]]) -> dict[str, Any]:
     """Add up what a function makes of the Arrow batches of each partition; nothing without rows."""
 
     def run(batches: Any) -> Any:
         import pyarrow as pa
 
-        found = adding(batches)
-        if found:
+        found = folded(adding(batches), together)
+        if found is not None:
             yield pa.RecordBatch.from_arrays([pa.array([to_bytes(found)], pa.binary())], ["sums"])
 
-    found = collected(rows.mapInArrow(run, "sums binary"))
-    parts = [from_bytes(bytes(row[0])) for row in found]
+    def joined(parts: list[bytes]) -> bytes:
+        return to_bytes(together([from_bytes(one) for one in parts]))
+
+    sums = rows.mapInArrow(run, "sums binary").selectExpr("sums", "CAST(NULL AS string) AS error")
+    found = collected(fewer(sums, joined, partitions_of(rows, None)))
+    parts = [from_bytes(bytes(row["sums"])) for row in found]
     return together(parts) if parts else {}
+
+
+def fewer(rows: Frame, joined: Callable[[list[bytes]], bytes], n: int | None) -> Frame:
+    """Put the sums of many partitions together where they are, so that few reach the driver.
+
+    Parameters
+    ----------
+    rows
+        Sums, or an error, of each partition: the columns ``sums`` and ``error``.
+    joined
+        Puts sums together.
+    n
+        How many partitions there are, at most. None: not known, and left as they are.
+    """
+    if n is None or n <= MANY:
+        return rows
+
+    def run(batches: Any) -> Any:
+        import pyarrow as pa
+
+        def parts() -> Iterator[bytes]:
+            for batch in batches:
+                yield from (one for one in batch["sums"].to_pylist() if one is not None)
+                errors.extend(one for one in batch["error"].to_pylist() if one is not None)
+
+        errors: list[str] = []
+        found = folded(parts(), joined)
+        rows = [*([(found, None)] if found is not None else []), *((None, e) for e in errors)]
+        if rows:
+            sums, failed = zip(*rows, strict=True)
+            arrays = [pa.array(sums, pa.binary()), pa.array(failed, pa.string())]
+            yield pa.RecordBatch.from_arrays(arrays, ["sums", "error"])
+
+    # By their content, so that the same parts always meet, in the same order.
+    spread = rows.repartition(math.isqrt(n), "sums").sortWithinPartitions("sums")
+    return spread.mapInArrow(run, "sums binary, error string")
+
+
+def folded(parts: Iterable[Part], joined: Callable[[list[Part]], Part]) -> Part | None:
+    """Put parts together, a few at a time; None if there are none."""
+    waiting: list[Part] = []
+    for part in parts:
+        waiting.append(part)
+        if len(waiting) == AT_ONCE:
+            waiting = [joined(waiting)]
+    if not waiting:
+        return None
+    return waiting[0] if len(waiting) == 1 else joined(waiting)
 
 
 def together(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

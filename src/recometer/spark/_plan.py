@@ -135,11 +135,6 @@ class Plan:
                 f"{self.candidates} on Spark needs factors, which name all items. Hint: "
                 "candidates= takes a DataFrame with a set for each user."
             )
-        if drawn and self.candidates.by != "uniform":  # type: ignore[attr-defined]
-            raise InputError(
-                f"{self.candidates} counts interactions of all users, which is not computed on "
-                "Spark. Hint: by='uniform'."
-            )
         if self.source.kind == "pairs" and self.protocol.correction != "none":
             raise InputError("correction= on Spark needs factors or lists, found Pairs.")
 
@@ -305,8 +300,10 @@ class Plan:
         return float(largest or 0.0) if largest and largest > 0 else 1.0
 
     def _popularity(self, kinds: IdKinds) -> Popularity | None:
-        """Return how many users of train have each item, where a metric reads it."""
-        if "train" not in needed_by(self.metrics) or "train" not in self.tables:
+        """Return how many users of train have each item, where it is read."""
+        drawn = isinstance(self.candidates, SampledCandidates) and self.candidates.by != "uniform"
+        reads = drawn or "train" in needed_by(self.metrics)
+        if not reads or "train" not in self.tables:
             return None
         table = self.tables["train"]
         user = _users(table, kinds)
@@ -336,8 +333,8 @@ class Plan:
         like, facts, largest = self.source.like, sums.facts, sums.largest
         if not sums.n_users or not sums.n_rows:
             raise InputError(
-                f"test is empty: {sums.n_users} users, {sums.n_rows} interactions. "
-                "Hint: is the split right, and the column of users?"
+                f"test is empty: {sums.n_users} user{'s' * (sums.n_users != 1)}, {sums.n_rows} "
+                "interactions. Hint: check the split, and the column of users."
             )
         check_known(sums.known_users(), like)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]

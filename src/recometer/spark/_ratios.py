@@ -63,7 +63,8 @@ class Ratios:
     def _distinct(self) -> Ratios:
         """Count each pair once."""
         pairs, which = np.unique(np.column_stack([self.x, self.y]), axis=0, return_inverse=True)
-        counts = np.bincount(which.ravel(), self.counts, minlength=len(pairs))
+        weights = self.counts.astype(np.float64)
+        counts = np.bincount(which.ravel(), weights, minlength=len(pairs)).astype(np.float64)
         return dataclasses.replace(self, x=pairs[:, 0], y=pairs[:, 1], counts=_whole(counts))
 
     def _narrowed(self) -> Ratios:
@@ -80,4 +81,5 @@ class Ratios:
 
 
 def _whole(counts: Float64) -> Int64:
-    return np.rint(counts).astype(np.int64)
+    found: Int64 = np.rint(counts).astype(np.int64)
+    return found

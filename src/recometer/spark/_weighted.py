@@ -19,7 +19,7 @@ from recometer.spark._blocks import blocks
 from recometer.spark._cells import Cells
 from recometer.spark._columns import ids
 from recometer.spark._frames import Frame
-from recometer.spark._packing import added_up, together
+from recometer.spark._packing import added_up
 from recometer.spark._ratios import Ratios
 from recometer.spark._sums import weights_of
 from recometer.stats import Interval
@@ -79,8 +79,7 @@ def interval_of_ratio(
     )
 
 
-def _adding(batches: Any, *, asked: Sequence[Weighted], sessions: bool) -> dict[str, Any]:
-    parts = []
+def _adding(batches: Any, *, asked: Sequence[Weighted], sessions: bool) -> Iterator[dict[str, Any]]:
     for column in whole_users(batches) if sessions else map(_columns, batches):
         found = {}
         for one in asked:
@@ -95,8 +94,7 @@ def _adding(batches: Any, *, asked: Sequence[Weighted], sessions: bool) -> dict[
                 users = column["u"][counted]
                 x, y = by_cluster(x, users), by_cluster(y, users)
             found[f"{one.number} ratios"] = Ratios.of(x, y, one.mean)
-        parts.append(found)
-    return together(parts) if parts else {}
+        yield found
 
 
 def whole_users(batches: Iterable[Any]) -> Iterator[Mapping[str, Any]]:

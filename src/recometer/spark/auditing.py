@@ -24,7 +24,7 @@ from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame, IdKinds, Table, quoted
 from recometer.spark._job import TEST, TRAIN
-from recometer.spark.given import Interactions
+from recometer.spark.given import Interactions, check_single
 from recometer.spark.splitting import SparkSplit
 
 EXAMPLES = 5
@@ -75,6 +75,7 @@ def audit(
     rules = Protocol(
         relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
     )
+    _frames.check_partitions(partitions)
     given: dict[str, Any] = {"value": value, "time": time}
     if test is None:
         train, test, given = _of_split(train, given)
@@ -106,6 +107,7 @@ def _table(data: object, what: str, given: dict[str, Any]) -> Table:
     columns = find_columns(
         frame.columns, user=of.user, item=of.item, value=value, time=given["time"]
     )
+    check_single(columns.user, "not audited")
     return Table(what, frame, columns._asdict())
 
 
@@ -160,8 +162,8 @@ class _Both:
         for name, side in (("train", 0), ("test", 1)):
             if not (of_items[side] * of_items[2]).sum():
                 raise InputError(
-                    f"{name} is empty: no interactions. Hint: is the split right, and the column "
-                    "of users?"
+                    f"{name} is empty: no interactions. Hint: check the split, and the column "
+                    "of users."
                 )
         found = self._of_users(rows, items, int(of_items[2].sum()))
         made = {

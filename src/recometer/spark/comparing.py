@@ -108,7 +108,7 @@ class SparkComparison(Printed):
         ]
 
     def __repr__(self) -> str:
-        return f"<SparkComparison of {', '.join(self.models)}: {', '.join(self.metrics)}>"
+        return f"<SparkComparison of {', '.join(map(str, self.models))}: {', '.join(self.metrics)}>"
 
 
 def compare(

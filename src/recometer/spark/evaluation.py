@@ -22,6 +22,7 @@ from recometer.sources.candidates import read_items
 from recometer.spark import _frames, _whole
 from recometer.spark._frames import Frame
 from recometer.spark._job import Job
+from recometer.spark._packing import fewer
 from recometer.spark._plan import Plan, tables_of
 from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
@@ -31,6 +32,13 @@ from recometer.spark.result import SparkEvaluation
 # together, as it does for all others.
 HEAVY = ("factors", "counts")
 BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
+# Arguments of `recometer.evaluate` that Spark has no use for, and what to do instead.
+ELSEWHERE = {
+    "until": "users are not read in random order. Hint: take a sample of the users of test, for "
+    "instance test.where('pmod(hash(user), 100) = 0')",
+    "threads": "the number of tasks at a time is that of Spark. Hint: leave it out",
+    "progress": "Spark has a progress bar of its own. Hint: leave it out",
+}
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -113,6 +121,9 @@ def evaluate(
     """
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
+    _frames.check_partitions(partitions)
+    for name in ELSEWHERE.keys() & rules.keys():
+        raise InputError(f"{name}= is not for Spark: {ELSEWHERE[name]}.")
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)
@@ -132,14 +143,22 @@ def evaluate(
     )
     plan.check()
     job = plan.job(seed_of(seed), bool(chance))
+    return _evaluated(plan, job, partitions, keep, begin)
+
+
+def _evaluated(
+    plan: Plan, job: Job, partitions: int | None, keep: bool, begin: float
+) -> SparkEvaluation:
+    """Run the job, and put its result together; `begin` is when the call began."""
     rows = _rows(plan, job, partitions)
     kept = keep and _frames.persisted(rows)
-    sums, of_items = _collected(rows, job, plan.closure)
+    n_parts = _frames.partitions_of(plan.of_users.frame, partitions)
+    sums, of_items = _collected(rows, job, plan.closure, n_parts)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
     return SparkEvaluation(
         metrics=job.given["metrics"],
-        protocol=stated,
+        protocol=plan.stated,
         seed=job.given["seed"],
         sums=sums,
         over_users=_over_users(plan, job, sums, of_items),
@@ -149,7 +168,7 @@ def evaluate(
         inputs=plan.described(sums),
         timings={"total": time.perf_counter() - begin},
         kept=kept,
-        chance=bool(chance),
+        chance=job.given["chance"],
         user=str(plan.of_users.columns["user"]),
         session=plan.of_users.columns.get("session"),
     )
@@ -184,18 +203,22 @@ def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, fl
     return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
 
 
-def _collected(rows: Frame, job: Job, closure: int) -> tuple[Sums, Any]:
+def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tuple[Sums, Any]:
     """Return the sums of all partitions, and a table of sums by item where metrics need some.
 
-    What was wrong in a partition is raised.
+    What was wrong in a partition is raised. `n_parts` is the number of partitions, if it is known.
     """
+
+    def joined(parts: list[bytes]) -> bytes:
+        return Sums.together([Sums.from_bytes(one) for one in parts]).to_bytes()
+
     of_items = None
     if _whole.over_users(job.given["metrics"]):
         ends, of_items = _whole.collected(rows, max(1, closure // _whole.BYTES_PER_ROW))
         found = sorted(ends.select(["sums", "error"]).to_pylist(), key=str)
     else:
         ends = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error")
-        found = _frames.collected(ends)
+        found = _frames.collected(fewer(ends, joined, n_parts))
     for row in found:
         if row["error"] is not None:
             name, _, message = row["error"].partition(":")
@@ -204,7 +227,7 @@ def _collected(rows: Frame, job: Job, closure: int) -> tuple[Sums, Any]:
     parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
     if not parts:
         raise InputError(
-            "test is empty: no users, no interactions. Hint: is the split right, and the column of "
-            "users?"
+            "test is empty: no users, no interactions. Hint: check the split, and the column of "
+            "users."
         )
     return Sums.together(parts), of_items

@@ -17,6 +17,7 @@ from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results import summary
 from recometer.results.evaluation import Evaluation
+from recometer.results.means import TWO_FINITE, of_resamples
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
 from recometer.results.together import is_over_rows
@@ -28,13 +29,19 @@ from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
 from recometer.spark._weighted import Weighted, interval_of_ratio, ratios_of
 from recometer.stats import Interval
 from recometer.stats.ends import check_confidence
-from recometer.stats.grouping import Grouped
+from recometer.stats.grouping import Grouped, group
+from recometer.stats.intervals import bootstrap
 from recometer.stats.means import interval_of
 
 Weights = Literal["users", "relevant", "pooled"] | None
 
-NO_BOOTSTRAP = (
-    "On Spark no users are resampled. Hint: interval='auto', or result.collect() for the bootstrap."
+NOT_RESAMPLED = (
+    "Its interval is over resampled users, whose values do not add up: on Spark it is not computed."
+)
+MOST_RESAMPLED = 2**20
+TOO_MANY = (
+    f"The bootstrap draws each of up to {MOST_RESAMPLED:,} users. Hint: interval='percentile' is "
+    "the same without drawing."
 )
 
 
@@ -84,6 +91,11 @@ class SparkEvaluation(rendering.Printed):
     user: str  # the name of the users' column
     session: str | None = None  # that of the column of their sessions
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
+
+    @property
+    def users_read(self) -> None:
+        """None: all users are read, see `Evaluation.users_read`."""
+        return None
 
     @property
     def n_users(self) -> int:
@@ -324,20 +336,20 @@ class SparkEvaluation(rendering.Printed):
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
         if str(metric) in self.over_users:
-            return Interval.unknown(confidence, int(sums.reasons[Reason.DEFINED]), NO_BOOTSTRAP)
+            return Interval.unknown(confidence, int(sums.reasons[Reason.DEFINED]), NOT_RESAMPLED)
         if is_over_rows(metric, self.protocol, weights):
-            return Interval.unknown(confidence, n, NO_BOOTSTRAP)
+            return Interval.unknown(confidence, n, NOT_RESAMPLED)
         if weights is None and rules.average == "parts":
             note = "The interval of a mean of parts is not known."
             return Interval.unknown(confidence, n, note)
         if self._is_nan(metric):
             return Interval.unknown(confidence, n, "")
-        if kind == "bootstrap":
-            return Interval.unknown(confidence, n, NO_BOOTSTRAP)
         if sums.n_infinite:
             return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
         bounds, grouped = self.bounds(metric), sums.cells.grouped()
         wanted = self._weights(metric, weights)
+        if kind == "bootstrap":
+            return _within(self._bootstrapped(metric, wanted), bounds, grouped)
         if wanted != "users" or self.session is not None:
             found = interval_of_ratio(self._ratio(metric, wanted), rules, wanted, bounds)
             return _within(found, bounds, grouped)
@@ -348,6 +360,23 @@ class SparkEvaluation(rendering.Printed):
             confidence=confidence,
         )
         return _within(found, bounds, grouped)
+
+    def _bootstrapped(self, metric: Metric, weights: str) -> Interval:
+        """Return the interval over resampled users: which are drawn depends on values alone."""
+        n_users = self.n_users if self.session is None else self.sums.facts["people"]
+        if n_users > MOST_RESAMPLED:
+            return Interval.unknown(self.protocol.confidence, n_users, TOO_MANY)
+        found, columns = self._of(metric).cells.grouped(), []
+        if weights != "users" or self.session is not None:
+            ratio = self._ratio(metric, weights)
+            found = group([]) if ratio is None else ratio.grouped()
+        sizes = np.broadcast_to(found.sizes, found.values.shape)
+        n, counts = found.n, found.counts.astype(np.int64)
+        for own, other in ((found.values / sizes, np.nan), (sizes, 0.0)):
+            columns.append(np.append(np.repeat(own, counts), np.full(n_users - n, other)))
+        confidence = self.protocol.confidence
+        (ends,) = bootstrap([columns[0]], confidence, self.seed, weights=[columns[1]])
+        return of_resamples(ends, confidence, n, TWO_FINITE)
 
     def _ratio(self, metric: Metric, weights: str) -> Ratios | None:
         """Return what a mean is the ratio of; that of all metrics is found in one pass."""

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from recometer.data.columns import Columns, find_columns
 from recometer.draws import seed_of
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, warn
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._filtering import SparkFilters
 from recometer.spark._frames import Frame, quoted
-from recometer.spark.given import Interactions
+from recometer.spark.given import Interactions, check_single
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.draws import draw_users
 from recometer.split.filters import Filter, SeenInTrain
@@ -23,7 +23,10 @@ from recometer.split.splitting import (
     REMAINDER,
     TEST,
     TRAIN,
+    check_kind,
     check_one_split,
+    check_untested,
+    listed_filters,
     number_of_folds,
     parts_of_some_users,
 )
@@ -194,11 +197,13 @@ class _Given:
         partitions: int | None,
     ) -> _Given:
         """Read the arguments of `split` and of `folds`, and apply the filters."""
+        _frames.check_partitions(partitions)
         given = data if isinstance(data, Interactions) else Interactions(data)
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
-        several = [filters] if isinstance(filters, Filter | SeenInTrain) else list(filters)
+        check_single(columns.user, "not split")
+        several = listed_filters(filters)
         left = SparkFilters(frame, columns, several, partitions)
         how = _Splitting(
             columns,
@@ -369,16 +374,9 @@ def _among(wanted: Any, column: Any) -> list[Any]:
 
 
 def _check_kinds(what: object, who: object, untested: str) -> None:
-    if not isinstance(what, What | Folding):
-        raise InputTypeError(
-            f"what={what!r} cannot be used here. Hint: for instance rm.split.Last(1)."
-        )
-    if not isinstance(who, Who | UserFolds):
-        raise InputTypeError(
-            f"who={who!r} cannot be used here. Hint: for instance rm.split.UsersFraction(0.1)."
-        )
-    if untested not in ("train", "apart"):
-        raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
+    check_kind(what, (What, Folding), "what")
+    check_kind(who, (Who, UserFolds), "who")
+    check_untested(untested)
 
 
 def _settled_what(what: What | Folding, frame: Frame, columns: Columns) -> What | Folding:

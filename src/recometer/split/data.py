@@ -6,7 +6,7 @@ import datetime
 import os
 import pathlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,7 +106,7 @@ def _given(column: Array) -> Callable[[], Array]:
     return lambda: column
 
 
-def _table(fetch: Any, columns: Columns, n: int, dates: bool) -> Table:
+def _table(fetch: Any, columns: Columns, n: int, dates: bool, names: Sequence[str]) -> Table:
     """Return the table of a frame whose columns a function returns by their names."""
     user, item, value, time = columns
 
@@ -123,6 +123,7 @@ def _table(fetch: Any, columns: Columns, n: int, dates: bool) -> Table:
         None if time is None else lambda: times(fetch(time), f"times (column {time!r})"),
         None if value is None else values,
         dates,
+        names,
     )
 
 
@@ -160,7 +161,8 @@ class _Frame(Container):
         self.columns = find_columns(available, **options)
         time = self.columns.time
         dates = time is not None and _is_date(fetch([time])[0])
-        self.table = _table(lambda name: fetch([name])[0], self.columns, len(data), dates)
+        rows = len(data)
+        self.table = _table(lambda name: fetch([name])[0], self.columns, rows, dates, available)
 
     @property
     def bytes_of_parts(self) -> int:
@@ -252,7 +254,10 @@ class _Parquet(Container):
         n = int(table.select(pl.len()).collect().item())
         time = self.columns.time
         dates = time is not None and _is_date(table.select(time).head(1).collect().to_series())
-        self.table = _table(lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates)
+        names = table.collect_schema().names()
+        self.table = _table(
+            lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates, names
+        )
 
     @property
     def bytes_of_parts(self) -> int:

@@ -14,7 +14,8 @@ from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path
 from recometer.errors import InputTypeError
-from recometer.rendering import Shown, Table, to_notebook
+from recometer.rendering import Shown, Table
+from recometer.rendering.formats import to_notebook
 from recometer.split import saving, summary
 
 if TYPE_CHECKING:

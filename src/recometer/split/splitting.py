@@ -121,8 +121,8 @@ def split(
     columns = {"user": user, "item": item, "value": value, "time": time}
     with waiting("Splitting"):
         work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
-        _check_kind(what, What, "what")
-        _check_kind(who, Who, "who")
+        check_kind(what, What, "what")
+        check_kind(who, Who, "who")
         return work.split(who, what, what.held(work.table, work.seed, work.threads), None)
 
 
@@ -168,8 +168,8 @@ def folds(
     n = number_of_folds(what, who)
     columns = {"user": user, "item": item, "value": value, "time": time}
     work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
-    _check_kind(what, (What, Folding), "what")
-    _check_kind(who, (Who, UserFolds), "who")
+    check_kind(what, (What, Folding), "what")
+    check_kind(who, (Who, UserFolds), "who")
     return Folds(lambda: work.folds(who, what), n)
 
 
@@ -221,16 +221,12 @@ class _Work:
         seed: int,
         threads: int | None,
     ) -> None:
-        if untested not in ("train", "apart"):
-            raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
+        check_untested(untested)
         check_whole("min_train", min_train)
         check_whole("min_test", min_test)
         self.untested, self.min_train, self.min_test = untested, min_train, min_test
         self.seed, self.threads = seed_of(seed), resolve_threads(threads)
-        several = isinstance(filters, Iterable) and not isinstance(filters, str)
-        listed = list(filters) if several else [filters]
-        for one in listed:
-            _check_kind(one, (Filter, SeenInTrain), "filters")
+        listed = listed_filters(filters)
         self.filters = tuple(map(repr, listed))
         self.after = [one for one in listed if isinstance(one, SeenInTrain)]
         self.container = open_data(data, columns)
@@ -445,7 +441,20 @@ def number_of_folds(what: object, who: object) -> int:
     )
 
 
-def _check_kind(part: object, kinds: Any, name: str) -> None:
+def listed_filters(filters: Any) -> list[Filter | SeenInTrain]:
+    """Return one filter or several as a list; raise InputTypeError if something else is there."""
+    several = isinstance(filters, Iterable) and not isinstance(filters, str)
+    listed = list(filters) if several else [filters]
+    for one in listed:
+        check_kind(one, (Filter, SeenInTrain), "filters")
+    return listed
+
+
+def check_kind(part: object, kinds: Any, name: str) -> None:
+    """Raise an error unless a part of a split is of one of some classes.
+
+    `name` is that of the parameter: ``"what"``, ``"who"`` or ``"filters"``.
+    """
     if isinstance(part, kinds):
         return
     hint = EXAMPLES[name]
@@ -455,3 +464,9 @@ def _check_kind(part: object, kinds: Any, name: str) -> None:
         f"{name}={part!r} cannot be used here: {name}= takes a part of recometer.split that says "
         f"{MEANING[name]}. Hint: {hint}."
     )
+
+
+def check_untested(untested: object) -> None:
+    """Raise an error unless it is known where the rows of untested users belong."""
+    if untested not in ("train", "apart"):
+        raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -138,6 +138,8 @@ class Table:
         Return int64 or float64 [n], and float64 [n], or None if there are none.
     dates : bool
         Whether times are dates, in microseconds since 1970.
+    names : sequence of str
+        The columns of the data, for messages; empty if they have none.
     """
 
     def __init__(
@@ -148,10 +150,11 @@ class Table:
         times: Callable[[], Array] | None,
         values: Callable[[], Array] | None,
         dates: bool = False,
+        names: Sequence[str] = (),
     ) -> None:
         if n > MAX_ROWS:
             raise InputError(f"There are {n:,} interactions, but at most {MAX_ROWS:,} can be.")
-        self.n, self.dates = n, dates
+        self.n, self.dates, self.names = n, dates, names
         self._users, self._items, self._times, self._values = users, items, times, values
 
     @cached_property
@@ -181,6 +184,7 @@ class Table:
             raise InputError(
                 "This split is by time, and the data have no times. Hint: name their column with "
                 "time=, or draw at random: Fraction(0.2), Number(1)."
+                + (f" Columns: {', '.join(map(str, self.names))}." if self.names else "")
             )
         return self._times()
 
@@ -193,11 +197,18 @@ class Table:
             None if self._times is None else lambda: self.times[rows],
             None if self._values is None else lambda: self.values[rows],  # type: ignore[index]
             self.dates,
+            self.names,
         )
 
     def with_values(self, values: Array) -> Table:
         """Return the same rows with other values."""
         times = None if self._times is None else lambda: self.times
         return Table(
-            self.n, lambda: self.users, lambda: self.items, times, lambda: values, self.dates
+            self.n,
+            lambda: self.users,
+            lambda: self.items,
+            times,
+            lambda: values,
+            self.dates,
+            self.names,
         )

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 
 __all__ = ["by_cluster"]
 
@@ -38,5 +38,10 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
             f"clusters must have one entry for each of the {len(x):,} rows, but has the shape "
             f"{labels.shape}."
         )
-    _, which = np.unique(labels, return_inverse=True)
+    try:
+        _, which = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise InputTypeError(
+            f"clusters hold what cannot be sorted: {error}. Hint: numbers or texts, for each row."
+        ) from None
     return ragged.sums_of(which, x, int(which.max(initial=-1)) + 1)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.remembered import cached_property
+from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
 from recometer.stats.clusters import by_cluster
 from recometer.stats.effect_sizes import Effects, effects, ratio_less_1
 from recometer.stats.ends import Interval, check_confidence
@@ -23,7 +24,7 @@ from recometer.stats.planning import unit_of
 from recometer.stats.sign_flips import randomisation
 from recometer.stats.student import student
 from recometer.stats.test_result import TestResult
-from recometer.tasks import run_tasks
+from recometer.tasks import resolve_threads, run_tasks
 
 __all__ = [
     "FEW_DIFFER",
@@ -40,7 +41,6 @@ __all__ = [
 
 Test = Literal["randomisation", "t", "wilcoxon", "sign"]
 Float64 = npt.NDArray[np.float64]
-Bounds = tuple[float, float]
 
 # With fewer users who differ, the interval by inversion covers too seldom (benchmarks/stats.py).
 FEW_DIFFER = 30
@@ -134,6 +134,7 @@ def compare(
     """
     check_confidence(confidence)
     _check_names(test, interval)
+    bounds = None if bounds is None else check_bounds(bounds)
     pairs = _Pairs.of(first, second, clusters)
     units = pairs.differences_of_clusters if clusters is not None else pairs.differences
     n = pairs.differences.n
@@ -244,13 +245,17 @@ def compare_all(
     progress
         As in `recometer.evaluate`.
     """
-    each: Sequence[Bounds | None] = [None] * len(pairs) if bounds is None else bounds
+    each = bounds_of_each(bounds, pairs, "pairs")
+    wrong = next((pair for pair in pairs if not isinstance(pair, Sized) or len(pair) != 2), None)
+    if wrong is not None:
+        raise InputTypeError(f"pairs must hold two columns each, found {brief(wrong)}.")
     tasks = list(zip(pairs, each, strict=True))
 
     def one(task: tuple[tuple[npt.ArrayLike, npt.ArrayLike], Bounds | None]) -> Difference:
         (x, y), known = task
         return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
 
+    threads = resolve_threads(threads)
     if threads == 1 and progress is False:
         return [one(task) for task in tasks]
     return run_tasks(

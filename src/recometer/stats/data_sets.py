@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.stats.checks import check_alpha
+from recometer.stats.grouping import matrix
 from recometer.stats.several import normal_range_quantile, normal_range_tail
 
 __all__ = ["Friedman", "friedman"]
@@ -74,8 +76,9 @@ def friedman(
     InputError
         If there are fewer than three models or two data sets, or a NaN.
     """
-    given = np.asarray(means, np.float64)
-    if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 3:
+    check_alpha(alpha)
+    given = matrix(means, "means")
+    if given.shape[0] < 2 or given.shape[1] < 3:
         raise InputError(
             "Friedman's test needs a row for each of at least two data sets and a column for each "
             f"of at least three models, but has {given.shape}. Hint: compare two models with "

@@ -107,7 +107,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
     """Return values as rows and columns of numbers; InputError: they are not."""
     try:
         found = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be rows of numbers: {error}.") from None
     if found.ndim != 2:
         raise InputError(f"{name} must be rows of numbers, but has the shape {found.shape}.")

@@ -27,9 +27,9 @@ def bootstrap(
     """Return percentile bootstrap intervals of the means of several metrics.
 
     Users are drawn with replacement, as many as there are; the interval holds the middle
-    `confidence` of the means of the resamples. All columns see the same resamples, which
-    depend on nothing but the seed and the number of users. Efron & Tibshirani, "An
-    Introduction to the Bootstrap", 1993, chapter 13.
+    `confidence` of the means of the resamples. They depend on nothing but the values, the seed
+    and the number of users, and not on the order of the users: who is drawn is a place among the
+    sorted values. Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ def bootstrap(
     """
     if not columns:
         return []
+    columns, weights = _ordered(columns, weights)
     known = [~np.isnan(column) for column in columns]
     counted = known
     if weights is not None:
@@ -75,6 +76,20 @@ def bootstrap(
             low, high = np.quantile(total[drawn] / divisor[drawn], tails)
             found.append((float(low), float(high)))
     return found
+
+
+def _ordered(
+    columns: Sequence[Float64], weights: Sequence[Float64] | None
+) -> tuple[list[Float64], list[Float64] | None]:
+    """Return columns by increasing weights, and values of equal weights; NaN comes last."""
+    if weights is None:
+        return [np.sort(column) for column in columns], None
+    orders = [
+        np.lexsort((column * weight, weight, np.isnan(column)))
+        for column, weight in zip(columns, weights, strict=True)
+    ]
+    sorted_columns = [column[order] for column, order in zip(columns, orders, strict=True)]
+    return sorted_columns, [weight[order] for weight, order in zip(weights, orders, strict=True)]
 
 
 def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> Float64:

@@ -11,17 +11,17 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.bootstrap import bca, percentile
+from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
 from recometer.stats.clusters import by_cluster
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import beyond, gaffke
 from recometer.stats.grouping import Grouped, column, group
 from recometer.stats.student import student
-from recometer.tasks import run_tasks
+from recometer.tasks import resolve_threads, run_tasks
 
 __all__ = ["Kind", "interval", "interval_of", "intervals_of"]
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
-Bounds = tuple[float, float]
 
 
 def interval(
@@ -76,12 +76,15 @@ def interval(
     '0.0025 0.4450 clopper-pearson'
     """
     check_confidence(confidence)
+    bounds = None if bounds is None else check_bounds(bounds)
     if weights is None and clusters is None:
         return interval_of(group(values), kind, bounds=bounds, confidence=confidence)
     x = column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
     if len(x) != len(y):
         raise InputError(f"There are {len(x):,} values, but {len(y):,} weights. Hint: one each.")
+    if (y < 0).any():
+        raise InputError(f"A weight is {y[y < 0][0]:g}, but weights must be at least 0.")
     left_out = np.isnan(x) | ~(y > 0)
     x, y = np.where(left_out, 0.0, x * np.where(left_out, 0.0, y)), np.where(left_out, 0.0, y)
     if clusters is not None:
@@ -145,12 +148,13 @@ def intervals_of(
     threads
         Maximum number of columns computed at a time. The result does not depend on it.
     """
-    each = [None] * len(columns) if bounds is None else list(bounds)
+    each = bounds_of_each(bounds, columns, "columns")
     tasks = list(zip(columns, each, strict=True))
 
     def one(task: tuple[npt.ArrayLike, Bounds | None]) -> Interval:
         return interval(task[0], kind, bounds=task[1], confidence=confidence)
 
+    threads = resolve_threads(threads)
     if threads == 1:
         return [one(task) for task in tasks]
     return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)

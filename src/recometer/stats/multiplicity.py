@@ -56,7 +56,10 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     if correction not in get_args(Correction):
         hint = did_you_mean(str(correction), get_args(Correction))
         raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
-    given = np.array(p_values, np.float64)
+    try:
+        given = np.array(p_values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"p_values must be numbers: {error}.") from None
     known = ~np.isnan(given)
     p = given[known]
     if ((p < 0) | (p > 1)).any():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
+from recometer.errors import InputError, brief
+from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.sign_flips import ROUNDING, of_each_size
 from recometer.stats.sign_sums import multiples_of_unit
@@ -177,9 +179,10 @@ def power_of(
     unit
         The number of which the differences are multiples (`unit_of`); 0 if there is none.
     """
-    _check(0.99999, alpha)
-    if not deviation > 0:
-        raise InputError(f"deviation={deviation!r} must be above 0: the spread of the differences.")
+    check_alpha(alpha)
+    for name, number in {"difference": difference, "n": n, "unit": unit}.items():
+        check_number(name, number)
+    _check_deviation(deviation)
     if n < 2:
         return 0.0
     from scipy.special import nctdtr, ndtr, stdtrit
@@ -209,6 +212,8 @@ def users_needed(
     The parameters are those of `power_of` and `power`.
     """
     _check(wanted, alpha)
+    check_number("difference", difference)
+    _check_deviation(deviation)
     if difference == 0:
         return None
     low, high = 1, 2
@@ -231,6 +236,8 @@ def smallest_difference(
     The parameters are those of `power_of` and `power`.
     """
     _check(wanted, alpha)
+    check_number("n", n)
+    _check_deviation(deviation)
     if n < 2:
         return np.nan
     low, high = 0.0, deviation / math.sqrt(n)
@@ -243,11 +250,16 @@ def smallest_difference(
     return high
 
 
+def _check_deviation(deviation: float) -> None:
+    check_number("deviation", deviation)
+    if not deviation > 0:
+        raise InputError(f"deviation={deviation!r} must be above 0: the spread of the differences.")
+
+
 def _check(wanted: float, alpha: float) -> None:
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha={alpha!r} must be above 0 and below 1. Hint: 0.05 is usual.")
-    if not alpha < wanted < 1:
+    check_alpha(alpha)
+    if not isinstance(wanted, numbers.Real) or not alpha < wanted < 1:
         raise InputError(
-            f"The power wanted, {wanted!r}, must be above alpha={alpha:g} and below 1. "
+            f"The power wanted, {brief(wanted)}, must be above alpha={alpha:g} and below 1. "
             "Hint: 0.8 is usual."
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError
+from recometer.stats.checks import check_alpha, check_bounds, check_number, check_whole
 
 __all__ = ["Published", "published"]
 
@@ -75,11 +75,11 @@ def published(
     InputError
         If means are out of range, there are fewer than two users, or there is no range.
     """
-    given = {"first": first, "second": second, "n": n}
-    for name, number in given.items():
-        if isinstance(number, bool) or not isinstance(number, numbers.Real):
-            raise InputTypeError(f"{name}={brief(number)} must be a number.")
-    low, high = bounds
+    check_number("first", first)
+    check_number("second", second)
+    check_whole("n", n, 0)
+    check_alpha(alpha)
+    low, high = check_bounds(bounds)
     if not -math.inf < low < high < math.inf:
         raise InputError(f"bounds={bounds!r} are not a range of finite numbers.")
     for mean in (first, second):

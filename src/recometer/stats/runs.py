@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import column
+from recometer.stats.grouping import column, matrix
 
 __all__ = ["Runs", "over_folds", "over_runs", "over_values"]
 
@@ -188,12 +188,14 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
         If there are fewer than two folds, or a fold has fewer than two values.
     """
     check_confidence(confidence)
+    if not isinstance(folds, Iterable):
+        raise InputTypeError(f"folds must be a list of columns, found {type(folds).__name__}.")
     values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]
     values = [fold[~np.isnan(fold)] for fold in values]
     if len(values) < 2 or min(map(len, values)) < 2:
-        sizes = ", ".join(str(len(fold)) for fold in values)
+        sizes = ", ".join(str(len(fold)) for fold in values) or "none"
         raise InputError(
-            f"At least two folds of at least two values each are needed, but they have: {sizes}."
+            f"An interval needs at least two folds of at least two values each, found: {sizes}."
         )
     from scipy.special import stdtr, stdtrit
 
@@ -220,12 +222,9 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
 
 
 def _table(values: npt.ArrayLike) -> Float64:
-    found = np.asarray(values, np.float64)
-    if found.ndim != 2 or found.shape[1] < 1:
-        raise InputError(
-            f"Runs must be a table with a row for each user and a column for each run, but have "
-            f"the shape {found.shape}."
-        )
+    found = matrix(values, "The table of runs (a row for each user, a column for each run)")
+    if found.shape[1] < 1:
+        raise InputError("Runs must have a column for each run, but there is none.")
     if np.isinf(found).any():
         user, run = np.argwhere(np.isinf(found))[0]
         raise InputError(f"The value of user {user} in run {run} is infinite.")

@@ -125,9 +125,7 @@ def increasing_root(
 
 
 def _between(below: float, above: float) -> float:
-    """Return a number between two, either of which may be infinite."""
-    if np.isinf(below) and np.isinf(above):
-        return 0.0
+    """Return a number between two, one of which may be infinite."""
     if np.isinf(above):
         return 4 * below if below > 0 else 1.0 + below / 4
     if np.isinf(below):

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError
+from recometer.stats.checks import check_bounds, check_number, check_whole
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
 
@@ -84,22 +85,20 @@ class ConfidenceSequence:
         relative: bool = False,
         some_undefined: bool = False,
     ) -> None:
-        try:
-            low, high = map(float, bounds)
-        except (TypeError, ValueError):
-            raise InputTypeError(
-                f"bounds={brief(bounds)} must be a pair of numbers, the lowest value and the "
-                "highest. Hint: (0, 1)."
-            ) from None
+        low, high = check_bounds(bounds)
+        if population is not None:
+            check_whole("population", population, 0)
         if not -np.inf < low < high < np.inf:
             raise InputError(
                 f"bounds={bounds!r} are not a range: bets need a finite lowest and highest value."
             )
         if isinstance(aim, str) and aim != "any":
             raise InputError(f"aim={aim!r} must be a number above 0, 'any' or None.")
-        if isinstance(aim, int | float) and not 0 < aim < np.inf:
-            raise InputError(f"aim={aim!r} must be above 0, and finite. Hint: 0.002.")
-        self.bounds = float(low), float(high)
+        if aim is not None and aim != "any":
+            check_number("aim", aim)
+            if aim <= 0:
+                raise InputError(f"aim={aim!r} must be above 0, and finite. Hint: 0.002.")
+        self.bounds = low, high
         self.confidence = check_confidence(confidence)
         self.population = population
         self.aim, self.relative, self.some_undefined = aim, relative, some_undefined
@@ -171,6 +170,7 @@ class ConfidenceSequence:
         It is at most 1 - confidence once the interval has excluded that mean, and 0 if the users
         still to come cannot lead to it.
         """
+        check_number("mean", mean)
         low, high = self.bounds
         m = (float(mean) - low) / (high - low)
         if not 0 <= m <= 1:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.errors import InputError
+from recometer.stats.checks import check_alpha, check_whole
 from recometer.stats.clusters import by_cluster
 from recometer.stats.grouping import column, matrix
 
@@ -87,9 +88,12 @@ def tukey(
     InputError
         If there are fewer than two models, or fewer than two users with all values.
     """
+    check_alpha(alpha)
+    check_whole("seed", seed, 0)
+    check_whole("n_resamples", n_resamples, 1)
     how: Any = {"alpha": alpha, "seed": seed, "n_resamples": n_resamples}
-    given = np.asarray(values, np.float64)
-    if given.ndim != 2 or given.shape[1] < 2:
+    given = matrix(values, "values")
+    if given.shape[1] < 2:
         raise InputError(
             f"values must be a column for each of at least two models, but have {given.shape}."
         )

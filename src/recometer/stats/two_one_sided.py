@@ -201,7 +201,7 @@ def equivalence_over_runs(
 def _check(margin: float, alpha: float) -> None:
     if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
         raise InputError(f"margin={margin!r} must be above 0: the difference that would matter.")
-    if not 0 < alpha < 0.5:
+    if not isinstance(alpha, numbers.Real) or not 0 < alpha < 0.5:
         raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
 
 

@@ -223,7 +223,7 @@ def _roc_auc(one: Order, k: int, domain: str, negatives: str, one_kind: str) -> 
         without = {"share": float(sum(rel) > 0), "zero": 0.0, "undefined": math.nan}
         return _pairs(rel) / pairs if pairs else without[one_kind]
     # Training items are behind all that was ranked.
-    extra = one.n_excluded if negatives == "all" else 0
+    extra = {"candidates": 0, "all": one.n_excluded, "padded": 1}[negatives]
     if domain == "extended":
         known = [*one.rel, *[0] * extra][:k]
         beyond = one.n + extra - sum(one.rel) - known.count(0)
@@ -268,7 +268,8 @@ def _mean_recall(one: Order, k: int, over: str, repeat_last: bool) -> float:
         return sum(one.hits(j) for j in range(1, k + 1)) / (k * one.n_relevant)
     found = sum(one.hits(rank) for rank in one.ranks() if rank <= k)
     again = _missing(one, k) * one.rel[-1] * one.hits(one.n) if repeat_last else 0
-    return (found + again) / one.n_relevant**2
+    counted = min(k, one.n_relevant) if over == "first" else one.n_relevant
+    return (found + again) / (one.n_relevant * counted)
 
 
 def _ncrr(one: Order, k: int) -> float:

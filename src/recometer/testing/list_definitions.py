@@ -205,10 +205,11 @@ def _epc(
 def _popularity(
     case: ListCase, user: int | None, k: int, scale: str, unseen: str, divisor: str
 ) -> float:
-    counts = [n for n in map(case.count, range(case.n_items)) if n]
+    least = 1 if unseen == "one" else 0
+    counts = [n for item in range(case.n_items) if (n := max(case.count(item), least))]
 
     def value(item: int) -> float | None:
-        count = case.count(item)
+        count = max(case.count(item), least)
         if not count and unseen == "dropped":
             return None
         if scale == "percentile":
@@ -304,8 +305,11 @@ def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: 
     return bits * math.log(2) if unit == "nats" else bits
 
 
-def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str) -> float:
-    found = {name for item in case.lists[user][:k] for name in case.categories[item]}
+def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str, relevant: bool) -> float:
+    listed = case.lists[user][:k]
+    if relevant:
+        listed = [item for item in listed if item in case.relevant(user)]
+    found = {name for item in listed for name in case.categories[item]}
     if denominator != "relevant":
         return len(found) / (k if denominator == "cutoff" else case.n_categories)
     wanted = {name for item in case.relevant(user) for name in case.categories[item]}

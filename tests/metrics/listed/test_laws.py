@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from recometer.metrics import METRICS, mean_over_pairs, metric, reading
-from recometer.testing import LIST_LAWS, check_laws
+from recometer.testing import LIST_LAWS, ListCase, check_laws
 from recometer.testing.laws import at_cutoffs
 
 EVERY = [each for name in reading("lists") for each in at_cutoffs(name, 2, 7)]
@@ -35,3 +36,15 @@ def test_a_distance_of_ones_own():
         check_laws("different")
     finally:
         del METRICS["different"]
+
+
+def test_a_distance_is_averaged_over_the_pairs_of_each_list():
+    """By hand: 0, 1, 2, 3 are 1, 2, 3, 1, 2 and 1 apart."""
+    case = ListCase(
+        n_items=6, lists=[[0, 1, 2, 3], [5, 0], [4]], baseline=[[]] * 3, train=[{}] * 3,
+        test=[{}] * 3, others=[], categories=[frozenset()] * 6, n_categories=1,
+        features=[[1.0]] * 6, n_catalogue=6,
+    )  # fmt: skip
+    cutoffs = np.array([1, 2, 4])
+    found = mean_over_pairs(case.data(), cutoffs, lambda one, other: np.abs(one - other) * 1.0)
+    np.testing.assert_allclose(found, [[0, 1, 10 / 6], [0, 5, 5], [0, 0, 0]])

@@ -83,7 +83,10 @@ def category_entropy(
                 "all": "all categories",
                 "cutoff": "any category; their number is divided by k",
             },
-        )
+        ),
+        "relevant": Parameter(
+            "Of the first k items, only the relevant ones count.", for_conventions=True
+        ),
     },
     when={
         "denominator": {
@@ -93,10 +96,13 @@ def category_entropy(
                 "upper": 1.0,
             },
             "all": {"upper": 1.0},
-        }
+        },
+        "relevant": {True: {"side": ("test",), "without": ("relevant",)}},
     },
 )
-def subtopic_recall(data: ListData, cutoffs: Int64, *, denominator: str = "relevant") -> Float64:
+def subtopic_recall(
+    data: ListData, cutoffs: Int64, *, denominator: str = "relevant", relevant: bool = False
+) -> Float64:
     """Share of the categories of the user's relevant items that the list covers; in [0, 1].
 
     ``|categories of the first k items and of T| / |categories of T|``.
@@ -111,11 +117,12 @@ def subtopic_recall(data: ListData, cutoffs: Int64, *, denominator: str = "relev
     ones = np.ones(data.lists.n_items)
     wanted = None
     if denominator == "relevant":
-        test, relevant = needed(data.test), needed(data.relevant)
-        wanted = _table(data, test, relevant.astype(np.float64)) @ categories
+        wanted = _relevant(data) @ categories
         wanted.eliminate_zeros()
     for column, cutoff in enumerate(cutoffs.tolist()):
-        covered = listing(data, cutoff, ones) @ categories
+        listed = listing(data, cutoff, ones)
+        covered = (listed.multiply(_relevant(data)).tocsr() if relevant else listed) @ categories
+        covered.eliminate_zeros()
         if wanted is not None:
             covered = covered.multiply(wanted).tocsr()
         found[:, column] = np.diff(covered.indptr)
@@ -286,6 +293,11 @@ def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_
     total = sum_by_user(row, found.data, found.shape[0])
     found.data = found.data / total[row]
     return found
+
+
+def _relevant(data: ListData) -> scipy.sparse.csr_array:
+    """Return a sparse matrix [n_users, n_items] with 1 for each relevant item, else 0."""
+    return _table(data, needed(data.test), needed(data.relevant).astype(np.float64))
 
 
 def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array:

@@ -62,11 +62,13 @@ def _novelty(
     return sums_within(of_listed(data.keep(key, of_items), data.lists.items), cutoffs)
 
 
-def _popularity(data: ListData, cutoffs: Int64, *, scale: str, **_: object) -> Float64:
+def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> Float64:
     """Add up the popularity of the listed items: float64 [n_users, n_cutoffs]."""
 
     def of_items() -> Float64:
         count = needed(data.item_users)
+        if unseen == "one":
+            count = np.maximum(count, 1)
         if scale == "percentile":
             return _percentiles(count)
         total = 1
@@ -79,7 +81,7 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, **_: object) -> F
         return count / max(total, 1)
 
     return sums_within(
-        of_listed(data.keep(("popularity", scale), of_items), data.lists.items), cutoffs
+        of_listed(data.keep(("popularity", scale, unseen), of_items), data.lists.items), cutoffs
     )
 
 
@@ -254,7 +256,11 @@ def epc(
         ),
         "unseen": Parameter(
             "The amount that an item adds if it is not in train.",
-            choices={"zero": "0", "dropped": "it is left out, and not counted"},
+            choices={
+                "zero": "0",
+                "dropped": "it is left out, and not counted",
+                "one": "as much as if one user had it",
+            },
             for_conventions=True,
         ),
         "divisor": DIVISOR,
@@ -283,7 +289,7 @@ def popularity(
     Yin, Cui, Li, Yao & Chen 2012, Challenging the long tail recommendation. Abdollahpouri, Burke
     & Mobasher 2017, Controlling popularity bias in learning-to-rank recommendation ("ARP").
     """
-    sums = _popularity(data, cutoffs, scale=scale)
+    sums = _popularity(data, cutoffs, scale=scale, unseen=unseen)
     return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
 
 

@@ -44,6 +44,8 @@ from recometer.ties import Groups, sum_by_user
                 "candidates": "the other candidates",
                 "all": "the other candidates and, behind all of them, the training items; a "
                 "relevant item that was not ranked is behind these as well",
+                "padded": "the other candidates and, behind all of them, one more entry, which "
+                "stands for no item",
             },
             for_conventions=True,
         ),
@@ -91,6 +93,8 @@ def roc_auc(
     every = groups.n_candidates
     if negatives == "all":
         every = every + groups.ranks.n_excluded
+    elif negatives == "padded":
+        every = every + 1
     others = every - relevant_candidates(groups)
     if domain == "extended":
         known = functools.partial(_auc_of_known, every=every, others=others)

@@ -56,6 +56,7 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
             choices={
                 "places": "the places 1 .. k",
                 "relevant": "the relevant items, at the place of each; 0 beyond k",
+                "first": "the first min(k, R) relevant items, at the place of each; 0 beyond k",
             },
             for_conventions=True,
         ),
@@ -73,7 +74,8 @@ def mean_recall(
     """Mean of the recalls at 1, 2, ..., k; in [0, 1].
 
     A relevant item at rank i adds ``(k - i + 1) / (k R)``. Over the relevant items, the recalls
-    where each is found: ``h(k) (h(k) + 1) / (2 R^2)``. Tied items count with their mean.
+    where each is found: ``h(k) (h(k) + 1) / (2 R^2)``, or over the first of them, divided by
+    ``2 R min(k, R)``. Tied items count with their mean.
 
     References
     ----------
@@ -87,7 +89,7 @@ def mean_recall(
     total = (columns(hits_squared, groups, cutoffs) + hits) / 2
     if repeat_last:
         total = total + last_places(groups, cutoffs) * _last_hits(groups)[:, np.newaxis]
-    return ratio(total, relevant * relevant)
+    return ratio(total, relevant * (np.minimum(relevant, cutoffs) if over == "first" else relevant))
 
 
 def _recalls_until(groups: Groups, cutoff: int) -> Float64:

@@ -1,25 +1,22 @@
-"""Tables, and every way to show them: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
+"""Every way to write a table: text, Markdown, LaTeX, HTML, JSON and CSV.
 
-A result says what its columns are (`Column`) and which rows they show (`Table`); all formats
-follow from that. A new format is a function of what is shown, an entry in `FORMATS` and a method of
-`Shown`.
+A new format is a function of what is shown, an entry in `FORMATS` and a method of `Shown`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import textwrap
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recometer.data.paths import as_path, write_whole
 from recometer.errors import UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from recometer.rendering.tables import Shown, Table
 
 WIDTH = 100  # of what is printed
 NARROWEST = 30  # of a column that is broken into lines
@@ -48,174 +45,6 @@ NOTEBOOK = (
     "border-bottom:1px solid color-mix(in srgb,currentColor 20%,transparent)}"
     ".recometer p{font-size:.85em;margin:.2em 0;opacity:.8;max-width:60em}"
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """A column of a table: its title, and what of a row it shows.
-
-    Attributes
-    ----------
-    title
-        What people read above it.
-    fields
-        Names of the values that it shows together, such as ``("low", "high")``; CSV and JSON have
-        each of them by itself. Empty: one, called like the title.
-    show
-        Makes a text of these values.
-    number
-        Whether it is aligned to the right.
-    wraps
-        Whether a narrow terminal may break it into lines.
-    hidden
-        Whether only CSV and JSON have it.
-    """
-
-    title: str
-    fields: tuple[str, ...] = ()
-    show: Callable[..., str] = str
-    number: bool = False
-    wraps: bool = False
-    hidden: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the values that it shows."""
-        return self.fields or (self.title,)
-
-
-class Shown:
-    """What can be shown as a table, in every format."""
-
-    def table(self) -> Table:
-        """Return the table that people read."""
-        raise NotImplementedError
-
-    def tables(self, width: int | None = None) -> Sequence[Table]:
-        """Return tables that are not wider than `width` columns, if that is possible."""
-        return [self.table()]
-
-    def data(self) -> Table:
-        """Return the table that CSV holds; its rows have the values themselves."""
-        return self.table()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
-        table = self.data()
-        return {"rows": table.records(), "notes": [*table.head, *table.notes]}
-
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a table in Markdown; also write it to a path if one is given."""
-        return _written(to_markdown(self), path)
-
-    def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a LaTeX table for the package booktabs; also write it to a path if given."""
-        return _written(to_latex(self), path)
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return an HTML table with every text escaped; also write it to a path if given."""
-        return _written(to_html(self), path)
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return everything in JSON, undefined values as null; also write it to a path if given."""
-        return _written(to_json(self), path)
-
-    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return rows in CSV, undefined values empty; also write them to a path if one is given.
-
-        Texts are as they are. `to_spreadsheet` is for programs that would compute some of them.
-        """
-        return _written(to_csv(self), path)
-
-    def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return CSV that is safe to open in a spreadsheet program; also write it to a path.
-
-        A text that such a program would take as a formula (it begins with ``=``, ``+``, ``-`` or
-        ``@``) has an apostrophe before it. Numbers are as in `to_csv`.
-        """
-        return _written(to_spreadsheet(self), path)
-
-
-class Printed(Shown):
-    """What ``print`` and notebooks show as a table, too."""
-
-    def __str__(self) -> str:
-        return to_text(self, WIDTH)
-
-    def _repr_html_(self) -> str:
-        return to_notebook(self)
-
-
-@dataclasses.dataclass(frozen=True)
-class Table(Printed):
-    """What is shown, whatever the format.
-
-    Attributes
-    ----------
-    columns
-    rows
-        Mappings, or objects with attributes, that have the values of the columns.
-    notes
-        Lines below the table.
-    legend
-        Lines that explain the signs in the cells, before the notes; LaTeX has them within the
-        table.
-    head
-        Lines above it.
-    best
-        Cells to highlight, each as (row, column).
-    """
-
-    columns: Sequence[Column]
-    rows: Sequence[Any]
-    notes: Sequence[str] = ()
-    head: Sequence[str] = ()
-    best: Collection[tuple[int, int]] = ()
-    legend: Sequence[str] = ()
-
-    def table(self) -> Table:
-        """Return the table itself."""
-        return self
-
-    @property
-    def shown(self) -> list[Column]:
-        """The columns that people read."""
-        return [column for column in self.columns if not column.hidden]
-
-    @property
-    def below(self) -> list[str]:
-        """All lines below the table."""
-        return [*self.legend, *self.notes]
-
-    @property
-    def headers(self) -> list[str]:
-        """Their titles."""
-        return [column.title for column in self.shown]
-
-    def cells(self) -> list[list[str]]:
-        """Return the texts of all rows."""
-        return [
-            [column.show(*(_value(row, name) for name in column.names)) for column in self.shown]
-            for row in self.rows
-        ]
-
-    def fields(self) -> list[str]:
-        """Return the names of all values of a row."""
-        return list(dict.fromkeys(name for column in self.columns for name in column.names))
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return a dict of plain values per row, undefined ones as None."""
-        return [{name: plain(_value(row, name)) for name in self.fields()} for row in self.rows]
-
-    def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:
-        """Return escaped texts of all rows, the best of them marked."""
-        return [
-            [
-                mark(escape(cell)) if (row, column) in self.best else escape(cell)
-                for column, cell in enumerate(line)
-            ]
-            for row, line in enumerate(self.cells())
-        ]
 
 
 def to_text(shown: Shown, width: int | None = None) -> str:
@@ -370,7 +199,7 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
     writer = csv.writer(types.SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow(map(made, table.fields()))
     for row in table.rows:
-        writer.writerow([made(_value(row, name)) for name in table.fields()])
+        writer.writerow([made(value_of(row, name)) for name in table.fields()])
     return "\n".join(line.removesuffix("\r\n") for line in lines)
 
 
@@ -396,47 +225,6 @@ def render(shown: Shown, form: str) -> str:
     if form not in FORMATS:
         raise UnknownNameError(f"There is no format {form!r}. {did_you_mean(form, FORMATS)}")
     return FORMATS[form](shown)
-
-
-def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None:
-    """Write something to standard output; a table is styled if that is a terminal.
-
-    The width is that of lines of plain text. None writes one line per row, however long.
-    """
-    if form != "table":
-        print(render(shown, form), flush=True)
-        return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        print(to_text(shown, width), flush=True)
-        return
-    for number, table in enumerate(shown.tables(console.width)):
-        lines = ([""] if number else []) + ([*table.head, ""] if table.head else [])
-        for line in lines:
-            console.print(line, markup=False)
-        console.print(rich_table(table))
-        for line in ["", *table.below] if table.below else []:
-            console.print(line, markup=False)
-
-
-def rich_table(table: Table) -> RichTable:
-    """Return a table for a terminal, without the lines around it."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    styled = RichTable(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
-    )
-    for column in table.shown:
-        justify = "right" if column.number else "left"
-        styled.add_column(column.title, justify=justify, no_wrap=not column.wraps)  # type: ignore[arg-type]
-    for row, line in enumerate(table.cells()):
-        styles = ["bold green" if (row, at) in table.best else "" for at in range(len(line))]
-        styled.add_row(*(Text(cell, style) for cell, style in zip(line, styles, strict=True)))
-    return styled
 
 
 def plain(value: Any) -> Any:
@@ -473,11 +261,12 @@ def _no_formula(value: Any) -> str:
     return f"'{text}" if text.lstrip().startswith(FORMULAS) or text[:1] in tuple("\t\r\n") else text
 
 
-def _value(row: Any, name: str) -> Any:
+def value_of(row: Any, name: str) -> Any:
+    """Return a value of a row, which is a mapping or an object with attributes."""
     return row[name] if isinstance(row, Mapping) else getattr(row, name)
 
 
-def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+def written(text: str, path: str | os.PathLike[str] | None) -> str:
     """Return a text, and write it if there is a path."""
     if path is not None:
         write_text(path, text + "\n")

@@ -1,0 +1,22 @@
+"""Tables, and every way to show them: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
+
+A result says what its columns are (`Column`) and which rows they show (`Table`); all formats
+follow from that.
+"""
+
+from recometer.rendering.formats import FORMATS, plain, render, wrapped, write_text
+from recometer.rendering.tables import Column, Printed, Shown, Table
+from recometer.rendering.terminal import output
+
+__all__ = [
+    "FORMATS",
+    "Column",
+    "Printed",
+    "Shown",
+    "Table",
+    "output",
+    "plain",
+    "render",
+    "wrapped",
+    "write_text",
+]

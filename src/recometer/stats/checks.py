@@ -1,0 +1,70 @@
+"""Checks of arguments of statistics."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence, Sized
+
+from recometer.errors import InputError, InputTypeError, brief
+
+Bounds = tuple[float, float]
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise InputError unless a level of significance is between 0 and 1."""
+    if not isinstance(alpha, numbers.Real) or not 0 < alpha < 1:
+        raise InputError(f"alpha={brief(alpha)} must be above 0 and below 1. Hint: 0.05 is usual.")
+
+
+def check_number(name: str, given: object) -> None:
+    """Raise InputTypeError or InputError unless an argument is a finite number."""
+    if not isinstance(given, numbers.Real) or isinstance(given, bool):
+        raise InputTypeError(f"{name}={brief(given)} must be a number.")
+    try:
+        finite = math.isfinite(given)
+    except OverflowError:  # a whole number beyond 1.8e308
+        finite = False
+    if not finite:
+        raise InputError(f"{name}={brief(given)} must be a finite number, at most 1.8e308.")
+
+
+def check_whole(name: str, given: object, least: int) -> None:
+    """Raise InputError unless an argument is a whole number that is large enough."""
+    if not isinstance(given, numbers.Integral) or isinstance(given, bool) or given < least:
+        raise InputError(f"{name}={brief(given)} must be a whole number, at least {least}.")
+
+
+def check_bounds(bounds: Bounds) -> Bounds:
+    """Return the lowest and the highest value; InputTypeError unless these are two numbers."""
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError, OverflowError):
+        raise InputTypeError(
+            f"bounds={brief(bounds)} must be a pair of numbers, the lowest value and the highest. "
+            "Hint: (0, 1)."
+        ) from None
+    return low, high
+
+
+def bounds_of_each(
+    bounds: Sequence[Bounds | None] | None, columns: Sequence[object], what: str
+) -> Sequence[Bounds | None]:
+    """Return the bounds of each of some columns, None where none are known.
+
+    Raises
+    ------
+    InputTypeError
+        If the columns are no list.
+    InputError
+        If there are not as many bounds.
+    """
+    if not isinstance(columns, Sized):
+        raise InputTypeError(f"{what} must be a list, found {type(columns).__name__}.")
+    if bounds is None:
+        return [None] * len(columns)
+    if len(bounds) != len(columns):
+        raise InputError(
+            f"There are {len(columns):,} {what}, but {len(bounds):,} bounds. Hint: one each."
+        )
+    return bounds

@@ -1,0 +1,116 @@
+"""WarpRec itself beside its convention."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from _cases import CUTOFFS, N_ITEMS, Dense, dense_cases
+from _compare import check
+
+import recometer as rm
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+RANKED = ["Precision", "Recall", "F1", "HitRate", "MRR", "MAP", "MAR", "nDCG", "nDCGRendle2020"]
+WEIGHTED = ["IPSRecall", "IPSDCG", "SNIPSRecall", "SNIPSDCG", "EPC", "EFD"]
+OF_LISTS = ["ARP", "SRecall", "ItemCoverage", "Gini", "ShannonEntropy"]
+WHOLE = ["AUC", "GAUC"]
+ERRORS = ["MAE", "MSE", "RMSE"]
+# Numbers of single precision, among them AUC, which adds them up.
+TOLERANCE = 2e-6
+
+
+@pytest.mark.parametrize("case", dense_cases(), ids=str)
+def test_warprec(case: Dense) -> None:
+    train, truth = with_everything_in_train(case)
+    features = np.random.default_rng([2028, case.number]).random((N_ITEMS, 5)) < 0.4
+    metrics = [*RANKED, *WEIGHTED, *WHOLE]
+    printed = values(case.scores, truth, train, [*metrics, *OF_LISTS], features.astype(float))
+    found = {without_cutoff(name): value for name, value in printed.items()}
+    evaluated = np.flatnonzero(truth.any(axis=1))
+    if not len(evaluated):
+        return
+    catalogue = rm.Catalogue(N_ITEMS, categories=features)
+    of_lists = {name: found.pop(name) for name in list(found) if name.startswith(tuple(OF_LISTS))}
+    given: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
+    check("warprec", rm.Scores(case.scores), truth, found, **given)
+    # The library makes lists for the users with a row in test alone; the others train on.
+    scores = np.full_like(case.scores, -np.inf)
+    scores[evaluated] = case.scores[evaluated]
+    means = {name: (None, mean) for name, (_, mean) in of_lists.items()}
+    check("warprec", rm.Scores(scores), truth, means, **given)
+
+
+@pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
+def test_errors_of_warprec(case: Dense) -> None:
+    train, truth = with_everything_in_train(case)
+    scores = case.scores / 1024  # of the size of ratings, and exact in single precision
+    user, item = np.nonzero(truth)
+    frame = pl.DataFrame(
+        {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}
+    )
+    printed = values(scores, truth, train, ERRORS)
+    found = {without_cutoff(name): value for name, value in printed.items()}
+    pairs = rm.Pairs(frame, rating="rating", score="score")
+    check("warprec", pairs, None, found, tolerance=TOLERANCE * 10)
+
+
+def without_cutoff(name: str) -> str:
+    """Return the name alone of a metric that prints the same at each k."""
+    metric = name.partition("@")[0]
+    return metric if metric in (*WHOLE, *ERRORS) else name
+
+
+def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
+    """Give every user and every item a row in train: WarpRec knows of no other ones."""
+    train = case.train.copy()
+    train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
+    return train, np.where(train, 0.0, case.truth)
+
+
+def values(
+    scores: np.ndarray,
+    truth: np.ndarray,
+    train: np.ndarray,
+    metrics: list[str],
+    features: np.ndarray | None = None,
+) -> dict[str, tuple[Mapping[Any, float] | None, float | None]]:
+    """Return what WarpRec's evaluator reports for given scores."""
+    import torch
+    from scipy.sparse import csr_matrix
+    from torch.utils.data import DataLoader
+    from warprec.data.eval_loaders import EvaluationDataset, sparse_eval_collate
+    from warprec.evaluation.evaluator import Evaluator
+    from warprec.evaluation.propensity import build_propensity
+
+    given = torch.tensor(scores, dtype=torch.float32)
+    model: Any = types.SimpleNamespace(
+        eval=lambda: None, predict=lambda user_indices, **_: given[user_indices].clone()
+    )
+    history = csr_matrix(train.astype(np.float32))
+    loader: Any = DataLoader(
+        EvaluationDataset(csr_matrix(truth)), batch_size=5, collate_fn=sparse_eval_collate
+    )
+    dataset: Any = types.SimpleNamespace(
+        train_set=types.SimpleNamespace(get_sparse=lambda: history), train_transactions=None
+    )
+    # The library's own table of features has a row of padding.
+    lookup = None if features is None else torch.tensor(np.pad(features, ((0, 1), (0, 0))))
+    evaluator = Evaluator(
+        metrics, list(CUTOFFS), history,
+        feature_lookup=lookup, propensity=build_propensity(train.sum(axis=0)),
+    )  # fmt: skip
+    evaluator.evaluate(model, loader, "full", dataset)
+    found: dict[str, tuple[Mapping[Any, float] | None, float | None]] = {}
+    for k, results in evaluator.compute_results().items():
+        for name, value in results.items():
+            if isinstance(value, torch.Tensor):
+                mean = value.nanmean().item()
+                found[f"{name}@{k}"] = (dict(enumerate(value.tolist())), mean)
+            else:
+                found[f"{name}@{k}"] = (None, value)
+    return found

@@ -1,0 +1,107 @@
+"""What statistics refuse, and what they say of data at their limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from recometer.errors import InputError, InputTypeError
+from recometer.stats import (
+    ConfidenceSequence,
+    compare,
+    interval,
+    most_changed,
+    over_runs,
+    power_of,
+    published,
+    tukey,
+)
+from recometer.stats.gaffke import clopper_pearson
+from recometer.stats.grouping import group
+
+VALUES = [0.1, 0.5, 0.7]
+UNIT = (0.0, 1.0)
+REFUSED: list[tuple[Callable[[], object], str]] = [
+    (lambda: interval(VALUES, weights=[1.0, 2.0]), "There are 3 values, but 2 weights"),
+    (lambda: group(VALUES, [1.0]), "must be as long, but have 3 and 1"),
+    (lambda: group(VALUES, [0.0, 0.0, 0.0]), "have the sum 0, so there is nothing to divide"),
+    (lambda: group(VALUES, [1.0, 0.0, -1.0]), "have the sum 0, so there is nothing to divide"),
+    (lambda: over_runs([["a"]]), "must be rows of numbers: could not convert"),
+    (lambda: over_runs([0.1, 0.2]), r"must be rows of numbers, but has the shape \(2,\)"),
+    (lambda: clopper_pearson(-1, 3), "n_successes=-1 must be between 0 and n=3"),
+    (lambda: clopper_pearson(4, 3), "n_successes=4 must be between 0 and n=3"),
+    (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, 0 or more"),
+    (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
+    (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
+    (lambda: power_of(0.1, 0.0, 10), r"deviation=0\.0 must be above 0"),
+    (lambda: tukey([[0.1, 0.2], [0.3, 0.1]], clusters=["a"]), "one entry for each of the 2 rows"),
+    (lambda: ConfidenceSequence((1.0, 0.0)), "are not a range"),
+    (lambda: ConfidenceSequence((0.0, 0.0)), "are not a range"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("bounds", ["ab", None, (0, 1, 2), ("x", 1)])
+def test_bounds_that_are_no_pair(bounds: object) -> None:
+    with pytest.raises(InputTypeError, match="must be a pair of numbers"):
+        ConfidenceSequence(bounds)  # type: ignore[arg-type]
+
+
+def test_published_means_that_are_no_numbers() -> None:
+    for first in (True, "0.5", None):
+        with pytest.raises(InputTypeError, match="must be a number"):
+            published(first, 0.4, 10)  # type: ignore[arg-type]
+    for n in (None, True, 10.5, -1):
+        with pytest.raises(InputError, match=r"n=.* must be a whole number"):
+            published(0.5, 0.4, n)  # type: ignore[arg-type]
+
+
+def test_a_share_of_nobody_is_unknown() -> None:
+    found = clopper_pearson(0, 0)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert found.note == "No user has a value."
+    with pytest.raises(InputError):
+        clopper_pearson(1, 0)
+
+
+def test_no_rows_have_no_clusters() -> None:
+    found = compare([np.nan, 0.5], [0.5, np.nan], clusters=["a", "b"])
+    assert (found.n, found.n_only_first, found.n_only_second) == (0, 1, 1)
+    assert math.isnan(found.difference)
+
+
+def test_a_sequence_says_who_was_read() -> None:
+    """Users without a value are of the population where `some_undefined` says so."""
+    sequence = ConfidenceSequence((-1.0, 3.0), population=10, some_undefined=True)
+    assert math.isnan(sequence.mean)
+    sequence.update([0.0, np.nan, 1.0, 2.5])
+    assert sequence.n_read == 4
+    assert sequence.mean == pytest.approx(3.5 / 3)
+    assert sequence.interval.n == 3
+    plain = ConfidenceSequence(UNIT)
+    plain.update([0.25, np.nan, 0.75])
+    assert (plain.n_read, plain.mean) == (2, 0.5)
+
+
+def test_values_that_are_too_skewed_for_bca() -> None:
+    """z0 = a = κ3/6 = 0.166 for a single 1: 1 - a (z0 + z) is above 0 up to z = 5.86."""
+    values = np.zeros(1000)
+    values[0] = 1.0
+    # Chances of 1e-8 and 1e-9 on both sides have z = 5.73 and 6.11.
+    assert interval(values, "bca", confidence=1 - 1e-8).note == ""
+    found = interval(values, "bca", confidence=1 - 1e-9)
+    assert math.isnan(found.high)
+    assert found.note == "The 1,000 values are too skewed for a BCa interval."
+
+
+def test_an_interval_that_covers_next_to_never_is_the_mean() -> None:
+    assert tuple(interval([0.0, 0.25, 0.5], "percentile", confidence=1e-17)) == (0.25, 0.25)
