@@ -85,30 +85,5 @@ void finish_chunk(const Excluding<S>& excluding, std::int64_t chunk, typename S:
     excluding.fill(chunk, scores, not_a_number<Real>());
 }
 
-/// Score the items at the places [from, to) for a group of users, chunk by chunk.
-/// @param p       RankFactors or TopFactors
-/// @param group   [n]: the users, kUsers at most; `excluding` has found their excluded items
-/// @param items   the packed items, from the place `from` on
-/// @param users   the packed users of the group
-/// @param scores  [kUsers][kChunk]: room for the scores of a chunk
-/// @param use     gets the number of a user in the group, its scores, and the place of the first;
-///                those of excluded items are NaN
-template <class S, class Problem, class Use>
-void score_group(const Problem& p, const Excluding<S>& excluding, const std::size_t* group,
-                 std::size_t n, const typename S::Real* items, const typename S::Real* users,
-                 std::int64_t from, std::int64_t to, typename S::Real* scores, const Use& use) {
-    constexpr std::int64_t kChunk = Excluding<S>::kChunk;
-    for (std::int64_t c = from; c < to; c += kChunk) {
-        const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
-        items = score_chunk<S>(items, users, p.n_factors, scores, kChunk);
-        std::int64_t absent = 0;
-        finish_chunk(excluding, (c - from) / kChunk, scores, group, n, n_items, p.check, p.nan_rule,
-                     false, p.flags, absent);
-        for (std::size_t u = 0; u < n; ++u) {
-            use(u, scores + u * static_cast<std::size_t>(kChunk), c);
-        }
-    }
-}
-
 }  // namespace
 }  // namespace recometer

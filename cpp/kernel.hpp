@@ -105,6 +105,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
         for (std::size_t first = 0; first < n_active; first += kUsers) {
             const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
             Int* const slots = planes.get() + (keep ? first * user_planes : 0);
+            const Real* panel = items.get();
             const std::size_t* const group = active.get() + first;
             excluding.find(group, n, from, to);
             // What the next group needs comes while this one is scored, where that takes a while.
@@ -113,11 +114,18 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
                 excluding.prefetch(active[a]);
                 board.prefetch(active[a]);
             }
-            score_group(
-                p, excluding, group, n, items.get(), users.get() + first * p.n_factors, from, to,
-                scores.get(), [&](std::size_t u, const Real* of_user, std::int64_t place) {
-                    board.count(group[u], of_user, place, slots + u * user_planes, n_planes);
-                });
+            for (std::int64_t c = from; c < to; c += kChunk) {
+                const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
+                panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
+                                       scores.get(), kChunk);
+                std::int64_t absent = 0;
+                finish_chunk(excluding, (c - from) / kChunk, scores.get(), group, n, n_items,
+                             p.check, p.nan_rule, false, p.flags, absent);
+                for (std::size_t u = 0; u < n; ++u) {
+                    board.count(group[u], scores.get() + u * static_cast<std::size_t>(kChunk), c,
+                                slots + u * user_planes, n_planes);
+                }
+            }
             for (std::size_t u = 0; full && u < n; ++u) {
                 board.flush(group[u], slots + u * user_planes, n_planes);
             }

@@ -145,13 +145,20 @@ void top_factors(const TopFactors<typename S::Real>& p) {
         }
         for (std::size_t first = 0; first < n_active; first += kUsers) {
             const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
+            const Real* panel = items.get();
             const std::size_t* const group = active.get() + first;
             excluding.find(group, n, from, to);
-            score_group(p, excluding, group, n, items.get(), users.get() + first * p.n_factors,
-                        from, to, scores.get(),
-                        [&](std::size_t u, const Real* of_user, std::int64_t place) {
-                            shelves.put(group[u], of_user, place);
-                        });
+            for (std::int64_t c = from; c < to; c += kChunk) {
+                const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
+                panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
+                                       scores.get(), kChunk);
+                std::int64_t absent = 0;
+                finish_chunk(excluding, (c - from) / kChunk, scores.get(), group, n, n_items,
+                             p.check, p.nan_rule, false, p.flags, absent);
+                for (std::size_t u = 0; u < n; ++u) {
+                    shelves.put(group[u], scores.get() + u * static_cast<std::size_t>(kChunk), c);
+                }
+            }
         }
         if (!leaving || to == p.items.n_items) continue;
         std::size_t left = 0;

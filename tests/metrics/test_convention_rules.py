@@ -578,3 +578,12 @@ def test_recometers_own_names_have_the_rules_of_the_library() -> None:
     assert found.rules == (("duplicates", "first"),)
     (plain,) = parse_under("ap@3", Protocol())
     assert plain.rules == ()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name", "said"),
+    [("xgboost", "ndcg@0", "ndcg"), ("ranx", "map@0", "map"), ("recbole", "recall@0", "recall")],
+)
+def test_a_cutoff_that_is_none_is_named_as_it_was_written(protocol, name, said):
+    with pytest.raises(rm.InputError, match=f"the metric '{said}' must be .* write {said}@10"):
+        rm.Evaluator(metrics=name, protocol=protocol)

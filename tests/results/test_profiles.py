@@ -111,10 +111,10 @@ def test_an_item_that_a_list_repeats_is_found_once() -> None:
     train = {"ann": ["c"], "bob": ["c", "a"]}
     found = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": ["a", "b"]}, train=train,
-        metrics="recall@2", duplicates="counted",
+        metrics="recall@3", duplicates="counted",
     ).by_popularity  # fmt: skip
     assert found is not None
-    assert (found.found.sum(), found.relevant.sum()) == (1, 2)
+    assert (found.found.sum(), found.relevant.sum()) == (2, 2)
 
 
 def test_they_are_saved_and_taken_with_their_users(data: dict[str, Matrix], tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ class Convention:
             return [dataclasses.replace(entry.ours(None, number, defects), label=text)]
         at = text.rindex(cutoffs) if "@" not in text else text.index("@" + cutoffs) + 1
         found = []
-        for cutoff in parse_cutoffs(entry.name.partition("@")[0], cutoffs):
+        for cutoff in parse_cutoffs(text[:at].removesuffix("@"), cutoffs):
             label = f"{text[:at]}{cutoff}{text[at + len(cutoffs) :]}"
             found.append(dataclasses.replace(entry.ours(cutoff, number, defects), label=label))
         return found

@@ -86,8 +86,10 @@ def _placed(groups: Groups) -> tuple[Int64, Int64, Int64]:
     return indptr, start, before
 
 
-def hit_totals(term: HitTerm, groups: Groups, cutoffs: Int64) -> Float64:
-    """Add up, in rank order, what items within each cut-off add, all of which are single."""
+def hit_totals(term: HitTerm, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
+    """Return what `totals` does for a value that is `term` where every group is a single place."""
+    if not groups.single:
+        return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
     _kernel.add_hits(*_placed(groups), term, cutoffs, sums)
     return sums.T
@@ -115,13 +117,11 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
-    if groups.single:
-        return hit_totals(HitTerm.ONE, groups, cutoffs)
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         return places * groups.relevant[rows] / groups.size[rows]
 
-    return totals(value, groups, cutoffs)
+    return hit_totals(HitTerm.ONE, value, groups, cutoffs)
 
 
 @shared

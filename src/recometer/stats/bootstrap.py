@@ -95,8 +95,8 @@ def _quantile(values: Grouped, quantile: float) -> float:
         sign * (quantile - middle),
         max(abs(quantile - middle), 1e-3) * scale,
     )
-    if distance is None:
-        return resample.farthest
+    if distance is None:  # users of size 0 move the ratio any distance in the direction of their x
+        return sign * np.inf
     return estimate + sign * distance
 
 
@@ -109,13 +109,6 @@ class _Resample:
         self._t = 0.0
         deviation = np.sqrt(values.sum_of_squares / values.n)
         self._precision = PRECISION_OF_SLOPE * deviation
-        # No resample has a statistic beyond that of the user whose own is the largest.
-        sizes = np.broadcast_to(values.sizes, values.values.shape)
-        some = sizes > 0
-        most = float((sign * values.values[some] / sizes[some]).max())
-        # Users of size 0 move the ratio any distance in the direction of their x.
-        unbounded = (sign * values.values[~some] > 0).any()
-        self.farthest = sign * (np.inf if unbounded else most)
 
     def quantile_of(self, distance: float) -> float:
         """Return r, with Φ(r) the chance of a statistic up to `distance` away on this side."""

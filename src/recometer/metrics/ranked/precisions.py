@@ -31,8 +31,6 @@ def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
 @shared
 def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
-    if groups.single:
-        return hit_totals(HitTerm.PRECISION, groups, cutoffs)
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
@@ -42,7 +40,7 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
         found[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
         return found
 
-    return totals(value, groups, cutoffs)
+    return hit_totals(HitTerm.PRECISION, value, groups, cutoffs)
 
 
 @shared
