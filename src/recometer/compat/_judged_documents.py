@@ -42,13 +42,13 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Find them; None where documents are not texts, scores odd, or too many of them equal.
+        """Find them; None where queries or documents are not texts, scores odd, or too many of them equal.
 
         A grade below 0 says that nobody looked at a document: it is left out, unless nothing else
         of the query is there.
         """
         lists = list(run.values())
-        if not (_are_plain(lists) and _are_texts(judged[query] for query in run)):
+        if not (_are_plain(lists) and _are_texts([run, *(judged[query] for query in run)])):
             return None
         grades = _Grades(run, judged)
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -145,7 +145,7 @@ class _Grades:
 
 
 def _are_texts(lists: Iterable[Mapping[str, object]]) -> bool:
-    """Return whether all documents are texts."""
+    """Return whether all keys are texts."""
     try:
         for of in lists:
             "".join(of)  # much faster than to look at each
