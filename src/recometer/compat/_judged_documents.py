@@ -42,7 +42,7 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Find them; None where queries or documents are not texts, scores odd, or too many of them equal.
+        """Find them; None where an id is not a text, scores are odd, or too many of them equal.
 
         A grade below 0 says that nobody looked at a document: it is left out, unless nothing else
         of the query is there.
