@@ -27,7 +27,8 @@ POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C
 LONGEST_START = 2.0  # seconds that a thread may take to begin
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
-BRIEF = 2**15  # rows, scores or places that a kernel gets done before a thread could help
+BRIEF = 2**15  # rows or places that a kernel gets done before a thread could help
+BRIEF_NUMBERS = 2**17  # the same of numbers that are only read, such as scores
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 

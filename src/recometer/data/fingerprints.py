@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
-from recometer.tasks import BRIEF, Ticker, run_tasks
+from recometer.tasks import BRIEF_NUMBERS, Ticker, run_tasks
 
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
@@ -117,7 +117,7 @@ class Fingerprinting:
 
     def __enter__(self) -> Fingerprinting:
         arrays = [array for group in self._inputs.values() for array in group.values()]
-        if sum(map(_size, arrays)) > BRIEF:
+        if sum(map(_size, arrays)) > BRIEF_NUMBERS:
             self._work = _Work(self._inputs, self._threads, self._first)
             self._work.start()
         return self

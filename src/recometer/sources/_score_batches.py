@@ -21,7 +21,7 @@ from recometer.sources._score_prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts
 from recometer.sources.base import Request
-from recometer.tasks import BRIEF, Ticker, run_tasks
+from recometer.tasks import BRIEF_NUMBERS, Ticker, run_tasks
 
 USERS_PER_BATCH = 1024
 
@@ -51,7 +51,7 @@ class Batches(NamedTuple):
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
         # What a function does, and for how long, is not known.
-        brief = not self.ahead and len(known) * self.n_columns <= BRIEF
+        brief = not self.ahead and len(known) * self.n_columns <= BRIEF_NUMBERS
         if brief and len(batches) == 1 and not self.request.progress:
             use(known, self.ask(known))  # as `run_tasks` would
             return
