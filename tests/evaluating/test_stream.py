@@ -395,6 +395,20 @@ def untold() -> object:
     return rm.Evaluator(metrics="rr").stream()
 
 
+def test_streams_of_which_one_has_lists_that_repeat_an_item():
+    """The items of the other do not count as repeated."""
+    repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
+    test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
+    evaluator = rm.Evaluator(test, metrics="recall@2 ap@3", duplicates="first")
+    stream, other = evaluator.stream(), evaluator.stream()
+    stream.update(rm.Lists(repeating))
+    other.update(rm.Lists(plain))
+    stream.merge(other)
+    # Hits: ann's first place, and none of her second; both of bob's; cid's third.
+    assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
+    np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -132,8 +132,8 @@ def tukey_of(
     squares: float,
     differing: Float64,
     *,
-    alpha: float = 0.05,
-    seed: int = 0,
+    alpha: float,
+    seed: int,
     n_resamples: int = N_RESAMPLES,
 ) -> Tukey:
     """Return Tukey's test of what users add up to; see `tukey`.
