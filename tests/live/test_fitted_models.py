@@ -1,4 +1,4 @@
-"""Every section of docs/fitted_models.md runs as it stands there, with the library itself."""
+"""Every guide to a model of a library runs as it stands there, with the library itself."""
 
 from __future__ import annotations
 
@@ -11,16 +11,8 @@ import pytest
 
 import recometer as rm
 
-PAGE = Path(__file__).parents[2] / "docs" / "fitted_models.md"
-SECTIONS = re.findall(
-    r"^## (.+?)\n(?:.*?)^```python\n(.*?)^```$",
-    PAGE.read_text(encoding="utf-8"),
-    re.DOTALL | re.MULTILINE,
-)
-FIRST = re.search(
-    r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-)
-SPARK = "ALS on Spark"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDES = sorted(path for path in DOCS.glob("model_*.md") if path.stem != "model_spark_als")
 pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 
 
@@ -42,17 +34,17 @@ def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pl.DataFrame(columns).write_csv("ratings.csv")
 
 
-def test_all_sections_are_found() -> None:
-    assert len(SECTIONS) == 6
+def test_all_guides_are_found() -> None:
+    assert len(GUIDES) == 5  # tests/spark runs that of Spark
 
 
-@pytest.mark.parametrize(
-    ("title", "code"), [one for one in SECTIONS if one[0] != SPARK], ids=lambda text: text[:8]
-)
-def test_section(title: str, code: str) -> None:
-    assert FIRST is not None
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_guide(guide: Path) -> None:
+    code = re.findall(
+        r"^```python\n(.*?)^```$", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     names: dict[str, object] = {}
-    exec(compile(FIRST[1] + code, title, "exec"), names)
+    exec(compile("".join(code), guide.name, "exec"), names)
     result, made = names["result"], names["made"]
     assert isinstance(result, rm.Evaluation)
     assert set(result.user_ids.tolist()) == set(made.test["user_id"].to_list())  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The section on Spark of docs/fitted_models.md runs as it stands there."""
+"""The guide to a model of Spark runs as it stands there."""
 
 import re
 from pathlib import Path
@@ -7,13 +7,9 @@ import numpy as np
 import polars as pl
 from spark_cases import MARKS
 
-import recometer as rm
-
-PAGE = Path(__file__).parents[2] / "docs" / "fitted_models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "model_spark_als.md"
 CODE = re.search(
-    r"^## ALS on Spark\n.*?^```python\n(.*?)^```$",
-    PAGE.read_text(encoding="utf-8"),
-    re.DOTALL | re.MULTILINE,
+    r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
 )
 pytestmark = MARKS
 
@@ -30,6 +26,6 @@ def test_als(spark, tmp_path, monkeypatch):
     # The session reads relative paths where Java was started.
     path = tmp_path / "ratings.csv"
     pl.DataFrame(columns).write_csv(path)
-    names = {"rm": rm}
+    names = {}
     exec(compile(CODE[1].replace("ratings.csv", str(path)), "ALS on Spark", "exec"), names)
     assert 0 < names["result"].mean()["ndcg@10"] < 1
