@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import recometer as rm
+import recometer.spark as rs
+
 MARKS = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
@@ -68,3 +71,15 @@ def factors(rng, dtype, users, items):
     """Return factors whose products are often equal."""
     shape = rng.integers(-2, 3, (len(users), 3)), rng.integers(-2, 3, (len(items), 3))
     return [array.astype(dtype) for array in shape]
+
+
+def both_factors(table, rng, dtype, users, items, known=slice(None)):
+    """Return sources with the same factors, on Spark and on one machine, of the users known."""
+    of_users, of_items = factors(rng, dtype, users, items)
+    number = {"float32": "float", "float64": "double"}[dtype]
+    kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"
+    source = rs.Factors(
+        table({"id": users[known], "features": of_users[known]}, kind),
+        table({"id": items, "features": of_items}, kind),
+    )
+    return source, rm.Factors(of_users[known], of_items, user_ids=users[known], item_ids=items)

@@ -13,6 +13,13 @@ FEW = [0, 1, 2, 5]
 MANY = [ROWS_WITHOUT_PARTS, ROWS_WITHOUT_PARTS + 1, 3 * ROWS_OF_PART + 7]
 
 
+with_cases = given(
+    seed=st.integers(0, 2**32),
+    lengths=st.lists(st.sampled_from(FEW), max_size=6),
+    cutoffs=st.lists(st.integers(0, 12), max_size=4),
+)
+
+
 def placed(rng, lengths):
     """Rows of users at places of which some are empty, and some hold several rows."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -26,11 +33,7 @@ def summed(module, indptr, place, terms, cutoffs):
     return sums
 
 
-@given(
-    seed=st.integers(0, 2**32),
-    lengths=st.lists(st.sampled_from(FEW), max_size=6),
-    cutoffs=st.lists(st.integers(0, 12), max_size=4),
-)
+@with_cases
 def test_rows_within_cutoffs_are_added_up(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)
@@ -59,11 +62,7 @@ def number(indptr, place):
     return np.maximum(np.arange(len(place)) - np.repeat(indptr[:-1], np.diff(indptr)) - 1, 0)
 
 
-@given(
-    seed=st.integers(0, 2**32),
-    lengths=st.lists(st.sampled_from(FEW), max_size=6),
-    cutoffs=st.lists(st.integers(0, 12), max_size=4),
-)
+@with_cases
 def test_hits_and_gains_are_added_up(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from snippets import DOCS, blocks_of
 
 import recometer as rm
 
-DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = sorted(path for path in DOCS.glob("model_*.md") if path.stem != "model_spark_als")
 pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 
@@ -40,11 +39,8 @@ def test_all_guides_are_found() -> None:
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_guide(guide: Path) -> None:
-    code = re.findall(
-        r"^```python\n(.*?)^```$", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
     names: dict[str, object] = {}
-    exec(compile("".join(code), guide.name, "exec"), names)
+    exec(compile("".join(blocks_of(guide.name)), guide.name, "exec"), names)
     result, made = names["result"], names["made"]
     assert isinstance(result, rm.Evaluation)
     assert set(result.user_ids.tolist()) == set(made.test["user_id"].to_list())  # type: ignore[attr-defined]

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from snippets import blocks_of
 
 import recometer as rm
 
 pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
-DOCS = Path(__file__).parents[2] / "docs"
 N_USERS, N_ITEMS = 30, 20
-
-
-def first_snippet(page: str) -> str:
-    """Return the first block of Python in a page."""
-    return re.findall(
-        r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE
-    )[0]
 
 
 @pytest.fixture
@@ -35,7 +26,7 @@ def test_a_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray])
     import torch
 
     names: dict[str, object] = {"torch": torch}
-    exec(compile(first_snippet("models.md"), "models.md", "exec"), names)
+    exec(compile(blocks_of("models.md")[0], "models.md", "exec"), names)
     model = names["TwoTowers"]()
     model.user_tower = torch.nn.Embedding(N_USERS, 4)
     model.item_tower = torch.nn.Embedding(N_ITEMS, 4)
@@ -57,5 +48,5 @@ def test_embeddings_where_they_are(interactions: tuple[np.ndarray, np.ndarray]) 
         user_embedding=torch.nn.Embedding(N_USERS, 4), item_embedding=torch.nn.Embedding(N_ITEMS, 4)
     )
     names = {"model": model, "train": train, "test": test}
-    exec(compile(first_snippet("gpu.md"), "gpu.md", "exec"), names)
+    exec(compile(blocks_of("gpu.md")[0], "gpu.md", "exec"), names)
     assert 0 < names["result"].mean()["recall@10"] <= 1

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from spark_cases import MARKS, assert_same, data, factors, schema_of
+from spark_cases import MARKS, assert_same, both_factors, data, schema_of
 
 import recometer as rm
 import recometer.spark as rs
@@ -15,13 +15,7 @@ METRICS = "ndcg@5 overlap@5 unexpectedness@5 serendipity@5 rbo@5"
 
 def test_a_baseline_is_read_as_on_one_machine(table):
     users, items, test, train, rng = data(seed=8)
-    of_users, of_items = factors(rng, "float64", users, items)
-    kind = "id string, features array<double>"
-    source = rs.Factors(
-        table({"id": users[4:], "features": of_users[4:]}, kind),
-        table({"id": items, "features": of_items}, kind),
-    )
-    one = rm.Factors(of_users[4:], of_items, user_ids=users[4:], item_ids=items)
+    source, one = both_factors(table, rng, "float64", users, items, slice(4, None))
     listed = [[items[n] for n in rng.permutation(len(items))[:9]] for _ in users[:50]]
     arrays = table({"user": users[:50], "item": listed}, "user string, item array<string>")
     lists = rm.Lists(pl.DataFrame({"user": users[:50], "item": listed}))

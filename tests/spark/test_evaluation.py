@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from spark_cases import CUT, MARKS, WHOLE, assert_same, data, factors, schema_of
+from spark_cases import CUT, MARKS, WHOLE, assert_same, both_factors, data, factors, schema_of
 
 import recometer as rm
 import recometer.spark as rs
@@ -17,15 +17,8 @@ pytestmark = MARKS
 @pytest.mark.parametrize(("ids", "dtype"), [(str, "float32"), (int, "float64")])
 def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     users, items, test, train, rng = data(ids=ids)
-    of_users, of_items = factors(rng, dtype, users, items)
-    known = len(users) - 4  # some users have no factors
-    number = {"float32": "float", "float64": "double"}[dtype]
-    kind = f"id {'string' if ids is str else 'bigint'}, features array<{number}>"
-    source = rs.Factors(
-        table({"id": users[:known], "features": of_users[:known]}, kind),
-        table({"id": items, "features": of_items}, kind),
-    )
-    one = rm.Factors(of_users[:known], of_items, user_ids=users[:known], item_ids=items)
+    some = slice(-4)  # the others have no factors
+    source, one = both_factors(table, rng, dtype, users, items, some)
     schema = schema_of(ids)
     given = {"metrics": WHOLE, "exclude": items[:2], "chance": True}
     result = rs.evaluate(source, table(test, schema), train=table(train, schema), **given)

@@ -1,16 +1,10 @@
 """The guide to a model of Spark runs as it stands there."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import polars as pl
+from snippets import blocks_of
 from spark_cases import MARKS
 
-PAGE = Path(__file__).parents[2] / "docs" / "model_spark_als.md"
-CODE = re.search(
-    r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-)
 pytestmark = MARKS
 
 
@@ -26,6 +20,7 @@ def test_als(spark, tmp_path, monkeypatch):
     # The session reads relative paths where Java was started.
     path = tmp_path / "ratings.csv"
     pl.DataFrame(columns).write_csv(path)
+    (code,) = blocks_of("model_spark_als.md")
     names = {}
-    exec(compile(CODE[1].replace("ratings.csv", str(path)), "ALS on Spark", "exec"), names)
+    exec(compile(code.replace("ratings.csv", str(path)), "ALS on Spark", "exec"), names)
     assert 0 < names["result"].mean()["ndcg@10"] < 1

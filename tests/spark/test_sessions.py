@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from spark_cases import CUT, MARKS, assert_same, data, factors
+from spark_cases import CUT, MARKS, assert_same, both_factors, data
 
 import recometer as rm
 import recometer.spark as rs
@@ -38,13 +38,7 @@ def paired(columns):
 def test_train_and_factors_of_users_hold_for_all_of_their_sessions(table):
     users, items, test, train, rng = data(seed=3)
     test = ordered(with_sessions(test, rng))
-    of_users, of_items = factors(rng, "float32", users, items)
-    kind = "id string, features array<float>"
-    source = rs.Factors(
-        table({"id": users[4:], "features": of_users[4:]}, kind),
-        table({"id": items, "features": of_items}, kind),
-    )
-    one = rm.Factors(of_users[4:], of_items, user_ids=users[4:], item_ids=items)
+    source, one = both_factors(table, rng, "float32", users, items, slice(4, None))
     frame = rs.Interactions(table(test, SCHEMA), user=BOTH)
     trained = table(train, "user string, item string, value double")
     given = {"metrics": f"{CUT} err@10 rr roc_auc coverage@3 novelty@3", "ties": "random"}

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from spark_cases import MARKS, data, factors, schema_of
+from spark_cases import MARKS, both_factors, data, schema_of
 
 import recometer as rm
 import recometer.spark as rs
@@ -63,14 +63,7 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids):
 
 def test_factors_have_the_values_of_one_machine_under_other_rules(table):
     users, items, test, train, rng = data(ids=int)
-    of_users, of_items = factors(rng, "float32", users, items)
-    known = len(users) - 4
-    kind = "id bigint, features array<float>"
-    source = rs.Factors(
-        table({"id": users[:known], "features": of_users[:known]}, kind),
-        table({"id": items, "features": of_items}, kind),
-    )
-    one = rm.Factors(of_users[:known], of_items, user_ids=users[:known], item_ids=items)
+    source, one = both_factors(table, rng, "float32", users, items, slice(-4))
     schema = schema_of(int)
     for rules in ({}, {"users": "known"}, {"percent": True, "decimals": 3}):
         given = {"metrics": "coverage@3 gini@3 user_coverage@3 personalization@3", **rules}

@@ -163,6 +163,14 @@ def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
     return np.arange(test.n_users) if users is None else users
 
 
+def known_users(data: Interactions, places: Int64) -> Interactions:
+    """Return the interactions of the users at some places, -1 for those whom `data` lacks.
+
+    Several places may be the same: those of sessions of a user.
+    """
+    return data.select_users(np.unique(places[places >= 0]))
+
+
 def _same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
 

@@ -19,7 +19,14 @@ from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_baseline, check_lists
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import assembled, by_popularity, means_with_values, measure_lists
-from recometer.evaluating.records import Users, check_all, find_records, measured_by, request_of
+from recometer.evaluating.records import (
+    Users,
+    check_all,
+    find_records,
+    measured_by,
+    removed_rows,
+    request_of,
+)
 from recometer.measuring.compute import compute
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.side_data import Popularity, list_data, needed_by
@@ -196,15 +203,12 @@ class InBlocks:
         given, truth, asked = self._given, self._given.truth, self._given.asked
         train = asked.train
         if train is not None and self._places is not None:
-            places = self._places[block.users]
-            train = train.select_users(np.unique(places[places >= 0]))
+            train = matching.known_users(train, self._places[block.users])
         test = truth.test.select_users(block.users)
         changed = dataclasses.replace(
             asked, train=train, popularity=self._popularity, some_users=True, progress=False
         )
-        some = dataclasses.replace(
-            truth, asked=changed, given=test, test=test, memory=Memory(), requests={}
-        )
+        some = truth.of_some(changed, test, test)
         return dataclasses.replace(given, source=block.source, truth=some)
 
     def _unknown(self, data: Interactions, items: Array, *, some_users: bool) -> int:
@@ -252,8 +256,7 @@ class InBlocks:
         train = None if asked.train is None else _without_rows(asked.train)
         test, in_train = _without_rows(truth.test), None
         if "test" in read:
-            removes = asked.train is not None and self._given.source.removes_train(request.protocol)
-            test, in_train = truth.test, request.in_train() if removes else None
+            test, in_train = truth.test, removed_rows(request, self._given.source)
         data = list_data(
             lists,
             needed_by(of_lists),

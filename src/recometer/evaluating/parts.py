@@ -167,8 +167,7 @@ class Parts:
             test = named.truth.test.select_users(users)
             part = Part(self._whole, users, test, self._memory)
         if some_users and self._in_train is not None and train is not None:
-            places = self._in_train[users]
-            train = train.select_users(np.sort(places[places >= 0]))
+            train = matching.known_users(train, self._in_train[users])
         changed = dataclasses.replace(
             asked,
             train=train,
@@ -177,15 +176,7 @@ class Parts:
             part=part if some_users else None,
         )
         counted = as_counted(test, asked.metrics, named.protocol) if named.brings_truth else test
-        truth = dataclasses.replace(
-            named.truth,
-            asked=changed,
-            given=test,
-            test=counted,
-            memory=Memory(),
-            requests={},
-            fingerprints={},
-        )
+        truth = named.truth.of_some(changed, test, counted)
         return dataclasses.replace(named, source=source, truth=truth)
 
 

@@ -151,7 +151,7 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
             ranks=records.ranks if given.brings_truth else None,
             catalogue=asked.catalogue,
             baseline=records.baseline,
-            in_train=_in_train(records.request, given.source),
+            in_train=removed_rows(records.request, given.source),
             memory=truth.memory,
             popularity=asked.popularity,
         )
@@ -200,14 +200,14 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
-    gone = _in_train(request, source)
+    gone = removed_rows(request, source)
     stays = np.ones(len(test), bool) if gone is None else ~gone
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))
 
 
-def _in_train(request: Request, source: Source) -> Bool | None:
+def removed_rows(request: Request, source: Source) -> Bool | None:
     """Return which rows of test are removed because train has them, or None if no row is."""
     if request.train is None or not source.removes_train(request.protocol):
         return None

@@ -99,7 +99,7 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
     indptr, start, _ = _placed(groups)
     last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
-    table = log2_table(max(1 << (last + 1).bit_length(), SMALLEST))
+    table = log2_table(_table_size(last + 1))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.ascontiguousarray(groups.gain)
     _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
@@ -203,7 +203,11 @@ def log1p_of(values: Float64) -> Float64:
 
 def table_size(numbers: Int64) -> int:
     """Round the largest number up to a power of two, so that few tables are ever made."""
-    return max(1 << largest(numbers).bit_length(), SMALLEST)
+    return _table_size(largest(numbers))
+
+
+def _table_size(number: int) -> int:
+    return max(1 << number.bit_length(), SMALLEST)
 
 
 @functools.cache

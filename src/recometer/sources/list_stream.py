@@ -470,8 +470,7 @@ def _named(request: Request) -> Request:
 
 def _some(data: Interactions, test: Interactions, what: str) -> Interactions:
     """Return the interactions of the users of test alone."""
-    places = matching.places_of_users(data, test, what)
-    return data.select_users(np.unique(places[places >= 0]))
+    return matching.known_users(data, matching.places_of_users(data, test, what))
 
 
 def _joined(parts: list[Array], like: Array) -> Array:

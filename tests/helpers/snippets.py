@@ -1,0 +1,12 @@
+"""The code that pages show."""
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks_of(page: str) -> list[str]:
+    """Return the blocks of Python in a page of docs/."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
