@@ -55,6 +55,31 @@ def test_rows_of_test_multiply_those_of_lists(lists: Items, test: Items) -> None
         assert result[f"recall@{K}"][place] == pytest.approx(found / (found + missed))
 
 
+@given(
+    LISTS,
+    TESTS,
+    st.sampled_from(["removed", "first", "counted", "joined"]),
+    st.sampled_from(["once", "counted", "joined"]),
+)
+def test_what_lists_and_test_repeat(lists: Items, test: Items, duplicates: str, rule: str) -> None:
+    """Each of the rules duplicates with each of repeated_test."""
+    lists = {user: lists.get(user, [0]) for user in test}
+    names = f"precision@{K} recall@{K}"
+    result = evaluated(lists, test, names, duplicates=duplicates, repeated_test=rule)
+    for place, user in enumerate(sorted(test)):
+        times = Counter(
+            {item: 1 if rule == "once" else n for item, n in Counter(test[user]).items()}
+        )
+        once = list(dict.fromkeys(lists[user]))
+        top = (once if duplicates == "removed" else lists[user])[:K]
+        top = list(dict.fromkeys(top)) if duplicates == "first" else top
+        found = sum(times[item] if rule == "joined" else 1 for item in top if item in times)
+        entries = Counter(lists[user] if duplicates == "joined" else once)
+        relevant = sum(n * max(entries[item], 1) for item, n in times.items())
+        values = [result[f"{name}@{K}"][place] for name in ("precision", "recall")]
+        assert values == pytest.approx([found / K, found / relevant])
+
+
 @given(LISTS, TESTS)
 def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='previous_user'."""
@@ -82,6 +107,14 @@ def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
         hits = sum(item in test[user] for item in [0, 1, 0])
         assert result[f"precision@{K}"][place] == pytest.approx(hits / K)
         assert result[f"recall@{K}"][place] == pytest.approx(hits / len(test[user]))
+
+
+def test_the_first_item_fills_a_place_once_though_the_list_repeats_it() -> None:
+    result = evaluated(
+        {0: [0, 0, 1]}, {0: [0]}, "precision@4", duplicates="counted", short_lists="first_item",
+        catalogue=3,
+    )  # fmt: skip
+    assert result["precision@4"].tolist() == [3 / 4]
 
 
 def test_what_the_source_does_not_know_is_none_of_its_items() -> None:

@@ -59,6 +59,7 @@ def test_nothing_wrong():
         (rank([3, 2], [1, NAN], excluded=[False, True]), {}, Reason.FEW_CANDIDATES),
         (GOOD, {"min_candidates": 5}, Reason.FEW_CANDIDATES),
         (GOOD, {"min_positives": 2}, Reason.FEW_RELEVANT),
+        (rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, 1]), {"min_positives": 2}, Reason.DEFINED),
         (GOOD, {"cold_start": False}, Reason.COLD_START),
         (flagged(UserFlag.NAN_SCORE), {}, Reason.NAN_SCORE),
         (flagged(UserFlag.INFINITE_SCORE), {}, Reason.INFINITE_SCORE),
@@ -204,6 +205,25 @@ def test_a_value_is_nan_exactly_where_there_is_a_reason(case, metric):
     values, why = compute(RankedUsers(case.ranks()), [metric], Protocol())
     np.testing.assert_array_equal(np.isnan(values[str(metric)]), why[str(metric)] != 0)
     np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, Protocol()))
+
+
+@pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
+def test_a_user_does_not_depend_on_the_others(rules):
+    """In one block or each alone, however many candidates and relevant items a user has."""
+    generator = np.random.default_rng(2)
+    shape = (9, 6)
+    gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
+    gains[1, :2] = [math.inf, 1e308]
+    left_out = generator.random(shape) < np.linspace(0, 0.8, 9)[:, np.newaxis]
+    ranks = rank(generator.integers(0, 4, shape), np.where(left_out, NAN, gains), excluded=left_out)
+    together, why = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
+    for user in range(9):
+        alone = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))
+        for name in together:
+            assert (alone[0][name].tobytes(), alone[1][name]) == (
+                together[name][[user]].tobytes(),
+                why[name][user],
+            ), name
 
 
 def test_no_users():

@@ -90,7 +90,9 @@ def test_values_reasons_and_means(some: list[Any], rules: Mapping[str, Any]) -> 
     test = rm.Interactions.of({user: one[1] for user, one in people.items()}, **as_given)
     trained = {user: [N_ITEMS + 1] for user in users if people[user][2]}
     trained |= {users[-1]: list(range(N_ITEMS)), users[-2]: [N_ITEMS]}
-    train = rm.Interactions.of({u: dict.fromkeys(seen, 1.0) for u, seen in trained.items()}, **as_given)
+    train = rm.Interactions.of(
+        {u: dict.fromkeys(seen, 1.0) for u, seen in trained.items()}, **as_given
+    )
     source = rm.Lists({user: one[0] for user, one in people.items() if one[0] is not None})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
