@@ -56,14 +56,17 @@ def test_rows_of_test_multiply_those_of_lists(lists: Items, test: Items) -> None
 
 
 @given(
-    LISTS,
-    TESTS,
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), min_size=1, max_size=5),
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=5, max_size=5),
     st.sampled_from(["removed", "first", "counted", "joined"]),
     st.sampled_from(["once", "counted", "joined"]),
 )
-def test_what_lists_and_test_repeat(lists: Items, test: Items, duplicates: str, rule: str) -> None:
+def test_what_lists_and_test_repeat(
+    listed: list[list[int]], tested: list[list[int]], duplicates: str, rule: str
+) -> None:
     """Each of the rules duplicates with each of repeated_test."""
-    lists = {user: lists.get(user, [0]) for user in test}
+    lists = dict(enumerate(listed))
+    test = {user: tested[user] for user in lists}
     names = f"precision@{K} recall@{K}"
     result = evaluated(lists, test, names, duplicates=duplicates, repeated_test=rule)
     for place, user in enumerate(sorted(test)):

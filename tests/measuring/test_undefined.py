@@ -214,8 +214,10 @@ def test_a_user_does_not_depend_on_the_others(rules):
     shape = (9, 6)
     gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
     gains[1, :2] = [math.inf, 1e308]
+    gains[8, :2] = [1, NAN]
     left_out = generator.random(shape) < np.linspace(0, 0.8, 9)[:, np.newaxis]
-    ranks = rank(generator.integers(0, 4, shape), np.where(left_out, NAN, gains), excluded=left_out)
+    left_out[8] = [False, False, True, True, True, True]
+    ranks = rank(generator.integers(0, 9, shape), np.where(left_out, NAN, gains), excluded=left_out)
     together, why = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
     for user in range(9):
         alone = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))

@@ -34,10 +34,10 @@ RULES: Mapping[str, st.SearchStrategy[Any]] = {
     "min_positives": st.integers(0, 3),
     "cold_start": st.booleans(),
     "missing": st.sampled_from(["skip", "zero", "nan"]),
-    "decimals": st.sampled_from([None, 1]),
+    "decimals": st.sampled_from([None, 0, 1]),
 }
-# Always there: so that nothing is empty, and each item that is listed has one user in train.
-KNOWN = [([0, 1], {1: 1.0}, True), ([0], {1: 1.0}, True), ([N_ITEMS], {}, True)]
+# Always there: so that nothing is empty, and each item that is listed but 0 has one user in train.
+KNOWN = [([0, 1], {1: 1.0}, True), ([0], {1: 1.0}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
 
 
 def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, str, bool]:
@@ -60,7 +60,7 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
     elif not of_test and not listed:
         why, value = "the user's list is empty", rules["undefined"]
     elif not of_test:
-        value = 1.0
+        value = sum(item != 0 for item in listed[:K]) / len(listed[:K])
     elif relevant:
         value = sum(item in relevant for item in (listed or [])[:K]) / len(relevant)
     value = float(value)
@@ -89,7 +89,7 @@ def test_values_reasons_and_means(some: list[Any], rules: Mapping[str, Any]) -> 
     as_given = {"n_users": len(users), "user_ids": users, "n_items": len(items), "item_ids": items}
     test = rm.Interactions.of({user: one[1] for user, one in people.items()}, **as_given)
     trained = {user: [N_ITEMS + 1] for user in users if people[user][2]}
-    trained |= {users[-1]: list(range(N_ITEMS)), users[-2]: [N_ITEMS]}
+    trained |= {users[-1]: list(range(1, N_ITEMS)), users[-2]: [N_ITEMS]}
     train = rm.Interactions.of(
         {u: dict.fromkeys(seen, 1.0) for u, seen in trained.items()}, **as_given
     )
