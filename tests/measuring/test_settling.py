@@ -25,7 +25,9 @@ TESTS = st.dictionaries(
 K = 3
 
 
-def evaluated(lists: Items, test: Items, metrics: str, **rules: object) -> rm.Evaluation:
+def evaluated(
+    lists: Items, test: Items, metrics: str | list[str], **rules: object
+) -> rm.Evaluation:
     rows = [(user, item) for user, items in test.items() for item in items]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
@@ -88,14 +90,16 @@ def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='previous_user'."""
     lists = {user: list(dict.fromkeys(lists.get(user, [0]))) for user in test}
     test = {user: list(dict.fromkeys(items)) for user, items in test.items()}
-    result = evaluated(lists, test, f"precision@{K} recall@{K} rr@{K}", short_lists="previous_user")
+    metrics = [f"precision@{K}", f"recall@{K}", f"rr@{K}", f"precision@{K}(denominator=list)"]
+    result = evaluated(lists, test, metrics, short_lists="previous_user")
     last = max(max(items) for each in (lists, test) for items in each.values())
     for place, user in enumerate(sorted(test)):
         hits = [item in test[user] for item in lists[user][:K]]
         hits += [last in test.get(user - 1, [])] * (K - len(hits))
-        found = [result[f"{name}@{K}"][place] for name in ("precision", "recall", "rr")]
+        found = [result[name][place] for name in metrics]
         first = 1 / (hits.index(True) + 1) if any(hits) else 0
-        assert found == pytest.approx([sum(hits) / K, sum(hits) / len(test[user]), first])
+        of_list = sum(hits) / K
+        assert found == pytest.approx([of_list, sum(hits) / len(test[user]), first, of_list])
 
 
 @given(LISTS, TESTS)
@@ -103,13 +107,12 @@ def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='first_item', for users whose list has all items."""
     lists = {user: list(range(2)) for user in test}
     test = {user: list(dict.fromkeys(item % 2 for item in items)) for user, items in test.items()}
-    result = evaluated(
-        lists, test, f"precision@{K} recall@{K}", short_lists="first_item", catalogue=2
-    )
+    metrics = [f"precision@{K}", f"precision@{K}(denominator=list)", f"recall@{K}"]
+    result = evaluated(lists, test, metrics, short_lists="first_item", catalogue=2)
     for place, user in enumerate(sorted(test)):
         hits = sum(item in test[user] for item in [0, 1, 0])
-        assert result[f"precision@{K}"][place] == pytest.approx(hits / K)
-        assert result[f"recall@{K}"][place] == pytest.approx(hits / len(test[user]))
+        found = [result[name][place] for name in metrics]
+        assert found == pytest.approx([hits / K, hits / K, hits / len(test[user])])
 
 
 def test_the_first_item_fills_a_place_once_though_the_list_repeats_it() -> None:

@@ -379,6 +379,18 @@ def test_tukey_of_few_users() -> None:
     assert (tukey(np.ones((200, 3))).p_values == 1).all()
 
 
+@pytest.mark.parametrize("unit", [2.0**-30, 1.0, 2.0**30])
+@pytest.mark.parametrize("n", [100, 101])
+def test_tukey_knows_no_unit_and_takes_no_rounding_for_a_difference(n: int, unit: float) -> None:
+    values = np.random.default_rng(6).random((n + 20, 3))
+    values[:20] = [0.3, 0.3, 0.1 + 0.2]
+    values[19] = 0
+    found, expected = (tukey(one, n_resamples=50) for one in (unit * values, values))
+    assert found.method == ("resampled" if n == 100 else "studentised range")
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    assert found.critical_difference == unit * expected.critical_difference
+
+
 def test_ranks_follow_from_adjusted_pairs() -> None:
     p = np.ones((4, 4))
     p[0, 3] = p[3, 0] = p[1, 3] = p[3, 1] = 0.01
@@ -393,6 +405,8 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
     assert rank_intervals([0.4, 0.35, 0.3, 0.1], p).best.tolist() == [True, True, True, False]
     strict = rank_intervals([0.4, 0.35, 0.3, 0.1], p, alpha=0.001)
     assert strict.best.all()
+    equal = rank_intervals([0.2, 0.2], np.zeros((2, 2)))
+    assert (equal.low.tolist(), equal.high.tolist()) == ([1, 1], [2, 2])
     with pytest.raises(InputError, match=r"must have the shape \(2, 2\)"):
         rank_intervals([0.1, 0.2], p)
 

@@ -214,8 +214,6 @@ def users_needed(
     _check(wanted, alpha)
     check_number("difference", difference)
     _check_deviation(deviation)
-    if difference == 0:
-        return None
     low, high = 1, 2
     while power_of(difference, deviation, high, alpha=alpha, unit=unit) < wanted:
         low, high = high, 2 * high
