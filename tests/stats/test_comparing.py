@@ -271,6 +271,16 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
 
 
+def test_a_ratio_whose_divisor_few_users_make_up_has_no_upper_end() -> None:
+    """A resample without the first user, one in three, divides by 0."""
+    second = np.zeros(20)
+    second[0] = 1.0
+    value, found = relative_difference(np.ones(20), second)
+    assert value == 19
+    assert 0 < found.low < value < found.high == np.inf
+    assert "divisor is 0 in too many resamples" in found.note
+
+
 def test_effects_by_definition() -> None:
     first, second = models(150, gain=0.1)
     differences = first - second

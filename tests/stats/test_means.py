@@ -16,7 +16,7 @@ from scipy import stats
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
-from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group
+from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group, shifted, summed
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -294,6 +294,24 @@ def test_groups_hold_every_user_once(n: int, share: float, with_sizes: bool) -> 
     if not with_sizes:
         assert (found.n_above, found.n_below) == ((x > 0).sum(), (x < 0).sum())
         assert (np.diff(found.values) > 0).all()
+
+
+@pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
+@pytest.mark.parametrize("with_sizes", [False, True])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_groups_are_shifted_as_their_values_are(n: int, with_sizes: bool, sign: int) -> None:
+    x = np.round(sparse(n) - 0.3, 1)
+    y = np.arange(n) % 3 + 1.0 if with_sizes else None
+    given, moved = group(x, y), sign * x + 0.125 * (1.0 if y is None else y)
+    for one, other, values in (
+        (shifted(given, sign, 0.125), group(moved, y), moved),
+        (summed(given), group(x), x),
+    ):
+        above, below = np.count_nonzero(values > 1e-9), np.count_nonzero(values < -1e-9)
+        assert (one.n, one.n_above, one.n_below) == (n, above, below)
+        assert one.estimate == pytest.approx(other.estimate)
+        assert one.sum_of_squares == pytest.approx(other.sum_of_squares)
+        assert one.counts @ one.residuals**2 == pytest.approx(other.sum_of_squares)
 
 
 def test_a_group_of_nobody_is_empty() -> None:

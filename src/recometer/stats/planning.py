@@ -196,7 +196,7 @@ def power_of(
     if centre == 0:
         return alpha
     upper = 1 - float(nctdtr(n - 1, centre, critical))
-    return min(1.0, upper + float(nctdtr(n - 1, centre, -critical)))
+    return upper + float(nctdtr(n - 1, centre, -critical))
 
 
 def users_needed(

@@ -125,11 +125,10 @@ def equivalence_grouped(
     """
 
     def tested(sign: float, by: float) -> TestResult:
+        if by == 0:
+            return grouped_test(test, units, sums)
         moved = shifted(units, sign, by)
-        whole = moved if isinstance(units.sizes, float) and units is sums else summed(moved)
-        if sign == 1 and by == 0:
-            moved, whole = units, sums
-        return grouped_test(test, moved, whole)
+        return grouped_test(test, moved, summed(moved))
 
     return _equivalence(units, tested, margin, alpha, test, bounds)
 
