@@ -99,6 +99,17 @@ def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) 
     assert power_of(effect * 2, 2.0, n, alpha=alpha) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("n", [2, 5, 100, 1_000])
+@pytest.mark.parametrize("alpha", [0.05, 0.001, 1e-6])
+def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
+    found = [
+        power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha) for centre in np.arange(0, 30, 0.37)
+    ]
+    assert found[0] == alpha
+    assert (np.diff(found) >= -1e-12).all()
+    assert found[-1] <= 1
+
+
 def test_power_meets_the_normal_approximation_where_it_begins() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
@@ -180,7 +191,7 @@ def test_the_plan_of_a_comparison() -> None:
     assert "Fewer than two users" in power([0.5]).note
     constant = power([0.5, 0.5, 0.5], 0.1)
     assert "spread is not known" in constant.note
-    assert constant.users_needed is None
+    assert (constant.users_needed, constant.deviation) == (None, 0)
     with pytest.raises(InputError, match="power wanted"):
         power(differences, wanted=0.01)
     for alpha in (0, 1, 1.5, 5):

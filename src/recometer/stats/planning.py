@@ -195,8 +195,9 @@ def power_of(
         return float(ndtr((centre - critical) / spread) + ndtr((-centre - critical) / spread))
     if centre == 0:
         return alpha
-    upper = 1 - float(nctdtr(n - 1, centre, critical))
-    return upper + float(nctdtr(n - 1, centre, -critical))
+    upper, lower = 1 - nctdtr(n - 1, centre, critical), nctdtr(n - 1, centre, -critical)
+    # Of chances of 1e-14 and less, which hardly add anything, SciPy makes NaN now and then.
+    return float(upper if np.isnan(lower) else upper + lower)
 
 
 def users_needed(
