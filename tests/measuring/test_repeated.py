@@ -119,3 +119,6 @@ def test_rows_of_unknown_items_are_counted_beside_rows_that_are_in_train() -> No
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
     found = values(test, "recall@2", "counted", source=scores, train={0: [0]})
     assert found == pytest.approx([1 / 3])
+    # Where nothing of train is left out, item 9 counts twice though it is there, and 0 is found.
+    kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
+    assert kept == pytest.approx([2 / 4])

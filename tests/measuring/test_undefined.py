@@ -230,9 +230,9 @@ def test_a_user_does_not_depend_on_the_others(rules):
 
 def test_no_users():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
-    values, why = compute(RankedUsers(ranks), parse("ndcg@5 roc_auc"), Protocol())
-    assert list(values) == list(why) == ["ndcg@5", "roc_auc"]
-    assert values["ndcg@5"].shape == (0,)
+    values, why = compute(RankedUsers(ranks), EVERY, Protocol())
+    assert list(values) == list(why) == [str(metric) for metric in EVERY]
+    assert values["ndcg@2"].shape == (0,)
 
 
 @pytest.mark.parametrize("ties", ["expected", "random"])

@@ -198,7 +198,7 @@ def test_students_t_is_scipys() -> None:
     np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
 
 
-@pytest.mark.parametrize("n", [5, 50, 400])
+@pytest.mark.parametrize("n", [5, 50, 51, 400])
 @pytest.mark.parametrize("digits", [1, 9])
 def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
     first, second = models(n, gain=0.1, share=1.0)
@@ -209,6 +209,11 @@ def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
     expected = stats.wilcoxon(differences[differences != 0], method=method).pvalue
     assert found.test.p_value == pytest.approx(max(expected, found.test.smallest_p), rel=1e-9)
     assert found.test.exact == (method == "exact")
+
+
+@pytest.mark.parametrize(("n", "method"), [(30, "enumeration"), (31, "saddlepoint")])
+def test_so_many_differences_are_enumerated(n: int, method: str) -> None:
+    assert randomisation(np.random.default_rng(0).random(n)).method == method
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
@@ -225,6 +230,7 @@ def test_the_sign_test_is_the_binomial() -> None:
     expected = stats.binomtest(better, better + worse).pvalue
     assert found.test.p_value == pytest.approx(expected, rel=1e-9)
     assert found.test.note == ""
+    assert compare([1.0, 0.0], [0.0, 1.0], test="sign").test.p_value == 1
 
 
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
@@ -485,6 +491,7 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
         ([0.1, 0.3], [1, 3]),
         ([1 / 3, 0.5, 1.0], [2, 3, 6]),
         ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
+        ([1e-5, 1.0], None),
         ([1.0, math.pi], None),
         ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # except for rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),

@@ -133,6 +133,9 @@ def test_users_and_differences_that_are_needed() -> None:
         assert enough is not None
         assert power_of(0.02, 0.3, enough) >= wanted > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
+    # (1.96 + 0.84)² users per squared effect: 5e11, and more than a trillion.
+    assert users_needed(4e-6, 1.0) == pytest.approx(2.8016**2 / 1.6e-11, rel=1e-3)
+    assert users_needed(2.6e-6, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
     assert np.isnan(smallest_difference(1.0, 1))
     assert power_of(9.0, 1.0, 1) == 0
@@ -397,6 +400,8 @@ def test_tukey_of_few_users() -> None:
     values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
     found = tukey(values, n_resamples=2_000)
     assert found.n == 2
+    default = tukey(values, n_resamples=10_000)
+    np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
     # 36 orders of two users; the largest range has both users' best together, worst together.
     assert found.p_values[0, 1] > 0.1
     np.testing.assert_array_equal(found.p_values, found.p_values.T)

@@ -369,6 +369,10 @@ def test_an_end_without_bound_is_explained() -> None:
 def test_values_whose_cubes_are_no_numbers_are_refused():
     with pytest.raises(InputError, match=r"values\[1\] is 1e\+80: .* sums of cubes"):
         interval([1.0, 1e80, np.nan])
+    with pytest.raises(InputError, match=r"values\[2\] is -1e\+80: .* sums of cubes"):
+        interval([np.nan, 1.0, -1e80])
+    with pytest.raises(InputError, match=r"values\[1\] is -inf: a mean with it has no interval"):
+        interval([1e80, -np.inf, np.nan])
 
 
 def test_an_interval_is_a_pair_of_ends() -> None:
