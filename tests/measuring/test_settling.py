@@ -119,10 +119,10 @@ def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
 
 def test_the_first_item_fills_a_place_once_though_the_list_repeats_it() -> None:
     result = evaluated(
-        {0: [0, 0, 1]}, {0: [0]}, "precision@4", duplicates="counted", short_lists="first_item",
+        {0: [0, 0, 0]}, {0: [0]}, "precision@4", duplicates="counted", short_lists="first_item",
         catalogue=3,
     )  # fmt: skip
-    assert result["precision@4"].tolist() == [3 / 4]
+    assert result["precision@4"].tolist() == [4 / 4]
 
 
 def test_what_the_source_does_not_know_is_none_of_its_items() -> None:

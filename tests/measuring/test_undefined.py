@@ -58,6 +58,7 @@ def test_nothing_wrong():
         (rank([3, 2, 1], [NAN, 2, NAN], relevant_from=3), {}, Reason.NO_RELEVANT),
         (rank([3, 2], [1, NAN], excluded=[False, True]), {}, Reason.FEW_CANDIDATES),
         (GOOD, {"min_candidates": 5}, Reason.FEW_CANDIDATES),
+        (dataclasses.replace(GOOD, n_candidates=np.zeros(1, int)), {}, Reason.FEW_CANDIDATES),
         (GOOD, {"min_positives": 2}, Reason.FEW_RELEVANT),
         (rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, 1]), {"min_positives": 2}, Reason.DEFINED),
         (GOOD, {"cold_start": False}, Reason.COLD_START),

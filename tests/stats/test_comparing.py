@@ -433,6 +433,7 @@ def test_rounding_is_no_difference() -> None:
     first = np.array([0.1 + 0.2, 0.7, 0.5])
     found = compare(first, [0.3, 0.1, 0.2])
     assert found.test.n_differ == 2
+    assert compare(first, [0.3, 0.1, 0.2], test="wilcoxon").test.n_differ == 2
     assert found.effects.n_equal == 1
 
 

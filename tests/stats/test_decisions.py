@@ -296,7 +296,9 @@ def test_equivalence_of_few_who_differ() -> None:
     assert found.equivalent
     tight = equivalence(differences, found.interval.high, bounds=(0, 1))
     assert tight.p_value == pytest.approx(0.05, abs=1e-3)
-    assert "No user" in equivalence([np.nan], 0.1).note
+    nobody = equivalence([np.nan], 0.1)
+    assert "No user" in nobody.note
+    assert not nobody.equivalent
     assert "no value" in equivalence(np.full(40, 0.01), 0.02, test="t").note
     with pytest.raises(InputError, match="margin=0"):
         equivalence(differences, 0)

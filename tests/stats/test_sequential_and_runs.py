@@ -214,6 +214,8 @@ def test_folds_with_users_of_their_own() -> None:
     assert apart.deviation_runs[0] == pytest.approx(
         np.sqrt(np.var([0.5, 0.2, 0.8], ddof=1) - within)
     )
+    between = apart.deviation_runs[0] ** 2
+    assert apart.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
     # Folds whose means happen to agree tell no more than their users do.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
