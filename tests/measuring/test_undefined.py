@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
@@ -33,7 +34,7 @@ def why(ranks, name="ap@2", **rules) -> Reason:
 
 
 def reasons(ranks, metric, rules):
-    return RankedUsers(ranks).reasons(RankedUsers.variant([metric], rules))[0]
+    return RankedUsers(ranks).reasons(RankedUsers.variant([metric], rules), 0)[0]
 
 
 def flagged(flag, ranks=GOOD):
@@ -122,6 +123,14 @@ def test_unranked_relevant_items_do_not_count_as_candidates():
     assert why(ranks) is Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.ALL_RELEVANT
+
+
+def test_every_one_of_some_candidates_is_relevant():
+    """What is relevant and no candidate changes nothing of that."""
+    scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
+    for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
+        result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
+        assert result.reasons["recall@1"].tolist() == [reason]
 
 
 def test_every_candidate_is_relevant_beyond_a_limited_depth():

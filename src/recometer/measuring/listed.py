@@ -77,7 +77,7 @@ class ListedUsers(Measured):
         judged = None if self._judged is None else self._judged.users(block)
         return ListedUsers(self.data.users(block), judged)
 
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
         metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
