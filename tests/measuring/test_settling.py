@@ -90,7 +90,7 @@ def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='previous_user'."""
     lists = {user: list(dict.fromkeys(lists.get(user, [0]))) for user in test}
     test = {user: list(dict.fromkeys(items)) for user, items in test.items()}
-    metrics = [f"precision@{K}", f"recall@{K}", f"rr@{K}"]
+    metrics = [f"precision@{K}", f"recall@{K}", f"rr@{K}", f"ndcg@{K}"]
     of_list = f"precision@{K}(denominator=list)"
     result = evaluated(lists, test, [*metrics, of_list], short_lists="previous_user")
     last = max(max(items) for each in (lists, test) for items in each.values())
@@ -99,7 +99,9 @@ def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
         hits += [last in test.get(user - 1, [])] * (K - len(hits))
         found = [result[name][place] for name in metrics]
         first = 1 / (hits.index(True) + 1) if any(hits) else 0
-        assert found == pytest.approx([sum(hits) / K, sum(hits) / len(test[user]), first])
+        discounts = 1 / np.log2(np.arange(2, K + 2))
+        ndcg = discounts @ hits / discounts[: len(test[user])].sum()
+        assert found == pytest.approx([sum(hits) / K, sum(hits) / len(test[user]), first, ndcg])
         if last in test.get(user - 1, []):  # the places that are filled are of the list
             assert result[of_list][place] == pytest.approx(sum(hits) / K)
 

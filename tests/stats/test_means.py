@@ -263,6 +263,11 @@ def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(found) == pytest.approx((0.1, 0.9))
 
 
+def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
+    low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
+    assert 0.03 < low < high < 0.05
+
+
 @pytest.mark.parametrize("kind", ["bca", "percentile", "t"])
 def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
     values = sparse(40)
