@@ -146,6 +146,13 @@ def test_the_first_item_that_fills_places_has_its_gain_though_it_is_not_relevant
     assert result["dcg@3"].tolist() == pytest.approx([1 + 3 / np.log2(3) + 1 / np.log2(4)])
 
 
+def test_unknown_items_are_left_out_for_users_without_candidates_too() -> None:
+    source = rm.Scores([[2.0, 1.0], [1.0, 2.0]], user_ids=[0, 1], item_ids=[0, 1])
+    test, train = {0: [9], 1: [0]}, {0: [0, 1]}
+    result = rm.evaluate(source, test, train=train, metrics="rr", unknown_items="left_out")
+    assert result.skipped("rr") == {"no relevant item to find": 1}
+
+
 def test_unknown_items_are_left_out_where_the_ranking_is_known_to_its_end() -> None:
     lists, test = {0: [0, 1], 1: [0, 1, 2, 3, 4]}, {0: [0, 9], 1: [0, 9]}
     result = evaluated(lists, test, "recall@2", unknown_items="left_out", catalogue=5)

@@ -177,7 +177,8 @@ def test_the_unit_of_differences() -> None:
     assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
     assert unit_of([0.5] * 30 + [-0.123]) == 0.5
     assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # what is left of 0 by rounding
-    assert unit_of(np.random.default_rng(0).normal(size=100)) == 0.0
+    for n in (100, 5_000):
+        assert unit_of(np.random.default_rng(0).normal(size=n)) == 0.0
     assert unit_of([]) == unit_of([0.0]) == 0.0
     hits = np.repeat([1.0, -1.0, 0.0], [30, 10, 60])
     assert power(hits, 0.2).power < power(hits, 0.2, unit=0.0).power - 0.02
