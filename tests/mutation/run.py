@@ -31,6 +31,7 @@ else:
 
 HERE = Path(__file__).parent
 WIDER = "wider"  # of nearest.toml: no path
+ANY = "any"  # of survivors.toml: no mutant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,8 +156,12 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
 
 
 def explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
-    """Find what an entry of survivors.toml is about: all that read the same in such a line."""
-    fits = [one for one in every if one.named().items() <= entry.items()]
+    """Find what an entry of survivors.toml is about: all that read the same in such a line.
+
+    The mutant "any" is each of the line.
+    """
+    wanted = {"line"} if entry["mutant"] == ANY else {"line", "mutant"}
+    fits = [one for one in every if all(one.named()[name] == entry[name] for name in wanted)]
     if not fits:
         raise SystemExit(
             f"survivors.toml: {path} has no mutant {entry['mutant']} in a line {entry['line']}. "

@@ -122,6 +122,9 @@ def test_explained_survivors_are_mutants_and_are_not_drawn() -> None:
     other = Drawn("ties", "ties.py", ("test_ties.py",), (), mutants.mutants_of("x = 1")[0], 0)
     found = explained("ties.py", [other], {"mutant": "1 -> 2", "line": "x = 1", "reason": "none"})
     assert found == [other]
+    assert explained("ties.py", [other], {"mutant": "any", "line": "x = 1"}) == [other]
+    with pytest.raises(SystemExit, match="has no mutant any in a line x = 2"):
+        explained("ties.py", [other], {"mutant": "any", "line": "x = 2"})
     with pytest.raises(SystemExit, match="has no mutant 1 -> 3 in a line x = 1"):
         explained("ties.py", [other], {"mutant": "1 -> 3", "line": "x = 1", "reason": "none"})
 
