@@ -813,3 +813,32 @@ def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
         for name in alone.values:
             np.testing.assert_array_equal(alone[name], whole[name])
             np.testing.assert_array_equal(alone.reasons[name], whole.reasons[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
+    """Whatever the places of these are, the first one included."""
+    scores = np.random.default_rng(6).random((4, 5))
+    test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
+    for chosen in (None, [0, 1], [0]):
+        options = {"candidates": chosen, "all_relevant": "undefined"}
+        whole = rm.evaluate(source(kind, scores), test, metrics="ndcg@1 roc_auc", **options)
+        alone = rm.evaluate(source(kind, scores), test, metrics="ndcg@1", **options)
+        np.testing.assert_array_equal(alone["ndcg@1"], whole["ndcg@1"])
+        assert alone.skipped("ndcg@1") == whole.skipped("ndcg@1")
+
+
+def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
+    """Nor is what is drawn from it, whether or not it was drawn."""
+    generator = np.random.default_rng(8)
+    scores = generator.random((6, 30))
+    scores[:, 10:20] = -np.inf
+    test, train = np.zeros((6, 30)), np.zeros((6, 30))
+    test[:, [0, 12]], train[:, [1, 11]] = 1, 1
+    wanted = rm.SampledCandidates(5)
+    request = Request(
+        rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol(), candidates=wanted
+    )
+    for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
+        # Of 30, two are in test, two in train, and eight more have no score.
+        assert kind.rank(request).pool.tolist() == [18] * 6
