@@ -321,6 +321,36 @@ def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
     assert max(size for _, size in sizes) < 200 * 80
 
 
+@pytest.mark.parametrize("form", ["positions", "dicts", "scores"])
+def test_all_that_is_kept_is_counted(form) -> None:
+    """Ranks and lists are kept apart, who came once; what waits to be ranked is ranked for it."""
+    n_users, rng = 200, np.random.default_rng(4)
+    test = rng.random((n_users, 12)) < 0.3
+    users = np.arange(n_users)
+    ids = {"user_ids": users, "item_ids": range(12)} if form == "dicts" else {}
+    batches = np.array_split(users, 7)
+    scores = rng.random(test.shape)
+    lists = np.argsort(-scores, axis=1)[:, :5]
+    sizes = {}
+    for metrics in ("ndcg@3", "coverage@2", "ndcg@3 coverage@2"):
+        evaluator = rm.Evaluator(rm.Interactions.of(test, **ids), metrics=metrics, catalogue=12)
+        stream = evaluator.stream()
+        for some in batches:
+            if form == "scores":
+                stream.update(scores[some], users=some)
+            elif form == "positions":
+                stream.update(items=lists[some], users=some)
+            else:
+                stream.update({user: lists[user].tolist() for user in some.tolist()})
+        sizes[metrics] = stream.nbytes
+        stream.compute()
+        assert stream.nbytes == sizes[metrics]
+    ranked, listed, both = sizes.values()
+    came = ranked + listed - both  # a flag, and the id where lists came
+    assert came == n_users * (1 if form == "scores" else 9)
+    assert min(ranked, listed) > came
+
+
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
@@ -540,8 +570,7 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
     test = rm.Interactions.of(rng.random((30, 12)) < 0.3, user_ids=range(9, 39) if named else None)
     train = rm.Interactions.of(rng.random((30, 12)) < 0.1, user_ids=range(9, 39) if named else None)
     evaluator = rm.Evaluator(test, train=train, metrics="ndcg@3 ap rr coverage@2", catalogue=12)
-    for n_users in (30, 25):
-        rows = rng.permutation(30)[:n_users]
+    for rows in (rng.permutation(30), rng.permutation(30)[:25], np.roll(np.arange(30), 1)):
         stream = evaluator.stream()
         for number, some in enumerate(np.array_split(rows, 7)):
             items = lists[some].astype([np.int64, np.int32, np.int16][number % 3])
