@@ -235,24 +235,6 @@ def test_what_depends_on_all_users_is_the_same(paths, options):
     assert_same(found[1], found[0])
 
 
-def test_the_first_item_may_be_the_most_popular(tmp_path):
-    """Who is drawn by popularity depends on how many users of train have each item, the first."""
-    paths = []
-    for side, items in (("test", ["i20", "i30"]), ("train", ["i0", "i1"])):
-        rows = {"user_id": [f"u{u // 2}" for u in range(60)], "item_id": items * 30}
-        if side == "train":
-            rows["item_id"][3::2] = ["i0"] * 29
-        paths.append(write(tmp_path / side, pl.DataFrame(rows).with_columns(timestamp=0), 2))
-    for seed in range(3):
-        check_same(
-            named_factors(),
-            paths,
-            2500,
-            candidates=rm.SampledCandidates(1, by="popularity", seed=seed),
-            seen="kept",
-        )
-
-
 @pytest.mark.parametrize(
     "source",
     [

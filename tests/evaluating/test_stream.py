@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import pickle
 import re
 
@@ -439,6 +440,20 @@ def test_streams_of_which_one_has_lists_that_repeat_an_item():
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
 
 
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
+    lists = {"ann": ["a", "a", "b"], "eve": ["a", "a", "a"], "kim": ["b", "b"], "bob": ["a"]}
+    evaluator = rm.Evaluator({"ann": ["b"], "bob": ["a"]}, metrics="recall@2", duplicates="first")
+    expected = evaluator(rm.Lists(lists)).counts
+    assert expected["list_repeats"] == 4
+    streams = [evaluator.stream() for _ in range(4)]
+    for stream, (user, items) in zip(streams, lists.items(), strict=True):
+        stream.update(rm.Lists({user: items}))
+    for other in streams[1:]:
+        streams[0].merge(other)
+    assert streams[0].compute().counts == expected
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -570,7 +585,8 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
     test = rm.Interactions.of(rng.random((30, 12)) < 0.3, user_ids=range(9, 39) if named else None)
     train = rm.Interactions.of(rng.random((30, 12)) < 0.1, user_ids=range(9, 39) if named else None)
     evaluator = rm.Evaluator(test, train=train, metrics="ndcg@3 ap rr coverage@2", catalogue=12)
-    for rows in (rng.permutation(30), rng.permutation(30)[:25], np.roll(np.arange(30), 1)):
+    for n_users in (30, 25):
+        rows = rng.permutation(30)[:n_users]
         stream = evaluator.stream()
         for number, some in enumerate(np.array_split(rows, 7)):
             items = lists[some].astype([np.int64, np.int32, np.int16][number % 3])
@@ -583,6 +599,17 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
         whole[rows] = lists[rows]
         expected = evaluator(rm.Lists(whole, user_ids=test.user_ids))
         check(expected, stream.compute())
+        check(expected, stream.compute())
+
+
+def test_lists_of_positions_that_come_in_any_order() -> None:
+    lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
+    evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
+    expected = evaluator(rm.Lists(lists))
+    for rows in itertools.permutations(range(4)):
+        stream = evaluator.stream()
+        for some in (list(rows[:2]), list(rows[2:])):
+            stream.update(items=lists[some], users=np.array(some))
         check(expected, stream.compute())
 
 

@@ -517,6 +517,27 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     same(alone, result, chosen)
 
 
+def test_popularity_that_was_counted_elsewhere_draws_the_same():
+    """As parts of users are given it; the items of others, and their order, change nothing."""
+    names = [f"i{number}" for number in range(9)]
+    scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
+    test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
+    train = np.ones((20, 9)) * (np.arange(20)[:, None] < np.array([18, 1, 0, 9, 0, 1, 2, 1, 15]))
+    popularity = [*names[::-1], "stranger"], [*train.sum(axis=0)[::-1].astype(int), 100]
+    found = []
+    for counted in (None, tuple(map(np.array, popularity))):
+        request = Request(
+            test,
+            rm.Interactions.of(train, item_ids=names),
+            Protocol(seen="kept"),
+            candidates=rm.SampledCandidates(2, "popularity"),
+            popularity=counted,
+        )
+        found.append(align(scores.index, request))
+    np.testing.assert_array_equal(found[0].candidate_indptr, found[1].candidate_indptr)
+    np.testing.assert_array_equal(found[0].candidates, found[1].candidates)
+
+
 def test_draws_are_the_same_for_ever():
     """Another machine, version or order of the data must draw these same items."""
 
