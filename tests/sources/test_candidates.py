@@ -525,10 +525,11 @@ def test_popularity_that_was_counted_elsewhere_draws_the_same():
     train = np.ones((20, 9)) * (np.arange(20)[:, None] < np.array([18, 1, 0, 9, 0, 1, 2, 1, 15]))
     popularity = [*names[::-1], "stranger"], [*train.sum(axis=0)[::-1].astype(int), 100]
     found = []
-    for counted in (None, tuple(map(np.array, popularity))):
+    of_one_user = np.arange(20)[:, None] == 0
+    for counted, part in ((None, 1), (tuple(map(np.array, popularity)), of_one_user)):
         request = Request(
             test,
-            rm.Interactions.of(train, item_ids=names),
+            rm.Interactions.of(train * part, item_ids=names),
             Protocol(seen="kept"),
             candidates=rm.SampledCandidates(2, "popularity"),
             popularity=counted,
