@@ -124,6 +124,8 @@ def test_explained_survivors_are_mutants_and_are_not_drawn() -> None:
     found = explained("ties.py", [other], {"mutant": "1 -> 2", "line": "x = 1", "reason": "none"})
     assert found == [other]
     assert explained("ties.py", [other], {"line": "x = 1", "reason": "all of it"}) == [other]
+    with pytest.raises(SystemExit, match="has no mutant at all in a line x = 2"):
+        explained("ties.py", [other], {"line": "x = 2", "reason": "none"})
     with pytest.raises(SystemExit, match="has no mutant 1 -> 3 in a line x = 1"):
         explained("ties.py", [other], {"mutant": "1 -> 3", "line": "x = 1", "reason": "none"})
 
