@@ -275,8 +275,9 @@ def test_an_unknown_convention() -> None:
 
 
 def test_what_is_printed_fits_100_columns() -> None:
+    result = evaluated()
     for protocol in NAMES:
-        text = str(rm.explain(evaluated(), "ndcg@3", protocol=protocol))
+        text = str(rm.explain(result, "ndcg@3", protocol=protocol))
         assert max(map(len, text.splitlines())) <= 100
 
 
