@@ -137,7 +137,7 @@ def test_explained_survivors_are_mutants_and_are_not_drawn() -> None:
 def test_what_is_not_there_is_said(tmp_path: Path, run: Callable[..., int]) -> None:
     nearest = tmp_path / "nearest.toml"
     nearest.write_text('[draws]\n"draws.py" = ["mutation/missing.py"]\n')
-    with pytest.raises(SystemExit, match="There are no such tests: mutation/missing.py."):
+    with pytest.raises(SystemExit, match=r"There are no such tests: mutation/missing\.py\."):
         run("--nearest", nearest, "--least", 1, "--share", 0)
 
 
