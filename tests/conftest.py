@@ -24,6 +24,10 @@ settings.load_profile("recometer")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Tests run side by side, and threads that wait for more of a small product keep a processor busy.
+# NumPy, which no plugin loads, reads this when it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 HERE = pathlib.Path(__file__).parent
 

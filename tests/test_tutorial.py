@@ -25,7 +25,6 @@ def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder with ratings.csv: what 40 users, named by texts, like of 30."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(40, 3)) @ generator.normal(size=(3, 30))
     liking += generator.gumbel(size=liking.shape)
