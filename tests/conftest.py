@@ -12,7 +12,7 @@ from hypothesis import Phase, settings
 # Generated cases are the same in every run, and a busy machine makes no test fail. At night
 # (`nox -s nightly`, or pytest --hypothesis-profile nightly) they are more, and others each time.
 # A mutant meets more cases, too, and it is enough that one fails.
-settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=15)
+settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.register_profile(
     "mutant", settings.get_profile("recometer"), max_examples=25, phases=[Phase.generate]

@@ -120,7 +120,7 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list fil
     n_files=st.sampled_from([1, 3]),
     memory=st.sampled_from([2500, 9000, "1MB"]),
 )
-@examples(0.25)
+@examples(0.4)
 def test_blocks_change_nothing(
     folders, seed, kind, metrics, rules, named, graded, more, n_files, memory
 ):
