@@ -471,7 +471,7 @@ def test_streams_of_which_one_has_lists_that_repeat_an_item():
         (lambda: untold().compute(), "No batch was added yet"),
         (lambda: stream_of(repeated="last"), "'error' or 'first'"),
         (lambda: stream_of().merge(3), "found int"),
-        (lambda: stream_of().merge(untold()), "different tests"),
+        (lambda: stream_of().merge(untold()), "they differ in test, which is given here only"),
         (
             lambda: (
                 rm.Evaluator(

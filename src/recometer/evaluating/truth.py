@@ -139,19 +139,7 @@ class Truth:
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return the arrays of which fingerprints are taken, by argument."""
-        asked = self.asked
-        arrays: dict[str, Mapping[str, object]] = {
-            "test": _arrays(self.given),
-            "train": _arrays(asked.train),
-            "candidates": _arrays(self.candidates),
-            "exclude": _arrays(asked.exclude),
-            "catalogue": {} if asked.catalogue is None else asked.catalogue.arrays(),
-        }
-        if isinstance(asked.baseline, Source):
-            arrays["baseline"] = asked.baseline.arrays()
-        elif asked.baseline is not None and asked.baseline.lists is not None:
-            arrays["baseline"] = {"lists": asked.baseline.lists.items}
-        return arrays
+        return {"test": _arrays(self.given), **arrays_beside_test(self.asked, self.candidates)}
 
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
@@ -207,6 +195,23 @@ class Truth:
         """The memory that test and train take."""
         arrays = (*_arrays(self.given).values(), *_arrays(self.asked.train).values())
         return sum(getattr(array, "nbytes", 0) for array in arrays)
+
+
+def arrays_beside_test(
+    asked: Asked, candidates: Candidates | None
+) -> dict[str, Mapping[str, object]]:
+    """Return the arrays of all arguments but the test, by argument."""
+    arrays: dict[str, Mapping[str, object]] = {
+        "train": _arrays(asked.train),
+        "candidates": _arrays(candidates),
+        "exclude": _arrays(asked.exclude),
+        "catalogue": {} if asked.catalogue is None else asked.catalogue.arrays(),
+    }
+    if isinstance(asked.baseline, Source):
+        arrays["baseline"] = asked.baseline.arrays()
+    elif asked.baseline is not None and asked.baseline.lists is not None:
+        arrays["baseline"] = {"lists": asked.baseline.lists.items}
+    return arrays
 
 
 def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
