@@ -13,7 +13,7 @@ from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluating.asked import Asked
 from recometer.measuring import corrections
-from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
+from recometer.measuring.side_data import needed_by, warn_of_propensity
 from recometer.metrics.registry import METRICS, Metric, SideData, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
@@ -51,8 +51,6 @@ class Truth:
         _check_not_empty(given)
         test = as_counted(given, asked.metrics, asked.protocol)
         metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
-        side = {"train": asked.train, "baseline": asked.baseline, "catalogue": asked.catalogue}
-        check_side_data(needed_by(metrics), **side)  # type: ignore[arg-type]
         warn_of_propensity(metrics, asked.catalogue)
         return cls(asked, given, test, chosen, metrics)
 
