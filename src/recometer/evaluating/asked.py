@@ -11,7 +11,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.evaluating.arguments import baseline_of, protocol_of
 from recometer.evaluating.effects import given_by_hand
-from recometer.measuring.side_data import Popularity
+from recometer.measuring.side_data import Popularity, check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of
@@ -78,6 +78,7 @@ def read_asked(
     other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     trained = None if train is None else read_interactions(train, "train", warns=False)
+    check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Asked(
         metrics=tuple(requested),
         protocol=stated,
