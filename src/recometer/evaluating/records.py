@@ -185,14 +185,13 @@ def _request(given: Inputs) -> Request:
         asked.some_users,
         asked.part,
         _whole_popularity(asked.popularity),
+        asked.offered,
     )
 
 
-def _whole_popularity(popularity: Popularity | None) -> tuple[Array, Int64] | None:
+def _whole_popularity(popularity: Popularity | None) -> tuple[Array | None, Int64] | None:
     """Return the popularity of the items of the whole train, where it was counted elsewhere."""
-    if popularity is None or popularity.item_ids is None:
-        return None
-    return popularity.item_ids, popularity.users
+    return None if popularity is None else (popularity.item_ids, popularity.users)
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
