@@ -88,14 +88,17 @@ def folders(tmp_path_factory):
     return [tmp_path_factory.mktemp("rows") / side for side in ("test", "train")]
 
 
-def lists_in(folder: Path, rng: np.random.Generator, named: bool) -> rm.Lists:
+def lists_in(
+    folder: Path, rng: np.random.Generator, named: bool, memory: int | None = 3000
+) -> rm.Lists:
     """Return lists in files, some of users who are not in test; some repeat an item."""
     path = folder.with_name("lists")
+    path.parent.mkdir(exist_ok=True)
     frame = drawn(rng, 400, False, graded=False).drop("timestamp", "rating")
     frame = frame.filter(pl.col("item_id") < N_ITEMS)  # of the catalogue
     frame = with_names(frame) if named else frame
     frame = frame.with_columns(rank=pl.int_range(pl.len()).over("user_id") + 1)
-    return rm.Lists(write(path, frame, 2), rank="rank", memory=3000)
+    return rm.Lists(write(path, frame, 2), rank="rank", memory=memory)
 
 
 KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list files", "popular"]
@@ -159,8 +162,8 @@ def test_blocks_change_nothing(
         options[more] = items
     # Lists do not rank all items.
     of_lists = kind in ("lists", "list files")
-    if kind == "list files" and metrics == "ranks" and more != "chance":
-        options["metrics"] = [one for one in OF_RANKS if "@" in one]
+    if kind == "list files" and metrics != "lists" and more != "chance":
+        options["metrics"] = [one for one in METRICS[metrics] if "@" in one]
     check_same(source, paths, memory, refused=of_lists, **options)
 
 
@@ -280,6 +283,20 @@ def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
         test, train = (rm.Interactions.of(path, memory=2500) for path in paths)
         rm.evaluate(source, test, train=train, candidates=candidates, metrics="ndcg@3")
     assert max(asked) < N_USERS / 3
+
+
+def test_metrics_of_lists_in_files(tmp_path, paths):
+    rng = np.random.default_rng(6)
+    sides = [lists_in(tmp_path / name / "of", rng, True) for name in ("some", "others")]
+    catalogue = pl.DataFrame({"item_id": [f"i{n}" for n in range(N_ITEMS)]})
+    categories = pl.Series([CATEGORIES[n] for n in range(N_ITEMS)])
+    options: dict[str, Any] = {
+        "catalogue": rm.Catalogue(catalogue.with_columns(categories=categories)),
+        "metrics": "ndcg@3 coverage@4 gini@4 novelty@3 subtopic_recall@3 unexpectedness@3 "
+        "serendipity@3(expected=rank) ild@3(distance=categories)",
+    }
+    check_same(sides[0], paths, 2500, **options, baseline=sides[1])
+    check_same(named_factors(), paths, 2500, **options, baseline=sides[1])
 
 
 @pytest.mark.parametrize("users", ["u", "v"])

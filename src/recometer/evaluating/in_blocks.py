@@ -18,10 +18,12 @@ from recometer.errors import Unwarned
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_baseline, check_lists
 from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.lists_together import FoundLists, ListsTogether
 from recometer.evaluating.making import assembled, by_popularity, means_with_values, measure_lists
 from recometer.evaluating.records import (
     Users,
     check_all,
+    depth_of_lists,
     find_records,
     measured_by,
     removed_rows,
@@ -33,7 +35,7 @@ from recometer.measuring.side_data import Popularity, list_data, needed_by
 from recometer.ranks import TopLists, UserFlag, raised
 from recometer.results.evaluation import Evaluation
 from recometer.results.profiles import FoundByPopularity
-from recometer.sources.base import Apart
+from recometer.sources.base import Apart, Source
 from recometer.sources.candidates import Items, SampledCandidates, check_sets
 from recometer.sources.list_stream import nobody
 from recometer.sources.lists import Lists
@@ -63,9 +65,7 @@ def blocks_of(given: Inputs) -> Sequence[Apart] | None:
     budgets = [one.memory for one in sides if one is not None and one.memory]
     apart = not given.brings_truth and truth.test.user_ids is not None
     apart &= not asked.counts_listed_users
-    # What lists of a part hold is numbered by the items of this part.
-    numbered = not isinstance(given.source, Lists) or not truth.of_lists
-    if not budgets or not apart or not numbered or rules.short_lists == "previous_user":
+    if not budgets or not apart or rules.short_lists == "previous_user":
         return None
     sizes = ragged.indptr_of(_sizes(given))
     found = ragged.blocks(sizes, min(budgets), max(1, truth.test.n_users))
@@ -100,8 +100,6 @@ class _Block(NamedTuple):
 
     users: Users
     counts: Mapping[str, int]
-    lists: TopLists | None
-    baseline: TopLists | None
     judged: Judged | None
     by_popularity: FoundByPopularity | None
     n_relevant: Int64  # of each user, a repeated pair once
@@ -123,6 +121,7 @@ class InBlocks:
         self._places_of_sets: Int64 | None = None
         self._popularity: Popularity | None = None
         self._offered: Int32 | None = None
+        self._of_baseline: TopLists | None = None
         self._trained = np.zeros(0 if train is None else train.n_items, bool)  # items of train
         self._judged = np.zeros(truth.test.n_items, bool)  # items of test
         if train is not None:
@@ -135,6 +134,7 @@ class InBlocks:
             self._offered = self._found_in(sets, self._places_of_sets)
         self._columns: dict[str, dict[str, Array]] = {}  # values, reasons, chance
         self._blocks: list[_Block] = []
+        self._lists, self._baselines = ListsTogether(), ListsTogether()
         self._seconds = {"ranking": 0.0, "measuring": 0.0}
 
     def evaluation(self, reading: float) -> Evaluation:
@@ -173,13 +173,14 @@ class InBlocks:
         columns = zip(*(one.users for one in self._blocks), strict=True)
         users = Users(*(np.concatenate(column)[self._order] for column in columns))
         counts = self._counts()
-        lists = self._together([one.lists for one in self._blocks])
-        self._check(users, counts, lists)
+        lists, baseline = self._lists.of(self._order), self._baselines.of(self._order)
+        self._check(users, counts, lists, baseline)
         measured: dict[str, Any] = dict(self._columns)
         if lists is not None:
             own = {name: n for name, n in counts.items() if name in lists.counts}
             lists = dataclasses.replace(lists, counts=own)
-            measured |= {**measure_lists(self._given, self._listed(lists)), "lists": lists}
+            listed = self._listed(lists, baseline)
+            measured |= {**measure_lists(self._given, listed), "lists": lists}
         return measured, users, counts
 
     def _add(self, block: Apart, ticker: Ticker) -> None:
@@ -202,14 +203,15 @@ class InBlocks:
         found = _Block(
             records.users,
             records.counts,
-            records.lists,
-            records.baseline,
             records.judged,
             by_popularity(given, ranks, self._given.truth.bands),
             (records.users if ranks is None else ranks).n_relevant,
             ranks is not None and any_of(ranks.ends_early),
         )
         self._blocks.append(found)
+        for together, lists in ((self._lists, records.lists), (self._baselines, records.baseline)):
+            if lists is not None:
+                together.add(lists)
         gone = request.protocol.seen != "kept" and request.train is not None
         self._judged[truth.test.items[~request.in_train()] if gone else truth.test.items] = True
         if asked.train is not None:
@@ -238,6 +240,7 @@ class InBlocks:
             train=train,
             popularity=self._popularity,
             offered=self._offered,
+            baseline=self._baseline_of(block.users),
             some_users=True,
             progress=False,
         )
@@ -246,6 +249,18 @@ class InBlocks:
             own = matching.known_users(sets, self._places_of_sets[block.users])
             some = dataclasses.replace(some, candidates=own)
         return dataclasses.replace(given, source=block.source, truth=some)
+
+    def _baseline_of(self, users: Int64) -> Source | Evaluation | None:
+        """Return the baseline for some users; lists in files are read for all users at once."""
+        baseline, truth = self._given.asked.baseline, self._given.truth
+        in_files = isinstance(baseline, Lists) and baseline.in_files
+        if not in_files or "baseline" not in needed_by(truth.of_lists):
+            return baseline
+        assert isinstance(baseline, Lists)
+        if self._of_baseline is None:
+            depth = depth_of_lists(truth.of_lists)
+            self._of_baseline = baseline.top(request_of(self._given), depth)
+        return FoundLists(baseline, self._of_baseline.users(users))
 
     def _found_in(self, data: Interactions, places: Int64) -> Int32:
         """Return the items that users at some places have, ascending."""
@@ -294,7 +309,7 @@ class InBlocks:
             found["items_unknown"] = self._unknown(self._given.truth.test, judged, some_users=True)
         return found
 
-    def _listed(self, lists: TopLists) -> ListedUsers:
+    def _listed(self, lists: TopLists, baseline: TopLists | None) -> ListedUsers:
         """Return the users with all that values of all users together are computed from."""
         truth, asked = self._given.truth, self._given.asked
         of_lists, request = truth.of_lists, request_of(self._given)
@@ -311,7 +326,7 @@ class InBlocks:
             relevant_from=request.protocol.relevant_from,
             ranks=None,
             catalogue=asked.catalogue,
-            baseline=self._together([one.baseline for one in self._blocks]),
+            baseline=baseline,
             in_train=in_train,
             memory=Memory(),
             popularity=self._popularity,
@@ -322,7 +337,13 @@ class InBlocks:
         """Put records of all blocks together, None where there are none."""
         return None if parts[0] is None else type(parts[0]).concat(parts).users(self._order)
 
-    def _check(self, users: Users, counts: Mapping[str, int], lists: TopLists | None) -> None:
+    def _check(
+        self,
+        users: Users,
+        counts: Mapping[str, int],
+        lists: TopLists | None,
+        baseline: TopLists | None,
+    ) -> None:
         """Check and warn of what only all users together tell."""
         given, truth, train = self._given, self._given.truth, self._given.asked.train
         if train is not None and self._places is not None:
@@ -340,7 +361,6 @@ class InBlocks:
             check_sets(counts.get("users_without_candidates", 0), n_known)
         if lists is not None:
             check_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
-        baseline = self._together([one.baseline for one in self._blocks])
         if baseline is not None:
             check_baseline(baseline, truth.descriptions["baseline"]["description"])
         n_relevant = np.concatenate([one.n_relevant for one in self._blocks])

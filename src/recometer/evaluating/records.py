@@ -259,7 +259,7 @@ def _lists(
     metrics: Sequence[Metric],
 ) -> tuple[TopLists, TopLists | None]:
     """Request lists as long as metrics read them, from the source and perhaps the baseline."""
-    depth = max(metric.cutoff or 1 for metric in metrics)
+    depth = depth_of_lists(metrics)
     lists = source.top(request, depth)
     if not request.some_users:
         check_lists(int(lists.lengths.max(initial=0)), metrics)
@@ -279,6 +279,11 @@ def _lists(
     if not request.some_users:
         check_baseline(found, what)
     return lists, found
+
+
+def depth_of_lists(metrics: Sequence[Metric]) -> int:
+    """Return how long the lists are that metrics of lists read."""
+    return max(metric.cutoff or 1 for metric in metrics)
 
 
 def data_of_result(data: ListData, needed: Container[str]) -> ListData:
