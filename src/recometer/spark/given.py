@@ -248,22 +248,6 @@ def _columns(
     return columns
 
 
-def check_single(user: str, what: str) -> None:
-    """Refuse users that two columns name.
-
-    Raises
-    ------
-    InputError
-        If there are sessions of users.
-    """
-    if isinstance(user, ColumnPair):
-        both = ", '/', ".join(map(_frames.quoted, user.parts))
-        raise InputError(
-            f"On Spark sessions of users are evaluated, but {what}. Hint: name each session by one "
-            f'column, for instance frame.withColumn("session_id", expr("concat({both})")).'
-        )
-
-
 def _check_there(table: Table) -> None:
     """Refuse columns that do not exist."""
     for option, name in table.columns.items():
