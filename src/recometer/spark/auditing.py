@@ -253,7 +253,7 @@ class _Both:
         if not (self.train.has("time") and self.test.has("time")):
             return None
         ends = [one.selectExpr("min(y)", "max(y)").collect()[0] for one in rows]
-        sentences.check_times(*(tuple(map(float, one)) for one in ends))
+        sentences.check_times((ends[0][0], ends[0][1]), (ends[1][0], ends[1][1]))
         by = [*self.users(self.test), "i"]
         oldest = rows[1].groupBy(*by).agg({"y": "max"}).selectExpr("min(`max(y)`)")
         return float(ends[0][1]), float(oldest.collect()[0][0])
