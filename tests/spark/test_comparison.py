@@ -38,8 +38,7 @@ def assert_same_rows(found, other):
         if row.equivalence is not None:
             assert row.equivalence.p_value == pytest.approx(same.equivalence.p_value, rel=1e-6)
             assert row.equivalence.method == same.equivalence.method
-    own = set(found._said())
-    assert own >= {note for note in other._said() if "evaluation per model" not in note}
+    assert str(found) == str(other)  # with the leaderboard
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +88,63 @@ def test_models_are_compared_as_on_one_machine(models, variant):
     assert "adjusted" in str(found)
 
 
+SEEDS = {"seeds": ["first", "second"], "third": "third"}
+RUNS = ("mean", "p_value", "n_users", "deviation_users", "share_of_runs", "deviation_runs")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"margin": 0.1, "metrics": "ndcg@5 novelty@5"},
+        {"chance": True, "baseline": "third", "metrics": "ndcg@5"},
+    ],
+    ids=["margin", "chance"],
+)
+def test_seeds_of_a_model_are_compared_as_on_one_machine(models, given):
+    results, expected, _ = models
+    found = rs.compare(chosen(SEEDS, results), **given)
+    other = rm.compare(chosen(SEEDS, expected), **given)
+    assert_same_rows(found, other)
+    for row, same in zip(found.rows, other.rows, strict=True):
+        for name in RUNS if row.runs is not None else ():
+            value = getattr(same.runs, name)
+            assert getattr(row.runs, name) == pytest.approx(value, nan_ok=True), name
+        assert (row.runs is None) == (same.runs is None)
+
+
+def chosen(names, results):
+    return {
+        model: [results[one] for one in own] if isinstance(own, list) else results[own]
+        for model, own in names.items()
+    }
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_batches_of_users_are_one_model(spark):
+    users, items, test, _, rng = data(seed=8)
+    truth, whole = frame_of(spark, test, schema_of(str)), pl.DataFrame(test)
+    halves, same = {}, {}
+    for name in NAMES[:2]:
+        columns = {
+            "user": [user for user in users for _ in items],
+            "item": items * len(users),
+            "score": rng.random(len(users) * len(items)),
+        }
+        lists = rs.Lists(frame_of(spark, columns, schema_of(str).replace("value", "score")))
+        one = rm.Lists(pl.DataFrame(columns))
+        parts = ("user < 'u3'", "user >= 'u3'")
+        halves[name] = [rs.evaluate(lists, truth.where(part), metrics="rr@20") for part in parts]
+        parts = (pl.col("user") < "u3", pl.col("user") >= "u3")
+        same[name] = [rm.evaluate(one, whole.filter(part), metrics="rr@20") for part in parts]
+    assert_same_rows(rs.compare(halves), rm.compare(same))
+    both = {"first": halves["first"], "second": halves["second"][0]}
+    with pytest.raises(InputError, match="numbers of batches of users: first 2, second 1"):
+        rs.compare(both)
+    wrong = [*halves["first"], *halves["second"][:1]]
+    with pytest.raises(InputError, match="3 results of 'first' are neither of the same users"):
+        rs.compare({"first": wrong, "second": halves["second"]})
+
+
 def test_clusters_of_users_are_drawn_together(models, spark):
     results, expected, users = models
     clusters = [f"c{number % 7 if number > 20 else number}" for number in range(len(users))]
@@ -99,6 +155,8 @@ def test_clusters_of_users_are_drawn_together(models, spark):
         assert_same_rows(found, rm.compare(expected, cluster=groups, **given))
     with pytest.raises(InputError, match="1 of 58 users have no cluster, for instance 'u5'"):
         rs.compare(results, cluster=frame.where("user != 'u5'"))
+    with pytest.raises(InputError, match="seeds has several seeds: the variance between seeds"):
+        rs.compare(chosen(SEEDS, results), cluster=frame)
     with pytest.raises(InputError, match="has 0 columns besides the users"):
         rs.compare(results, cluster=frame.select("user"))
 

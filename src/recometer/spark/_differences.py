@@ -395,11 +395,12 @@ def _second(
 
 def _ends(users: _Users, metric: int) -> Float64:
     """Return the largest value of each model, less its smallest before: [2 * n_models]."""
-    found = []
-    for model in range(len(users.asked.n_runs)):
+    found = np.full((len(users.asked.n_runs), 2), -np.inf)
+    pairs = [one[1:3] for one in users.asked.each if one.metric == metric]
+    for model in {model for pair in pairs for model in pair if model is not None}:
         values = users.values(model, metric)
-        found += [np.fmax.reduce(one, initial=-np.inf) for one in (-values, values)]
-    return np.array(found)
+        found[model] = [np.fmax.reduce(one, initial=-np.inf) for one in (-values, values)]
+    return found.ravel()
 
 
 def _means_of_runs(sums: Mapping[str, Any], number: int, n_first: int) -> Iterator[Float64]:

@@ -97,14 +97,19 @@ class Models:
         alone = self.runs[-1].by_chance and not knows_chance(self.metric(metric))
         return [pair for pair in both if not (alone and CHANCE in pair)]
 
-    def joined(self, metrics: Sequence[str]) -> Frame:
+    def joined(self, metrics: Sequence[str], folds: Mapping[int, int] | None = None) -> Frame:
         """Return a row per user with the values and reasons of all models in all runs.
 
-        They are in columns by the numbers of model, run and metric: ``m0_0_1``, ``r0_0_1``.
+        They are in columns by the numbers of model, run and metric: ``m0_0_1``, ``r0_0_1``. With
+        `folds`, only the models that it names by their numbers, each in one of its folds.
         """
-        frames = [
-            one for at, model in enumerate(self.runs) for one in _frames_of(at, model, metrics)
-        ]
+        frames: list[Frame] = []
+        for at, model in enumerate(self.runs):
+            if folds is None:
+                frames += _frames_of(at, model, metrics)
+            elif at in folds:
+                one: Any = evaluations(model)[0]
+                frames += _frames_of(at, Model(model.name, (one.folds[folds[at]],)), metrics)
         by = self.by
         return functools.reduce(lambda one, two: one.join(two, by, "full_outer"), frames)
 

@@ -28,12 +28,13 @@ from recometer.protocol import Protocol
 from recometer.spark import _clusters
 from recometer.spark._differences import Compared, Differences, Each
 from recometer.spark._frames import Frame
-from recometer.spark._models import Models
+from recometer.spark._models import Models, evaluations
 from recometer.spark._weighted import UNEQUAL
+from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.stats import Interval, Tukey
 from recometer.stats.comparing import compare_grouped, grouped_test
 from recometer.stats.means import interval_of
-from recometer.stats.runs import RunMoments, over_runs_of
+from recometer.stats.runs import Moments, RunMoments, over_folds_of, over_runs_of
 from recometer.stats.two_one_sided import (
     Equivalence,
     equivalence_grouped,
@@ -52,6 +53,7 @@ class Pairs:
     joined: Frame
     sums: Differences
     places: Mapping[tuple[str, str, str], int]  # of a metric and a pair among the sums
+    folds: Mapping[int, Sequence[Moments]]  # of each fold's differences, by place
 
     @classmethod
     def of(
@@ -88,7 +90,8 @@ class Pairs:
             given.by,
         )
         places = {key: place for place, key in enumerate(each)}
-        return cls(given, metrics, joined, Differences.of(joined, asked), places)
+        sums = Differences.of(joined, asked)
+        return cls(given, metrics, joined, sums, places, _of_folds(given, metrics, asked))
 
     def rows(self, options: Options) -> list[PairRow]:
         """Return the row of each pair by each metric."""
@@ -139,7 +142,13 @@ class Pairs:
             unit=difference.unit if difference.test.test == "randomisation" else 0.0,
             equivalence=self._equivalence(number, str(metric), seeds, bounds, options),
         )
-        return row if seeds is None else self._over_seeds(number, row, seeds)
+        if seeds is not None:
+            return self._over_seeds(number, row, seeds)
+        folds = self.folds.get(number, ())
+        if not folds or min(one.n for one in folds) < 2:
+            return row
+        runs = over_folds_of(folds, confidence=options.confidence)
+        return dataclasses.replace(row, runs=runs)
 
     def _over_seeds(self, number: int, row: PairRow, seeds: RunMoments) -> PairRow:
         """Return a row whose test and intervals are over users and seeds."""
@@ -254,9 +263,9 @@ class Board:
         if asked.shuffled[0]:
             tukey = self.sums.tukey(number, alpha=options.alpha, seed=options.seed).p_values
         chance = {
-            model.name: self._mean(of[at, None])
+            model.name: self._mean(of[at, None]) if (at, None) in of else np.nan
             for at, model in enumerate(self.pairs.given.runs)
-            if model.by_chance and (at, None) in of
+            if model.by_chance
         }
         means = Means(
             np.array([self._mean(of[at, None]) for at in asked.ranked]),
@@ -291,6 +300,39 @@ class Board:
         differences = self.sums.cells(key).grouped()
         units, sums = self.sums.clusters(key) or (differences, differences)
         return grouped_test(options.test, units, sums).p_value
+
+
+def _of_folds(given: Models, metrics: Sequence[str], asked: Compared) -> dict[int, list[Moments]]:
+    """Return what is known of the differences in each fold, by place, where both have folds."""
+    n_folds = [_n_folds(model) for model in given.runs]
+    places = [
+        place
+        for place, (_, one, other, _) in enumerate(asked.each)
+        if other is not None and n_folds[one] == n_folds[other] > 1
+    ]
+    found: dict[int, list[Moments]] = {place: [] for place in places}
+    for fold in range(max(n_folds)):
+        own = [place for place in places if n_folds[asked.each[place].model] > fold]
+        models = sorted({at for place in own for at in asked.each[place][1:3] if at is not None})
+        if not own:
+            break
+        joined = given.joined(metrics, dict.fromkeys(models, fold))
+        # In a fold, sessions of a user are told apart: rows are those of differences alone.
+        alone = dataclasses.replace(
+            asked, each=[asked.each[place] for place in own], shuffled=([], []), clustered=False
+        )
+        sums = Differences.only_first(joined, alone)
+        for number, place in enumerate(own):
+            found[place].append(sums.moments(number))
+    return found
+
+
+def _n_folds(model: Model) -> int:
+    """Return how many folds were pooled; 0 for a random order, whose folds are not known."""
+    first = evaluations(model)[0]
+    if model.by_chance or not isinstance(first, SparkFoldedEvaluation):
+        return 0
+    return len(first.folds)
 
 
 def _rules(metric: Metric, protocol: Protocol) -> Protocol:

@@ -26,7 +26,7 @@ from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame, IdKinds, Table, quoted
 from recometer.spark._ids import parts_of
 from recometer.spark._job import TEST, TRAIN
-from recometer.spark.given import Interactions
+from recometer.spark.given import Interactions, with_columns
 from recometer.spark.splitting import SparkSplit
 
 EXAMPLES = 5
@@ -38,6 +38,8 @@ def audit(
     train: object,
     test: object = None,
     *,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
     value: str | bool | None = None,
     time: str | bool | None = None,
     relevant_from: float | None = None,
@@ -52,8 +54,10 @@ def audit(
     train, test
         DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
         you can pass a `SparkSplit` as `train`; its remainder counts as train.
-    value, time
-        Columns of both; by default those with common names. False says that there are none.
+    user, item, value, time
+        Columns of both; by default those with common names. ``value=False`` and ``time=False`` say
+        that there are none. With ``user=["user", "session"]`` every session counts as a user. A
+        `SparkSplit` knows its columns.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` by which users are evaluated.
     partitions
@@ -78,7 +82,7 @@ def audit(
         relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
     )
     _frames.check_partitions(partitions)
-    given: dict[str, Any] = {"value": value, "time": time}
+    given: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
     if test is None:
         train, test, given = _of_split(train, given)
     sides = _Both(_table(train, "train", given), _table(test, "test", given), rules, partitions)
@@ -94,6 +98,9 @@ def _of_split(split: object, given: dict[str, Any]) -> tuple[Frame, Frame, dict[
             f"An audit needs train and test, or a SparkSplit, found only {type(split).__name__}. "
             "Hint: rs.audit(train, test)."
         )
+    option = next((option for option, name in given.items() if name is not None), None)
+    if option is not None:
+        raise InputError(f"{option}= was given, but a SparkSplit knows its columns. Hint: omit it.")
     train, columns = split.train, split.columns
     if split.remainder is not None:
         train = train.unionByName(split.remainder)
@@ -103,7 +110,7 @@ def _of_split(split: object, given: dict[str, Any]) -> tuple[Frame, Frame, dict[
 
 
 def _table(data: object, what: str, given: dict[str, Any]) -> Table:
-    of = data if isinstance(data, Interactions) else Interactions(data)
+    of = with_columns(data, **{option: given.get(option) for option in ("user", "item")})
     frame = _frames.need_frame(of.frame, what)
     value = given["value"] if of.value is None else of.value
     columns = find_columns(

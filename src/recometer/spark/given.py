@@ -222,6 +222,25 @@ class Pairs:
         return Table("Pairs", self.frame, columns)
 
 
+def with_columns(data: object, **columns: Any) -> Interactions:
+    """Return data with the columns that are named beside them.
+
+    Raises
+    ------
+    InputError
+        If `Interactions` name columns themselves.
+    """
+    if not isinstance(data, Interactions):
+        return Interactions(data, **columns)
+    for option, name in columns.items():
+        if name is not None:
+            raise InputError(
+                f"{option}={name!r} was given beside recometer.spark.Interactions, which names "
+                f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
+            )
+    return data
+
+
 def read(data: object, what: str) -> Table:
     """Return the columns of test, train or candidates."""
     given = data if isinstance(data, Interactions) else Interactions(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from recometer.data.columns import Columns, find_columns
@@ -15,7 +15,7 @@ from recometer.spark._blocks import blocks
 from recometer.spark._filtering import SparkFilters
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._ids import among, check_ids, check_known, distinct, names_of, parts_of
-from recometer.spark.given import Interactions
+from recometer.spark.given import Interactions, with_columns
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.draws import draw_users
 from recometer.split.filters import Filter, SeenInTrain
@@ -83,6 +83,9 @@ def split(
     min_train: int = 0,
     min_test: int = 1,
     seed: int = 0,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    value: str | Literal[False] | None = None,
     time: str | Literal[False] | None = None,
     partitions: int | None = None,
     keep: bool = True,
@@ -98,8 +101,9 @@ def split(
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
     what, who, filters, untested, min_train, min_test, seed
         As in `recometer.split`; `folds` makes several splits.
-    time
-        The column of times; by default the one with a common name.
+    user, item, value, time
+        Columns; by default those with common names. With ``user=["user", "session"]`` every
+        session counts as a user.
     partitions, keep
         As in `recometer.spark.evaluate`.
 
@@ -120,8 +124,9 @@ def split(
     """
     check_one_split(what, who, "recometer.spark.folds")
     _check_kinds(what, who, untested)
+    named = with_columns(data, user=user, item=item, value=value)
     (made,) = _Given.of(
-        data, what, who, filters, untested, min_train, min_test, seed, time, partitions
+        named, what, who, filters, untested, min_train, min_test, seed, time, partitions
     ).splits([None], keep)
     return made
 
@@ -136,6 +141,9 @@ def folds(
     min_train: int = 0,
     min_test: int = 1,
     seed: int = 0,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    value: str | Literal[False] | None = None,
     time: str | Literal[False] | None = None,
     partitions: int | None = None,
     keep: bool = True,
@@ -150,7 +158,7 @@ def folds(
         `KFold` or `Windows`; or anything that `split` takes, if `who` makes the folds.
     who
         `UserFolds`; or anything that `split` takes, if `what` makes the folds.
-    filters, untested, min_train, min_test, seed, time, partitions, keep
+    filters, untested, min_train, min_test, seed, user, item, value, time, partitions, keep
         As in `split`.
 
     Returns
@@ -170,8 +178,9 @@ def folds(
     """
     n = number_of_folds(what, who)
     _check_kinds(what, who, untested)
+    named = with_columns(data, user=user, item=item, value=value)
     given = _Given.of(
-        data, what, who, filters, untested, min_train, min_test, seed, time, partitions
+        named, what, who, filters, untested, min_train, min_test, seed, time, partitions
     )
     return given.splits(range(n), keep)
 
@@ -187,7 +196,7 @@ class _Given:
     @classmethod
     def of(
         cls,
-        data: object,
+        given: Interactions,
         what: What | Folding,
         who: Who | UserFolds,
         filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain],
@@ -200,7 +209,6 @@ class _Given:
     ) -> _Given:
         """Read the arguments of `split` and of `folds`, and apply the filters."""
         _frames.check_partitions(partitions)
-        given = data if isinstance(data, Interactions) else Interactions(data)
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
