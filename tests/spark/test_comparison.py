@@ -1,9 +1,11 @@
 """Comparing on Spark says what one machine says."""
 
-import numpy as np
+import dataclasses
+
 import polars as pl
 import pytest
 from spark_cases import MARKS, data, schema_of
+from spark_comparisons import assert_same_rows, frame_of
 
 import recometer as rm
 import recometer.spark as rs
@@ -12,33 +14,7 @@ from recometer.errors import InputError
 pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore:Users that only one")]
 
 NAMES = ("first", "second", "third")
-COUNTS = ("n", "n_only_model", "n_only_other", "n_better", "n_equal", "n_worse", "primary")
-NUMBERS = (
-    *("mean", "mean_other", "difference", "low", "high", "relative", "relative_low"),
-    *("relative_high", "p_value", "adjusted_p", "smallest_adjusted_p", "standardised"),
-    *("deviation", "error", "probability_better", "smallest_difference", "unit"),
-)
 GIVEN = {"metrics": "ndcg@5 rr@20 novelty@5", "chance": True}
-
-
-def assert_same_rows(found, other):
-    assert len(found.rows) == len(other.rows)
-    for row, same in zip(found.rows, other.rows, strict=True):
-        assert (row.metric, row.model, row.other) == (same.metric, same.model, same.other)
-        for name in COUNTS:
-            assert getattr(row, name) == getattr(same, name), name
-        for name in NUMBERS:
-            value = getattr(same, name)
-            close = pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
-            assert getattr(row, name) == close, (row.metric, row.model, row.other, name)
-        assert (row.test.test, row.test.method) == (same.test.test, same.test.method)
-        assert row.interval.method == same.interval.method
-        assert row.notes == same.notes
-        assert (row.equivalence is None) == (same.equivalence is None)
-        if row.equivalence is not None:
-            assert row.equivalence.p_value == pytest.approx(same.equivalence.p_value, rel=1e-6)
-            assert row.equivalence.method == same.equivalence.method
-    assert str(found) == str(other)  # with the leaderboard
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +37,6 @@ def models(spark):
             one, pl.DataFrame(test), train=trained, catalogue=items, **GIVEN
         )
     return results, expected, users
-
-
-def frame_of(spark, columns, schema):
-    rows = zip(*(np.asarray(one, object).tolist() for one in columns.values()), strict=True)
-    return spark.createDataFrame(list(rows), schema).repartition(3)
 
 
 VARIANTS = {
@@ -159,6 +130,29 @@ def test_clusters_of_users_are_drawn_together(models, spark):
         rs.compare(chosen(SEEDS, results), cluster=frame)
     with pytest.raises(InputError, match="has 0 columns besides the users"):
         rs.compare(results, cluster=frame.select("user"))
+
+
+def test_rules_may_differ_where_that_is_allowed(models):
+    results, expected = (with_other_rules(own) for own in models[:2])
+    names = {"first": "first", "changed": "changed"}
+    with pytest.raises(InputError, match="first and changed were evaluated under different rules"):
+        rs.compare(chosen(names, results))
+    given = {"allow": "undefined", "metrics": "ndcg@5"}
+    found = rs.compare(chosen(names, results), **given)
+    assert_same_rows(found, rm.compare(chosen(names, expected), **given))
+    assert "Allowed: first and changed" in str(found)
+    with pytest.raises(
+        InputError, match="allow='test' has no effect: data on Spark have no finger"
+    ):
+        rs.compare(chosen(names, results), allow="test undefined")
+    with pytest.raises(InputError, match="results of 'both' were evaluated by different protocols"):
+        rs.compare({"both": [results["first"], results["changed"]], "second": results["second"]})
+
+
+def with_other_rules(results):
+    second = results["second"]
+    rules = second.protocol.replace(undefined=0)
+    return {**results, "changed": dataclasses.replace(second, protocol=rules)}
 
 
 def test_results_of_elsewhere_are_refused(models):

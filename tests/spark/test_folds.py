@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from spark_cases import MARKS, assert_same
-from test_comparison import assert_same_rows, frame_of
+from spark_comparisons import assert_same_rows, frame_of
 
 import recometer as rm
 import recometer.spark as rs

@@ -1,5 +1,7 @@
 """Splits on Spark put every row where one machine puts it."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -120,6 +122,21 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.split(frame, Last)
     with pytest.raises(rm.InputTypeError, match=r"says what is left out, or several\. Hint: "):
         rs.split(frame, Last(1), filters=["min"])
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_a_share_of_time_is_the_same_in_every_time_zone(table, rows, monkeypatch):
+    frame = table(rows, SCHEMA)
+    dated = frame.selectExpr("user", "item", "timestamp_micros(time * 3600000000) AS time")
+    expected = rm.split(pl.DataFrame(rows), After(share=0.7))
+    try:
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        made = rs.split(dated, After(share=0.7))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert made.protocol.counts == expected.protocol.counts
 
 
 def assert_same_findings(found, expected):

@@ -63,7 +63,7 @@ class Compared:
     each
         A row of the comparison, or a mean.
     rules
-        By metric.
+        By metric and model.
     n_runs
         The number of runs (seeds) of each model.
     ranked
@@ -77,7 +77,7 @@ class Compared:
     """
 
     each: Sequence[Each]
-    rules: Sequence[Protocol]
+    rules: Sequence[Sequence[Protocol]]
     n_runs: Sequence[int]
     ranked: Sequence[int]
     shuffled: tuple[Sequence[int], Sequence[int]]
@@ -232,15 +232,16 @@ class _Users:
         key = model, metric
         if key not in self.kept:
             runs = range(self.asked.n_runs[model])
-            self.kept[key] = [self._column(f"{model}_{run}_{metric}", metric) for run in runs]
+            rules = self.asked.rules[metric][model]
+            self.kept[key] = [self._column(f"{model}_{run}_{metric}", rules) for run in runs]
         return self.kept[key]
 
-    def _column(self, name: str, metric: int) -> Float64:
+    def _column(self, name: str, rules: Protocol) -> Float64:
         column = np.asarray(self.table[f"m{name}"]).astype(np.float64)
         codes = self.table[f"r{name}"]
         there = np.asarray(codes.is_valid())
         reasons = np.asarray(codes.fill_null(1)).astype(np.uint8)
-        found = entering(column, reasons, self.asked.rules[metric])
+        found = entering(column, reasons, rules)
         if np.isinf(found).any():
             raise InputError("A value is infinite: differences have no mean.")
         return np.where(there, found, np.nan)

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from recometer.comparing.alike import INPUTS, differing_rules, read_allow, settled
 from recometer.comparing.models import (
     Model,
     check_baseline,
@@ -33,16 +34,19 @@ class Models:
 
     runs: Sequence[Model]
     baseline: str | None
+    notes: Sequence[str] = ()  # on what was allowed to differ
 
     @classmethod
-    def of(cls, models: Given, baseline: str | None, chance: bool) -> Models:
+    def of(
+        cls, models: Given, baseline: str | None, chance: bool, allow: str | Iterable[str] = ()
+    ) -> Models:
         """Check that the models fit to each other."""
         found = [_model(name, one) for name, one in _entries(models)]
         if len(found) < 2 and not (found and chance):
             raise InputError(
                 "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
             )
-        _check_alike(found)
+        notes = _check_alike(found, read_allow(allow))
         if chance:
             first = found[0]
             knows = all(run.chance for run in first.runs)
@@ -50,7 +54,7 @@ class Models:
             runs = first.runs if first.batches else first.runs[:1]
             found.append(Model(CHANCE, runs, first.batches, by_chance=True))
         check_baseline(baseline, (one.name for one in found))
-        return cls(found, baseline)
+        return cls(found, baseline, notes)
 
     @property
     def names(self) -> list[str]:
@@ -176,23 +180,41 @@ def _are_batches(name: str, runs: Sequence[SparkEvaluation]) -> bool:
     return False
 
 
-def _check_alike(models: Sequence[Model]) -> None:
-    """Refuse models that were evaluated by different rules, or on different kinds of users."""
+def _check_alike(models: Sequence[Model], allow: tuple[str, ...]) -> list[str]:
+    """Refuse models that were evaluated by different rules, or on different kinds of users.
+
+    Returns notes on rules that may differ.
+    """
+    unknown = [name for name in allow if name in INPUTS]
+    if unknown:
+        raise InputError(
+            f"allow={unknown[0]!r} has no effect: data on Spark have no fingerprints, and whether "
+            f"{INPUTS[unknown[0]]} differ is not known. Hint: leave it out."
+        )
     labelled = [
         (model.label(at), one) for model in models for at, one in enumerate(evaluations(model))
     ]
-    label, first = labelled[0]
-    for other, one in labelled[1:]:
-        if one.protocol != first.protocol:
-            raise InputError(
-                f"{label} and {other} were evaluated by different protocols. Hint: "
-                "protocol=other.protocol repeats one."
-            )
+    (label, first), *others = labelled
+    differences: list[tuple[str, str]] = []
+    for other, one in others:
+        differences += differing_rules(label, first.protocol, other, one.protocol)
         if (one.session is None) != (first.session is None):
             raise InputError(
                 f"Only one of {label} and {other} was evaluated on sessions of users. Hint: "
                 "evaluate both on the same test."
             )
+    for model in models:
+        if any(one.protocol != model.first.protocol for one in evaluations(model)):
+            raise InputError(
+                f"The results of {model.name!r} were evaluated by different protocols. Hint: "
+                "protocol=other.protocol repeats one."
+            )
+    _check_batches(models)
+    return settled(differences, allow)
+
+
+def _check_batches(models: Sequence[Model]) -> None:
+    """Refuse models of which only some are batches of users, or in other numbers."""
     if any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):

@@ -79,7 +79,10 @@ class Pairs:
         each = [(name, *pair) for name in metrics for pair in given.pairs(name)]
         asked = Compared(
             [Each(metrics.index(name), names.index(a), names.index(b)) for name, a, b in each],
-            [_rules(given.metric(name), given.first.protocol) for name in metrics],
+            [
+                [_rules(given.metric(name), model.first.protocol) for model in given.runs]
+                for name in metrics
+            ],
             [model.n_seeds for model in given.runs],
             [at for at, model in enumerate(given.runs) if not model.by_chance],
             (
@@ -106,9 +109,10 @@ class Pairs:
                 f"interval='gaffke' needs a range, and {name} has none. {note} "
                 "Hint: interval='bca', or metrics= without it."
             )
-        average = {rules_of(metric, self.given.first.protocol).average}
+        protocols = {model.name: model.first.protocol for model in self.given.runs}
         found = []
         for pair in self.given.pairs(name):
+            average = {rules_of(metric, protocols[one]).average for one in pair}
             row = self._row(metric, pair, bounds, options)
             intervals = row.interval, row.relative_interval
             said = pair_notes(average, intervals, row.test, row.runs)

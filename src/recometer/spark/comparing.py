@@ -124,6 +124,7 @@ def compare(
     confidence: float | None = None,
     correction: Correction = "holm",
     margin: float | Mapping[str, float] | None = None,
+    allow: str | Iterable[str] = (),
     cluster: object = None,
     chance: bool = False,
     seed: int = 0,
@@ -149,6 +150,9 @@ def compare(
         The metrics to compare. None compares all that have a value for each user.
     primary, test, interval, confidence, correction, margin, chance
         As in `recometer.compare`.
+    allow
+        The rules of the protocol that may differ between the evaluations, or ``"protocol"`` for
+        all. Whether data differ is not known.
     cluster
         A DataFrame with a column of users and one of their clusters, if users are not independent
         of each other. If test has sessions of users, None takes the users as clusters, and False
@@ -174,7 +178,7 @@ def compare(
     >>> import recometer.spark as rs
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
-    given = Models.of(models, baseline, chance)
+    given = Models.of(models, baseline, chance, allow)
     first = given.first
     compared, notes = given.metrics(metrics)
     decisive = compared if primary is None else _primary(primary, compared, first)
@@ -199,7 +203,12 @@ def compare(
         rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
         correction=correction,
         options=options,
-        notes=(*notes, *wording.on_chance(given.runs, counted), *pairs.said(tests, options)),
+        notes=(
+            *given.notes,
+            *notes,
+            *wording.on_chance(given.runs, counted),
+            *pairs.said(tests, options),
+        ),
         chosen=primary is not None,
         pairs=pairs,
     )
