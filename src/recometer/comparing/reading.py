@@ -34,6 +34,10 @@ from recometer.stats.ends import check_confidence
 from recometer.stats.multiplicity import Correction as Adjusted
 
 HINT = 'Hint: rm.compare({"als": source, "bpr": other}, evaluator=rm.Evaluator(test, ...)'
+TOLD_APART = (
+    "rm.compare({...sources...}, evaluator=rm.Evaluator(test, ...), until='decided') reads the "
+    "users that tell the models apart"
+)
 USUAL = {"test": "randomisation", "interval": "auto", "margin": None, "cluster": None}
 
 
@@ -114,16 +118,17 @@ def _check_options(
         )
 
 
-def check_read(models: Iterable[Model]) -> None:
-    """Refuse evaluations whose users were read until enough was known of one model."""
+def check_read(models: Iterable[Model], instead: str = TOLD_APART) -> None:
+    """Refuse evaluations whose users were read until enough was known of one model.
+
+    `instead` says what does tell models apart.
+    """
     for model in models:
         for run in model.runs:
             if run.users_read is not None and run.users_read.n_read < run.users_read.n_users:
                 raise InputError(
                     f"{model.name} was evaluated until enough was known of it, and which users "
-                    "these are depends on what was found. Hint: rm.compare({...sources...}, "
-                    "evaluator=rm.Evaluator(test, ...), until='decided') reads the users that tell "
-                    "the models apart."
+                    f"these are depends on what was found. Hint: {instead}."
                 )
 
 
