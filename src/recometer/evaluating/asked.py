@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recometer.arrays import Array
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
@@ -43,6 +44,7 @@ class Asked:
     popularity: Popularity | None = None  # of the whole train, where train holds some users
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
     part: Part | None = None  # whose part these users are, where all are matched once
+    filled: Array | None = None  # whose lists the user before fills, where that one is elsewhere
 
     @cached_property
     def by_hand(self) -> Sequence[str]:

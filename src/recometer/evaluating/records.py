@@ -185,6 +185,7 @@ def _request(given: Inputs) -> Request:
         asked.some_users,
         asked.part,
         _whole_popularity(asked.popularity),
+        asked.filled,
     )
 
 

@@ -56,6 +56,9 @@ class Request:
     popularity
         The ids of the items of the whole train and how many users have each, if `train` contains
         only some of the users.
+    filled
+        The ids of users whose lists the user before fills with a relevant item, by the rule
+        ``short_lists="previous_user"``, if test contains only some of the users.
     """
 
     test: Interactions
@@ -72,6 +75,7 @@ class Request:
     some_users: bool = False
     part: Part | None = None
     popularity: tuple[Array, Int64] | None = None
+    filled: Array | None = None
 
     @property
     def pace(self) -> dict[str, Any]:

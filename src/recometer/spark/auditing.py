@@ -22,6 +22,7 @@ from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.protocol import Protocol
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
+from recometer.spark._elsewhere import COLUMNS, refusing
 from recometer.spark._frames import Frame, IdKinds, Table, quoted
 from recometer.spark._job import TEST, TRAIN
 from recometer.spark.given import Interactions, check_single
@@ -32,6 +33,7 @@ EXAMPLES = 5
 OF_ALL = ("unseen_items", "popularity_shift", "activity_shift")
 
 
+@refusing(dict.fromkeys(("user", "item"), COLUMNS))
 def audit(
     train: object,
     test: object = None,

@@ -25,6 +25,7 @@ from recometer.comparing.pairs import (
     pair_notes,
     pair_row,
 )
+from recometer.comparing.reading import check_read
 from recometer.comparing.rows import PairRow, difference_columns, user_columns
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
@@ -35,6 +36,7 @@ from recometer.protocol import Protocol
 from recometer.rendering import Printed, Table
 from recometer.spark import _clusters
 from recometer.spark._differences import Compared, Differences
+from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._frames import Frame
 from recometer.spark.result import SparkEvaluation
 from recometer.stats import Tukey
@@ -44,6 +46,21 @@ from recometer.stats.two_one_sided import Equivalence, equivalence_grouped
 
 Named = Mapping[str, SparkEvaluation]
 CHANCE = "chance"  # the name of a random order among the models
+SAMPLE = (
+    "evaluate all models on the same sample of users, for instance "
+    "test.where('pmod(hash(user), 100) = 0')"
+)
+EVALUATED = (
+    "models are compared by their results. Hint: rs.compare({name: rs.evaluate(source, test, ...), "
+    "...})"
+)
+ELSEWHERE = {
+    **RUNNING,
+    "allow": "protocols have to be the same, and data, which have no fingerprints there, are not "
+    "checked. Hint: leave it out; or recometer.compare with what collect() returns",
+    "evaluator": EVALUATED,
+    "until": f"{EVALUATED}; to need fewer users, {SAMPLE}",
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -111,6 +128,7 @@ class SparkComparison(Printed):
         return f"<SparkComparison of {', '.join(map(str, self.models))}: {', '.join(self.metrics)}>"
 
 
+@refusing(ELSEWHERE)
 def compare(
     models: Named,
     *,
@@ -233,6 +251,7 @@ class _Models:
                     "evaluate both on the same test."
                 )
         runs = [Model(name, (one,)) for name, one in models.items()]  # type: ignore[arg-type]
+        check_read(runs, SAMPLE)
         if chance:
             check_chance(names, names[0], knows=first.chance)
             runs.append(Model(CHANCE, (first,), by_chance=True))  # type: ignore[arg-type]

@@ -6,39 +6,34 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
-from recometer import errors
 from recometer.data.catalogue import Catalogue
 from recometer.data.sizes import bytes_of
 from recometer.draws import seed_of
-from recometer.errors import InputError, InternalError
+from recometer.errors import InputError
 from recometer.evaluating.arguments import protocol_of, with_order
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.effects import given_by_hand, warn_without_effect
 from recometer.evaluating.truth import definitions_of
+from recometer.evaluating.until import Until
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.candidates import read_items
 from recometer.spark import _frames, _whole
+from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._frames import Frame
 from recometer.spark._job import Job
 from recometer.spark._packing import fewer
 from recometer.spark._plan import Plan, tables_of
 from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
+from recometer.spark._until import check_until, evaluate_until
 from recometer.spark.result import SparkEvaluation
 
 # Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
 # together, as it does for all others.
 HEAVY = ("factors", "counts")
 BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
-# Arguments of `recometer.evaluate` that Spark has no use for, and what to do instead.
-ELSEWHERE = {
-    "until": "users are not read in random order. Hint: take a sample of the users of test, for "
-    "instance test.where('pmod(hash(user), 100) = 0')",
-    "threads": "the number of tasks at a time is that of Spark. Hint: leave it out",
-    "progress": "Spark has a progress bar of its own. Hint: leave it out",
-}
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,6 +41,7 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
 
 
+@refusing(RUNNING)
 def evaluate(
     source: object,
     test: object = None,
@@ -62,6 +58,7 @@ def evaluate(
     closure: str | int = CLOSURE,
     partitions: int | None = None,
     keep: bool = True,
+    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
@@ -101,6 +98,12 @@ def evaluate(
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
         so that they are computed only once. If Spark cannot keep them (serverless), they are
         computed again whenever they are read.
+    until
+        Read users in random order until a mean is known well enough, as in `recometer.evaluate`:
+        the same users in the same order, and the same intervals. Users are evaluated in shares that
+        grow, at least 16,384 at a time, by the metric in question; those that were read are then
+        evaluated by all metrics. The values of the users that were read reach the driver, up to
+        `closure` at 32 bytes each.
 
     Returns
     -------
@@ -122,8 +125,6 @@ def evaluate(
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
     _frames.check_partitions(partitions)
-    for name in ELSEWHERE.keys() & rules.keys():
-        raise InputError(f"{name}= is not for Spark: {ELSEWHERE[name]}.")
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)
@@ -142,8 +143,20 @@ def evaluate(
         None if baseline is None else read_source(baseline, "baseline="),
     )
     plan.check()
+    asked = None if until is None else Until.of(until)
+    if asked is not None:
+        check_until(plan, asked)
     job = plan.job(seed_of(seed), bool(chance))
-    return _evaluated(plan, job, partitions, keep, begin)
+
+    def rows_of(of_some: Plan, wanted: Job) -> Frame:
+        return _rows(of_some, wanted, partitions)
+
+    def evaluated(of_some: Plan, wanted: Job) -> SparkEvaluation:
+        return _evaluated(of_some, wanted, partitions, keep, begin)
+
+    if asked is None:
+        return evaluated(plan, job)
+    return evaluate_until(plan, job, asked, rows_of, evaluated)
 
 
 def _evaluated(
@@ -221,9 +234,7 @@ def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tupl
         found = _frames.collected(fewer(ends, joined, n_parts))
     for row in found:
         if row["error"] is not None:
-            name, _, message = row["error"].partition(":")
-            kind = getattr(errors, name, InternalError)
-            raise kind(message)
+            _frames.raise_named(row["error"])
     parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
     if not parts:
         raise InputError(

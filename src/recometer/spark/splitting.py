@@ -11,6 +11,7 @@ from recometer.draws import seed_of
 from recometer.errors import InputError, warn
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
+from recometer.spark._elsewhere import COLUMNS, RUNNING, refusing
 from recometer.spark._filtering import SparkFilters
 from recometer.spark._frames import Frame, quoted
 from recometer.spark.given import Interactions, check_single
@@ -34,6 +35,7 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, GivenUsers, UserFolds, UsersNumber, Who
 
 PART, CHOSEN = "recometer part", "recometer chosen"
+ELSEWHERE = {**dict.fromkeys(("user", "item", "value"), COLUMNS), "threads": RUNNING["threads"]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,6 +73,7 @@ class SparkSplit:
             self.rows.unpersist()
 
 
+@refusing(ELSEWHERE)
 def split(
     data: object,
     what: What,
@@ -124,6 +127,7 @@ def split(
     return made
 
 
+@refusing(ELSEWHERE)
 def folds(
     data: object,
     what: What | Folding,

@@ -1,0 +1,43 @@
+"""Arguments of one machine that Spark has no use for: they are refused, with the way out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from recometer.errors import InputError
+
+Made = TypeVar("Made", bound=Callable[..., Any])
+
+COLUMNS = "the data name their columns. Hint: rs.Interactions(frame, user=..., item=..., value=...)"
+IDS = "users and items have ids, in columns. Hint: leave it out"
+MEMORY = "Spark reads no more at a time than a task can hold. Hint: leave it out"
+RUNNING = {
+    "threads": "a task has one thread, and Spark runs as many tasks at a time as executors have "
+    "cores. Hint: leave it out",
+    "progress": "Spark shows the progress of its jobs itself. Hint: leave it out; see "
+    "spark.ui.showConsoleProgress, and the web interface of Spark",
+}
+
+
+def refusing(why: Mapping[str, str]) -> Callable[[Made], Made]:
+    """Refuse some arguments of a function, or of a class, by their names; `why` has the reasons."""
+
+    def checking(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            for name in why.keys() & options.keys():
+                raise InputError(f"{name}= is not for Spark: {why[name]}.")
+            return function(*args, **options)
+
+        return checked
+
+    def of(made: Made) -> Made:
+        if isinstance(made, type):
+            made.__init__ = checking(made.__init__)  # type: ignore[misc]
+            return made
+        found: Made = checking(made)
+        return found
+
+    return of
