@@ -216,15 +216,17 @@ void bind_take_lists(nb::module_& m) {
     m.def(
         "take_lists",
         [](In2<Item> items, std::int32_t n_items, In1<std::int64_t> users, Out1<bool> came,
-           Out2<std::int32_t> taken) {
-            const std::size_t n = items.shape(0), k = items.shape(1);
-            require(users.shape(0) == n, "one user per list");
-            require(taken.shape(0) == n && taken.shape(1) == k, "one entry per item");
+           std::size_t first, Out2<std::int32_t> taken, Out1<std::int64_t> taken_users) {
+            const std::size_t n = items.shape(0), k = items.shape(1), room = taken.shape(0);
+            require(taken_users.shape(0) == room, "one user per list");
+            const bool fits = n > 0 && k == taken.shape(1) && first <= room && n <= room - first;
+            if (!fits || users.shape(0) != n) return false;
             nb::gil_scoped_release release;
             return take_lists(items.data(), n, k, n_items, users.data(), came.shape(0), came.data(),
-                              taken.data());
+                              taken.data() + first * k, taken_users.data() + first);
         },
-        exact("items"), nb::arg("n_items"), exact("users"), exact("came"), exact("taken"));
+        exact("items"), nb::arg("n_items"), exact("users"), exact("came"), nb::arg("first"),
+        exact("taken"), exact("taken_users"));
 }
 
 InteractionRows interaction_rows(const Codes& users, const Codes& items, const Draws& user_draws,

@@ -166,8 +166,9 @@ ROWS = {
         {"grouped": (0, np.int32)},
     ),
     "take_lists": (
-        {"items": filled((0, 3)), "n_items": 2, "users": filled(0), "came": filled(0, bool)},
-        {"taken": ((0, 3), np.int32)},
+        {"items": filled((0, 3)), "n_items": 2, "users": filled(0), "came": filled(0, bool)}
+        | {"first": 0},
+        {"taken": ((0, 3), np.int32), "taken_users": 0},
     ),
     "find_rows": (
         {"indptr": filled(1), "items": NO_ROWS, "users": None}

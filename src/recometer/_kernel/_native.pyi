@@ -342,7 +342,9 @@ def take_lists(
     n_items: int,
     users: NDArray[numpy.int64],
     came: NDArray[numpy.bool_],
+    first: int,
     taken: NDArray[numpy.int32],
+    taken_users: NDArray[numpy.int64],
 ) -> bool: ...
 @overload
 def take_lists(
@@ -350,7 +352,9 @@ def take_lists(
     n_items: int,
     users: NDArray[numpy.int64],
     came: NDArray[numpy.bool_],
+    first: int,
     taken: NDArray[numpy.int32],
+    taken_users: NDArray[numpy.int64],
 ) -> bool: ...
 def find_rows(
     *,

@@ -40,13 +40,24 @@ def place_rows(
     return True
 
 
-def take_lists(items: Array, n_items: int, users: Int64, came: Bool, taken: Int32) -> bool:
-    """Take a batch of lists of new users; False where an item or a user is not as it should be."""
+def take_lists(
+    items: Array,
+    n_items: int,
+    users: Int64,
+    came: Bool,
+    first: int,
+    taken: Int32,
+    taken_users: Int64,
+) -> bool:
+    """Take a batch of lists of new users, if it fits; see `cpp/lists.hpp`."""
+    where = slice(first, first + len(items))
+    if not len(items) or taken[where].shape != items.shape or len(users) != len(items):
+        return False
     inside = ((items >= -1) & (items < n_items)).all()
     known = ((users >= 0) & (users < len(came))).all()
     if not (inside and known and len(set(users.tolist())) == len(users)) or came[users].any():
         return False
-    taken[:] = items
+    taken[where], taken_users[where] = items, users
     came[users] = True
     return True
 
