@@ -1,5 +1,7 @@
 """Users are read until enough is known: on Spark the same ones, in the same order."""
 
+import dataclasses
+
 import numpy as np
 import polars as pl
 import pytest
@@ -78,7 +80,9 @@ def test_users_with_a_list_alone_are_read_where_they_count(table):
         rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), train=pl.DataFrame(train), **given
     )
     assert expected.users_read.n_users == len(users)
-    assert_read_alike(result, expected)
+    # On Spark, lists of users who are not read are not looked at.
+    counts = {name: n for name, n in expected.counts.items() if name != "list_users_ignored"}
+    assert_read_alike(result, dataclasses.replace(expected, counts=counts))
 
 
 @classic

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -22,12 +23,14 @@ RUNNING = {
 
 
 def refusing(why: Mapping[str, str]) -> Callable[[Made], Made]:
-    """Refuse some arguments of a function, or of a class, by their names; `why` has the reasons."""
+    """Refuse arguments that a function, or a class, does not take; `why` has the reasons by name."""
 
     def checking(function: Callable[..., Any]) -> Any:
+        refused = why.keys() - inspect.signature(function).parameters.keys()
+
         @functools.wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            for name in why.keys() & options.keys():
+            for name in refused & options.keys():
                 raise InputError(f"{name}= is not for Spark: {why[name]}.")
             return function(*args, **options)
 

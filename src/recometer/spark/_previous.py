@@ -105,7 +105,7 @@ class Previous:
         """Return the users who come after those given, in the order of the ids of all."""
         user = self._user
         every = self._users(having)
-        n_users = int(every.count())
+        n_users = max(int(every.count()), 1)
         n_ranges = min(-(-n_users // USERS_PER_RANGE), MOST_RANGES)
         limits = limits_of(every, "u", n_users, n_ranges)
         own = every.selectExpr("*", f"{place_among(limits, 'u')} AS g")

@@ -63,9 +63,19 @@ def evaluate_until(
 
     `rows_of` and `evaluated` are what Spark does with a job, for the users of a plan.
     """
+    order = Order.of(plan, job)
+    try:
+        return _evaluated_in(order, plan, job, until, rows_of, evaluated)
+    finally:
+        order.unpersist()
+
+
+def _evaluated_in(
+    order: Order, plan: Plan, job: Job, until: Until, rows_of: RowsOf, evaluated: Evaluated
+) -> SparkEvaluation:
+    """Evaluate users in their order; see `evaluate_until`."""
     metrics, rules = job.given["metrics"], plan.protocol
     metric = until.metric_of(metrics, plan.stated)
-    order = Order.of(plan, job)
     sequence = ConfidenceSequence(
         check_bounds(metric, order.range_of(metric, rules)),
         rules.confidence,
@@ -86,14 +96,14 @@ def evaluate_until(
         intervals = exact_intervals(result.mean(), counted, rules.confidence)
     else:
         ranges = {one: order.range_of(one, plan.stated) for one in metrics}
-        found = _InOrder(result, read)
+        at_once = max(1, plan.closure // (BYTES_PER_USER * n_read))
+        found = _InOrder(result, read, at_once)
         known = {str(metric): sequence}
         intervals = intervals_read(ranges, plan.stated, order.n_users, known, found.values)
-    order.unpersist()
     gains = {"negative": int(order.negative), "not_binary": int(not order.binary)}
     sums = dataclasses.replace(result.sums, facts={**result.sums.facts, **gains})
-    found_read = UsersRead(until.text, n_read, order.n_users, reached, intervals)
-    return dataclasses.replace(result, sums=sums, users_read=found_read)
+    users_read = UsersRead(until.text, n_read, order.n_users, reached, intervals)
+    return dataclasses.replace(result, sums=sums, users_read=users_read)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -230,26 +240,30 @@ class _Values:
 
 
 class _InOrder:
-    """The values of a result in the order in which users were read."""
+    """The values of a result in the order in which users were read, of some metrics at once."""
 
-    def __init__(self, result: SparkEvaluation, read: Frame) -> None:
-        self._result, self._read = result, read
-        self._order: Int64 | None = None
-        self._table: Any = None
+    def __init__(self, result: SparkEvaluation, read: Frame, at_once: int) -> None:
+        self._result, self._read, self._at_once = result, read, at_once
+        self._found: dict[str, Float64] = {}
 
     def values(self, name: str) -> Float64:
         """Return those of a metric that count in its mean."""
-        metrics = {str(one): number for number, one in enumerate(self._result.metrics)}
-        if self._table is None:
-            columns = [f"{letter}{n}" for n in metrics.values() for letter in "mr"]
-            rows = self._result.values().select("u", *columns).join(self._read, "u")
-            self._table = _frames.table_of(rows.drop("u"))
-            self._order = np.argsort(self._table["key"].to_numpy(), kind="stable")
-        number = metrics[name]
-        rules = rules_of(self._result.metrics[number], self._result.protocol)
-        reasons = self._table[f"r{number}"].to_numpy().astype(np.uint8)
-        found = entering(_column(self._table[f"m{number}"]), reasons, rules)
-        return found[self._order]
+        if name not in self._found:
+            place = [str(one) for one in self._result.metrics].index(name)
+            self._collect(range(place, min(place + self._at_once, len(self._result.metrics))))
+        return self._found[name]
+
+    def _collect(self, numbers: range) -> None:
+        columns = [f"{letter}{number}" for number in numbers for letter in "mr"]
+        rows = self._result.values().select("u", *columns).join(self._read, "u")
+        table, self._found = _frames.table_of(rows.drop("u")), {}
+        order = np.argsort(table["key"].to_numpy(), kind="stable")
+        for number in numbers:
+            metric = self._result.metrics[number]
+            rules = rules_of(metric, self._result.protocol)
+            reasons = table[f"r{number}"].to_numpy().astype(np.uint8)
+            found = entering(_column(table[f"m{number}"]), reasons, rules)
+            self._found[str(metric)] = found[order]
 
 
 def _column(column: Any) -> Float64:
