@@ -23,7 +23,7 @@ RUNNING = {
 
 
 def refusing(why: Mapping[str, str]) -> Callable[[Made], Made]:
-    """Refuse arguments that a function, or a class, does not take; `why` has the reasons by name."""
+    """Refuse arguments that a function or a class does not take; `why` has the reasons by name."""
 
     def checking(function: Callable[..., Any]) -> Any:
         refused = why.keys() - inspect.signature(function).parameters.keys()
