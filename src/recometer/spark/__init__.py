@@ -8,6 +8,7 @@ from recometer.spark.auditing import audit
 from recometer.spark.comparing import SparkComparison, compare
 from recometer.spark.evaluation import evaluate
 from recometer.spark.given import Factors, Interactions, Lists, Pairs
+from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.splitting import SparkSplit, folds, split
 
@@ -18,6 +19,7 @@ __all__ = [
     "Pairs",
     "SparkComparison",
     "SparkEvaluation",
+    "SparkFoldedEvaluation",
     "SparkSplit",
     "audit",
     "compare",

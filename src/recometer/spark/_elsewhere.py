@@ -11,7 +11,6 @@ from recometer.errors import InputError
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
-COLUMNS = "the data name their columns. Hint: rs.Interactions(frame, user=..., item=..., value=...)"
 IDS = "users and items have ids, in columns. Hint: leave it out"
 MEMORY = "Spark reads no more at a time than a task can hold. Hint: leave it out"
 RUNNING = {

@@ -28,6 +28,7 @@ from recometer.spark._plan import Plan, tables_of
 from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
 from recometer.spark._until import check_until, evaluate_until
+from recometer.spark.pooling import evaluate_made, is_made
 from recometer.spark.result import SparkEvaluation
 
 # Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
@@ -73,7 +74,10 @@ def evaluate(
         `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
     test, train
         DataFrames with a column of users, a column of items, and optionally one of values; or
-        `recometer.spark.Interactions`, which names the columns.
+        `recometer.spark.Interactions`, which names the columns. Or test is a `SparkSplit`, which
+        brings its train; or a list of them, as `folds` returns it: `source` is then a list with
+        one for each, or a function that is called with each split and returns a source, and the
+        result is a `SparkFoldedEvaluation`, in which the folds are pooled.
     candidates
         A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
         `recometer.Negatives`; or, for factors, `recometer.SampledCandidates`.
@@ -122,7 +126,10 @@ def evaluate(
     {'ndcg@10': 0.31}
     >>> result.per_user().write.parquet("values.parquet")  # doctest: +SKIP
     """
-    parameters = [name for name in locals() if name not in ("source", "test", "rules")]
+    given = {name: one for name, one in locals().items() if name not in ("source", "test", "rules")}
+    if is_made(test):
+        return evaluate_made(evaluate, source, test, {**given, **rules})
+    parameters = list(given)
     begin = time.perf_counter()
     _frames.check_partitions(partitions)
     stated = protocol_of(protocol, rules, parameters)

@@ -239,6 +239,25 @@ class Pairs:
         return Table("Pairs", self.frame, columns)
 
 
+def with_columns(data: object, **columns: Any) -> Interactions:
+    """Return data with the columns that are named beside them.
+
+    Raises
+    ------
+    InputError
+        If `Interactions` name columns themselves.
+    """
+    if not isinstance(data, Interactions):
+        return Interactions(data, **columns)
+    for option, name in columns.items():
+        if name is not None:
+            raise InputError(
+                f"{option}={name!r} was given beside recometer.spark.Interactions, which names "
+                f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
+            )
+    return data
+
+
 def read(data: object, what: str) -> Table:
     """Return the columns of test, train or candidates."""
     given = data if isinstance(data, Interactions) else Interactions(data)
@@ -263,22 +282,6 @@ def _columns(
     if isinstance(user, ColumnPair):
         columns["user"], columns["session"] = user.parts
     return columns
-
-
-def check_single(user: str, what: str) -> None:
-    """Refuse users that two columns name.
-
-    Raises
-    ------
-    InputError
-        If there are sessions of users.
-    """
-    if isinstance(user, ColumnPair):
-        both = ", '/', ".join(map(_frames.quoted, user.parts))
-        raise InputError(
-            f"On Spark sessions of users are evaluated, but {what}. Hint: name each session by one "
-            f'column, for instance frame.withColumn("session_id", expr("concat({both})")).'
-        )
 
 
 def _check_there(table: Table) -> None:
