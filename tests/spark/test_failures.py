@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(lists, frame, metrics="roc_auc")
     for call, takes in (
         (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress")),
-        (lambda **given: rs.compare({}, **given), ("evaluator", "until", "threads")),
+        (lambda **given: rs.compare({}, **given), ("threads", "progress")),
         (lambda **given: rs.split(frame, half, **given), ("threads",)),
         (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset", "memory")),
         (lambda **given: rs.Interactions(rows, **given), ("time", "n_items")),

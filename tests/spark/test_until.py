@@ -9,7 +9,7 @@ from spark_cases import MARKS, assert_same, both_factors, data, schema_of
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.errors import InputError, RecometerError
+from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.spark import _until
 
 pytestmark = MARKS
@@ -55,7 +55,7 @@ def test_users_are_read_in_the_order_of_one_machine(table):
 @classic
 def test_all_users_are_read_where_it_takes_them_also_in_blocks(table, monkeypatch):
     monkeypatch.setattr(_until, "LEAST", 10_000)
-    monkeypatch.setattr(_until, "BYTES_PER_USER", 1)  # so that values are within the closure
+    monkeypatch.setattr(_until, "BYTES_PER_VALUE", 1)  # so that values are within the closure
     users, items, test, _, rng = data(seed=13, ids=int)
     source, one = both_factors(table, rng, "float32", users, items)
     given = {"metrics": "rr ndcg@5", "until": rm.Until("rr ± 0.02", first=8)}
@@ -134,3 +134,34 @@ def test_questions_that_cannot_be_followed_are_refused_as_on_one_machine(table):
         with pytest.raises(RecometerError) as refused:
             rs.evaluate(source, held_out[1], **{**near, **given})
         assert str(refused.value) == str(expected.value)
+
+
+def test_models_are_told_apart_by_the_users_that_one_machine_reads(table):
+    users, items, test, train, rng = data(seed=17, ids=int)
+    good, rows = {}, {"user": users, "item": [], "other": []}
+    for user, item in zip(test["user"], test["item"], strict=True):
+        good.setdefault(user, []).append(item)
+    for user in users:
+        drawn = [items[n] for n in rng.permutation(len(items))[:6]]
+        rows["item"].append([*dict.fromkeys([*good.get(user, [])[:2], *drawn])][:6])
+        rows["other"].append(drawn)
+    frame = table(rows, "user bigint, item array<bigint>, other array<bigint>")
+    here, schema = pl.DataFrame(rows), schema_of(int)
+    given = {"until": rm.Until("decided", first=6), "baseline": "drawn", "primary": "ndcg@5"}
+    stated = {"metrics": "ndcg@5 hit@3", "seed": 4}
+    expected = rm.compare(
+        {"good": rm.Lists(here, item="item"), "drawn": rm.Lists(here, item="other")},
+        evaluator=rm.Evaluator(pl.DataFrame(test), train=pl.DataFrame(train), **stated),
+        **given,
+    )
+    evaluator = rs.Evaluator(table(test, schema), train=table(train, schema), **stated)
+    sources = {"good": rs.Lists(frame, item="item"), "drawn": rs.Lists(frame, item="other")}
+    found = rs.compare(sources, evaluator=evaluator, **given)
+    read = expected.options.sequences.read
+    assert read.reached
+    assert found.options.sequences.read == read
+    assert str(found.table()) == str(expected.table())
+    with pytest.raises(InputError, match="needs at least two models"):
+        rs.compare({"good": sources["good"]}, evaluator=evaluator, until="decided")
+    with pytest.raises(InputTypeError, match=r"expected an Evaluator of recometer\.spark"):
+        rs.compare(sources, evaluator=rm.Evaluator(pl.DataFrame(test)))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, UInt64
+from recometer.arrays import Array, Float64, Int64, UInt64
 from recometer.data import ids, sessions
-from recometer.data.interactions import Interactions
 from recometer.draws import mix, mixed_seed
 from recometer.errors import InputError
 from recometer.evaluating.inputs import Inputs
@@ -59,7 +58,7 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
         n_read = len(order)
     result = parts.evaluation(read - begin, time.perf_counter() - read)
     known = {str(metric): sequence} if n_read < len(order) else {}
-    return with_users_read(result, parts.test, order[:n_read], len(order), until, reached, known)
+    return with_users_read(result, order[:n_read], len(order), until, reached, known)
 
 
 def check_of_one(until: Until) -> None:
@@ -136,7 +135,8 @@ def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:
     It depends on the seed and the users' ids alone. Users without a relevant item are left out
     where they count in no mean of any of some models, which have the same test.
     """
-    keys = reading_keys(models[0].test, given.asked.seed)
+    test = models[0].test
+    keys = reading_keys(test.user_ids, test.n_users, given.asked.seed)
     order: Int64 = np.argsort(keys, kind="stable").astype(np.int64, copy=False)
     if not given.brings_truth and need_relevant(given.truth.metrics, given.protocol):
         order = order[np.any([parts.has_relevant() for parts in models], axis=0)[order]]
@@ -145,9 +145,9 @@ def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:
     return order
 
 
-def reading_keys(test: Interactions, seed: int) -> UInt64:
+def reading_keys(user_ids: Array | None, n_users: int, seed: int) -> UInt64:
     """Return the numbers in whose order users are read: uint64 [n_users]."""
-    keys = ids.user_keys(test.user_ids, test.n_users)
+    keys = ids.user_keys(user_ids, n_users)
     return mix(mix(mixed_seed(seed) ^ STREAM) ^ keys)
 
 
@@ -168,15 +168,6 @@ def nobody_to_read() -> InputError:
     )
 
 
-def batches(order: Int64, until: Until) -> Iterator[Int64]:
-    """Cut the users into batches; there is a look after each of them."""
-    n_read = 0
-    while n_read < len(order):
-        stop = until.next_number(n_read, len(order))
-        yield order[n_read:stop]
-        n_read = stop
-
-
 def values_in_order(parts: Parts, batch: Int64, metrics: Sequence[Metric]) -> dict[str, Float64]:
     """Return the values of some users in the order in which they are read."""
     ascending = np.sort(batch)
@@ -187,7 +178,6 @@ def values_in_order(parts: Parts, batch: Int64, metrics: Sequence[Metric]) -> di
 
 def with_users_read(
     result: Evaluation,
-    test: Interactions,
     read: Int64,
     n_users: int,
     until: Until,

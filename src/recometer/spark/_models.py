@@ -27,9 +27,9 @@ from recometer.spark.result import SparkEvaluation
 Runs = SparkEvaluation | Sequence[SparkEvaluation]
 Given = Mapping[str, Runs] | Sequence[Runs]
 CHANCE = "chance"  # the name of a random order among the models
-SAMPLE = (
-    "evaluate all models on the same sample of users, for instance "
-    "test.where('pmod(hash(user), 100) = 0')"
+TOLD_APART = (
+    "rs.compare({...sources...}, evaluator=rs.Evaluator(test, ...), until='decided') reads the "
+    "users that tell the models apart"
 )
 
 
@@ -51,7 +51,7 @@ class Models:
             raise InputError(
                 "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
             )
-        check_read(found, SAMPLE)
+        check_read(found, TOLD_APART)
         notes = _check_alike(found, read_allow(allow))
         if chance:
             first = found[0]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from recometer.evaluating.records import request_of
 from recometer.evaluating.until import Until, bounds_of, check_bounds
 from recometer.measuring.reasons import entering
 from recometer.metrics.registry import Metric, rules_of
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol as Rules
 from recometer.results.users_read import UsersRead
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
@@ -42,11 +42,25 @@ from recometer.spark.result import SparkEvaluation
 from recometer.stats import ConfidenceSequence
 
 LEAST = 2**14  # users of a share: to evaluate fewer takes Spark as long
-BYTES_PER_USER = 32  # on the driver: a number, a value and a reason, and their order
+BYTES_PER_VALUE = 32  # on the driver: a value and a reason, and of each user a number
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
-RowsOf = Callable[[Plan, Job], Frame]
-Evaluated = Callable[[Plan, Job], SparkEvaluation]
+
+class Ready(Protocol):
+    """An evaluation whose arguments are read."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is evaluated."""
+
+    def job(self) -> Job:
+        """Return what runs on the executors."""
+
+    def rows(self, plan: Plan, job: Job) -> Frame:
+        """Return the rows of the users of a plan."""
+
+    def evaluated(self, plan: Plan, job: Job) -> SparkEvaluation:
+        """Return the result for the users of a plan."""
 
 
 def check_until(plan: Plan, until: Until) -> None:
@@ -56,24 +70,19 @@ def check_until(plan: Plan, until: Until) -> None:
     check_bounded(until.metric_of(plan.metrics, plan.stated), plan.protocol, plan.source.like)
 
 
-def evaluate_until(
-    plan: Plan, job: Job, until: Until, rows_of: RowsOf, evaluated: Evaluated
-) -> SparkEvaluation:
-    """Evaluate users in random order, until the mean of a metric is known well enough.
-
-    `rows_of` and `evaluated` are what Spark does with a job, for the users of a plan.
-    """
-    order = Order.of(plan, job)
+def evaluate_until(ready: Ready, until: Until) -> SparkEvaluation:
+    """Evaluate users in random order, until the mean of a metric is known well enough."""
+    job = ready.job()
+    order = Order.of(ready.plan, job)
     try:
-        return _evaluated_in(order, plan, job, until, rows_of, evaluated)
+        return _evaluated_in(order, ready, job, until)
     finally:
         order.unpersist()
 
 
-def _evaluated_in(
-    order: Order, plan: Plan, job: Job, until: Until, rows_of: RowsOf, evaluated: Evaluated
-) -> SparkEvaluation:
+def _evaluated_in(order: Order, ready: Ready, job: Job, until: Until) -> SparkEvaluation:
     """Evaluate users in their order; see `evaluate_until`."""
+    plan = ready.plan
     metrics, rules = job.given["metrics"], plan.protocol
     metric = until.metric_of(metrics, plan.stated)
     sequence = ConfidenceSequence(
@@ -84,26 +93,26 @@ def _evaluated_in(
         relative=until.relative,
         some_undefined=True,
     )
-    values = _Values(plan, job, order, metric, rows_of)
-    n_read, reached = read_until(sequence, until, values.between)
+    values = Values(ready, job, order, [metric])
+    n_read, reached = read_until(
+        sequence, until, lambda start, stop: values.between(start, stop)[str(metric)]
+    )
     if n_read == order.n_users or not reached:
         n_read, reached, read = order.n_users, False, order.users(HIGHEST)
     else:
-        read = order.users(int(values.keys[n_read - 1]))
-    result = evaluated(plan.only(read.select("u")), job)
+        read = order.users(values.number(n_read))
+    result = order.told(ready.evaluated(plan.only(read.select("u")), job))
     if n_read == order.n_users:
         counted = {row.metric: row.counted for row in result.summary()}
         intervals = exact_intervals(result.mean(), counted, rules.confidence)
     else:
         ranges = {one: order.range_of(one, plan.stated) for one in metrics}
-        at_once = max(1, plan.closure // (BYTES_PER_USER * n_read))
+        at_once = max(1, plan.closure // (BYTES_PER_VALUE * n_read))
         found = _InOrder(result, read, at_once)
         known = {str(metric): sequence}
         intervals = intervals_read(ranges, plan.stated, order.n_users, known, found.values)
-    gains = {"negative": int(order.negative), "not_binary": int(not order.binary)}
-    sums = dataclasses.replace(result.sums, facts={**result.sums.facts, **gains})
     users_read = UsersRead(until.text, n_read, order.n_users, reached, intervals)
-    return dataclasses.replace(result, sums=sums, users_read=users_read)
+    return dataclasses.replace(result, users_read=users_read)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,7 +168,13 @@ class Order:
             found = found.where(f"key > {_bigint(after)}")
         return found.select("u", "key")
 
-    def range_of(self, metric: Metric, protocol: Protocol) -> tuple[float, float] | None:
+    def told(self, result: SparkEvaluation) -> SparkEvaluation:
+        """Return the result of some users with what is known of the values of all of them."""
+        gains = {"negative": int(self.negative), "not_binary": int(not self.binary)}
+        sums = dataclasses.replace(result.sums, facts={**result.sums.facts, **gains})
+        return dataclasses.replace(result, sums=sums)
+
+    def range_of(self, metric: Metric, protocol: Rules) -> tuple[float, float] | None:
         """Return the range of a metric under test and the rules, or None if it is unknown."""
         return bounds_of(metric, protocol, negative=self.negative, binary=self.binary)
 
@@ -181,7 +196,7 @@ def _keys(job: Job, relevant: bool, batches: Any) -> Iterator[Any]:
             counts = np.ones(test.n_users, bool)
             if relevant and test.n_users:
                 counts = has_relevant(given, request_of(given))
-        numbers = reading_keys(test, job.given["seed"]) ^ np.uint64(2**63)
+        numbers = reading_keys(test.user_ids, test.n_users, job.given["seed"]) ^ np.uint64(2**63)
         facts = given.truth.negative_gains, not given.truth.binary_gains
         columns = [
             pa.array(test.user_ids, {"bigint": pa.int64()}.get(job.options["user"], pa.string())),
@@ -193,50 +208,67 @@ def _keys(job: Job, relevant: bool, batches: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(arrays, ["u", "key", "counts", "negative", "other"])
 
 
-class _Values:
-    """The values of users in their order, as far as Spark has evaluated them."""
+class Values:
+    """The values of users in their order, by some metrics, as far as Spark has evaluated them."""
 
-    def __init__(self, plan: Plan, job: Job, order: Order, metric: Metric, rows_of: RowsOf) -> None:
-        self._plan, self._order, self._rows_of = plan, order, rows_of
-        alone = {**job.given, "metrics": (metric,), "chance": False}
+    def __init__(self, ready: Ready, job: Job, order: Order, metrics: Sequence[Metric]) -> None:
+        self._ready, self._order, self._metrics = ready, order, metrics
+        alone = {**job.given, "metrics": tuple(metrics), "chance": False}
         self._job = dataclasses.replace(job, given=alone)
-        self._rules = rules_of(metric, plan.protocol)
         self._last: int | None = None
-        self.keys: Int64 = np.zeros(0, np.int64)
-        self._values: Float64 = np.zeros(0)
+        self._keys: Int64 = np.zeros(0, np.int64)
+        self._values: dict[str, Float64] = {str(one): np.zeros(0) for one in metrics}
 
-    def between(self, start: int, stop: int) -> Float64:
-        """Return the values from one place in the order to another."""
-        while len(self.keys) < stop and self._last != HIGHEST:
+    def number(self, n_read: int) -> int:
+        """Return the number of the last of some users."""
+        return int(self._keys[n_read - 1])
+
+    def between(self, start: int, stop: int) -> dict[str, Float64]:
+        """Return the values, by metric, from one place in the order to another."""
+        while len(self._keys) < stop and self._last != HIGHEST:
             self._evaluate(stop)
-        return self._values[start:stop]
+        return {name: column[start:stop] for name, column in self._values.items()}
 
     def _evaluate(self, stop: int) -> None:
         """Evaluate a further share of the users, so that probably as many are known."""
-        n_users, begin = self._order.n_users, self._last
-        wanted = max(stop + stop // 16, 2 * len(self.keys), LEAST)
+        n_users, begin, plan = self._order.n_users, self._last, self._ready.plan
+        wanted = max(stop + stop // 16, 2 * len(self._keys), LEAST)
         last = HIGHEST if wanted >= n_users else LOWEST + 2**64 * wanted // n_users
         if begin is not None and last <= begin:
             last = HIGHEST
-        if BYTES_PER_USER * min(wanted, n_users) > self._plan.closure:
+        n_known = min(wanted, n_users)
+        if BYTES_PER_VALUE * len(self._metrics) * n_known > plan.closure:
             raise InputError(
-                f"until= follows the values of about {min(wanted, n_users):,} users on the driver, "
-                f"which takes more than closure={self._plan.closure / 1e6:,.1f} MB. Hint: a larger "
-                "closure=; or an interval that may be wider."
+                f"until= follows the values of about {n_known:,} users on the driver, which takes "
+                f"more than closure={plan.closure / 1e6:,.1f} MB. Hint: a larger closure=; or an "
+                "interval that may be wider."
             )
         users = self._order.users(last, begin)
-        rows = self._rows_of(self._plan.only(users.select("u")), self._job)
-        chosen = rows.where("sums IS NULL").select("u", "m0", "r0", "error")
+        rows = self._ready.rows(plan.only(users.select("u")), self._job)
+        columns = [f"{letter}{number}" for number in range(len(self._metrics)) for letter in "mr"]
+        chosen = rows.where("sums IS NULL").select("u", *columns, "error")
         found = _frames.table_of(chosen.join(users, "u", "left").drop("u"))
         for error in found["error"].drop_null().to_pylist():
             _frames.raise_named(error)
         keys = found["key"].to_numpy()
-        reasons = found["r0"].to_numpy().astype(np.uint8)
-        values = entering(_column(found["m0"]), reasons, self._rules)
-        by_key = np.argsort(keys, kind="stable")
-        self.keys = np.concatenate([self.keys, keys[by_key]])
-        self._values = np.concatenate([self._values, values[by_key]])
+        order = np.argsort(keys, kind="stable")
+        self._keys = np.concatenate([self._keys, keys[order]])
+        own = _entering(found, list(enumerate(self._metrics)), plan.protocol)
+        for name, column in own.items():
+            self._values[name] = np.concatenate([self._values[name], column[order]])
         self._last = last
+
+
+def _entering(
+    table: Any, metrics: Sequence[tuple[int, Metric]], protocol: Rules
+) -> dict[str, Float64]:
+    """Return the values that count in means, by metric; `metrics` have their numbers."""
+    found = {}
+    for number, metric in metrics:
+        reasons = table[f"r{number}"].to_numpy().astype(np.uint8)
+        values = table[f"m{number}"].to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        found[str(metric)] = entering(values, reasons, rules_of(metric, protocol))
+    return found
 
 
 class _InOrder:
@@ -256,19 +288,11 @@ class _InOrder:
     def _collect(self, numbers: range) -> None:
         columns = [f"{letter}{number}" for number in numbers for letter in "mr"]
         rows = self._result.values().select("u", *columns).join(self._read, "u")
-        table, self._found = _frames.table_of(rows.drop("u")), {}
+        table = _frames.table_of(rows.drop("u"))
         order = np.argsort(table["key"].to_numpy(), kind="stable")
-        for number in numbers:
-            metric = self._result.metrics[number]
-            rules = rules_of(metric, self._result.protocol)
-            reasons = table[f"r{number}"].to_numpy().astype(np.uint8)
-            found = entering(_column(table[f"m{number}"]), reasons, rules)
-            self._found[str(metric)] = found[order]
-
-
-def _column(column: Any) -> Float64:
-    found: Float64 = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-    return found
+        metrics = [(number, self._result.metrics[number]) for number in numbers]
+        found = _entering(table, metrics, self._result.protocol)
+        self._found = {name: column[order] for name, column in found.items()}
 
 
 def _bigint(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from recometer.data.catalogue import Catalogue
@@ -129,7 +130,59 @@ def evaluate(
     given = {name: one for name, one in locals().items() if name not in ("source", "test", "rules")}
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**given, **rules})
-    parameters = list(given)
+    del given["until"]
+    ready = prepared(source, test, **given, rules=rules)
+    if until is None:
+        return ready.evaluated(ready.plan, ready.job())
+    asked = Until.of(until)
+    check_until(ready.plan, asked)
+    return evaluate_until(ready, asked)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    """An evaluation whose arguments are read: what is evaluated, and how Spark does it."""
+
+    plan: Plan
+    seed: int
+    chance: bool
+    partitions: int | None
+    keep: bool
+    begin: float  # when the call began
+
+    def job(self) -> Job:
+        """Return what runs on the executors."""
+        return self.plan.job(self.seed, self.chance)
+
+    def rows(self, plan: Plan, job: Job) -> Frame:
+        """Return the rows of the users of a plan."""
+        return _rows(plan, job, self.partitions)
+
+    def evaluated(self, plan: Plan, job: Job) -> SparkEvaluation:
+        """Return the result for the users of a plan."""
+        return _evaluated(plan, job, self.partitions, self.keep, self.begin)
+
+
+def prepared(
+    source: object,
+    test: object,
+    *,
+    train: object,
+    candidates: object,
+    exclude: object,
+    metrics: Metrics,
+    protocol: str | Protocol,
+    catalogue: object,
+    baseline: object,
+    seed: int,
+    chance: bool,
+    closure: str | int,
+    partitions: int | None,
+    keep: bool,
+    rules: Mapping[str, Any],
+) -> Prepared:
+    """Read and check the arguments of `evaluate`."""
+    parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
     _frames.check_partitions(partitions)
     stated = protocol_of(protocol, rules, parameters)
@@ -150,20 +203,7 @@ def evaluate(
         None if baseline is None else read_source(baseline, "baseline="),
     )
     plan.check()
-    asked = None if until is None else Until.of(until)
-    if asked is not None:
-        check_until(plan, asked)
-    job = plan.job(seed_of(seed), bool(chance))
-
-    def rows_of(of_some: Plan, wanted: Job) -> Frame:
-        return _rows(of_some, wanted, partitions)
-
-    def evaluated(of_some: Plan, wanted: Job) -> SparkEvaluation:
-        return _evaluated(of_some, wanted, partitions, keep, begin)
-
-    if asked is None:
-        return evaluated(plan, job)
-    return evaluate_until(plan, job, asked, rows_of, evaluated)
+    return Prepared(plan, seed_of(seed), bool(chance), partitions, keep, begin)
 
 
 def _evaluated(
