@@ -121,8 +121,7 @@ def _read(
             found = result.collect()
             result.unpersist()
             place = np.argsort(reading_keys(found.user_ids, found.n_users, found.seed))
-            how = place, order.n_users, until, reached, {}
-            results[name] = with_users_read(found, *how)
+            results[name] = with_users_read(found, place, order.n_users, until, reached, {})
     finally:
         order.unpersist()
     users_read = results[whole].users_read

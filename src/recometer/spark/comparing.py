@@ -238,9 +238,8 @@ def compare(
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
     if until is not None:
-        options = {**locals()}  # all parameters, by their names
-        options["until"] = Until.of(until)
-        return compare_until(**options)
+        asked = {**locals()}  # all parameters, by their names
+        return compare_until(**{**asked, "until": Until.of(until)})
     if evaluator is not None:
         models = {name: evaluator(one) for name, one in sources_of(models, evaluator).items()}
     given = Models.of(models, baseline, chance, allow)
