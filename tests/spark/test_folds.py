@@ -20,9 +20,10 @@ SCHEMA = "user string, item string, rating double"
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
+    places = rng.choice(len(USERS) * len(ITEMS), 300, replace=False).tolist()
     return {
-        "user": rng.choice(USERS, 300).tolist(),
-        "item": rng.choice(ITEMS, 300).tolist(),
+        "user": [USERS[place // len(ITEMS)] for place in places],
+        "item": [ITEMS[place % len(ITEMS)] for place in places],
         "rating": rng.integers(1, 6, 300).astype(float).tolist(),
     }
 
@@ -38,7 +39,6 @@ def lists_of(spark, seed):
     return rs.Lists(frame_of(spark, columns, schema)), rm.Lists(pl.DataFrame(columns))
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 @pytest.mark.filterwarnings("ignore:coverage@3. one value for all users")
 def test_folds_are_pooled_and_compared_as_on_one_machine(spark, rows):
     frame = frame_of(spark, rows, SCHEMA)

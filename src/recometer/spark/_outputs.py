@@ -67,7 +67,7 @@ class Output:
         if self.kind == "factors":
             return self._factors(table)
         if self.kind == "counts":
-            return Counted(table, known, self.options["n_items"])
+            return Counted(table, user, known, self.options["n_items"])
         if self.kind == "pairs":
             truth = self.options["truth"]
             columns = {**named, "score": "x", **({} if truth is None else {truth: "y"})}

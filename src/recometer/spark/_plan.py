@@ -151,6 +151,8 @@ class Plan:
         options = {**kinds._asdict(), "sessions": self._with_sessions()}
         options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
         outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
+        if outputs["source"].kind == "counts" and self._blocks_of_sessions():
+            options["sessions"] |= {SOURCE}
         truth = found.options.get("truth")
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
         given = {
@@ -220,8 +222,6 @@ class Plan:
         what = f"{wrong[0]!r} reads lists" if wrong else ""
         if self.candidates is not None or self.exclude is not None:
             what = "candidates= and exclude= choose items"
-        if "train" in self.tables and self.tables["train"].has("session"):
-            what = "train has sessions, and excludes items from each of them"
         if what:
             raise InputError(
                 f"{what}, which is not computed for factors in blocks: those of "
@@ -236,21 +236,32 @@ class Plan:
         assert items is not None
         _frames.check_distinct(items, "item")
         _frames.check_distinct(users, "user")
-        removes = self.source.like.removes_train(self.protocol)
         single = self.source.options["array"] == "array<float>"
+        sessions = self._blocks_of_sessions()
         how = Counting(
-            kinds.user,
+            "string" if sessions else kinds.user,
             kinds.item,
             "float32" if single else "float64",
             sizes.n_factors,
             self.protocol.nan_scores,
             items.has("bias"),
         )
-        train = self.tables.get("train") if removes else None
+        train = self._removed()
         n_blocks = blocks_of(sizes.n_bytes, self.closure, sizes.n_items)
         named = items.frame.selectExpr(f"CAST({items['item']} AS {kinds.item}) AS i")
         limits = limits_of(named, "i", sizes.n_items, n_blocks)
-        return Blocked(users, items, self.tables["test"], train, kinds, how, limits, partitions)
+        test = self.tables["test"]
+        return Blocked(users, items, test, train, kinds, sessions, how, limits, partitions)
+
+    def _removed(self) -> Table | None:
+        """Return train, if its items leave the ranking."""
+        removes = self.source.like.removes_train(self.protocol)
+        return self.tables.get("train") if removes else None
+
+    def _blocks_of_sessions(self) -> bool:
+        """Return whether sessions have items of train of their own, which leave their ranking."""
+        train = self._removed()
+        return train is not None and train.has("session")
 
     def only(self, users: Frame) -> Plan:
         """Return the same for some users, given as a frame of their ids: u."""
