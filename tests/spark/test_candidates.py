@@ -55,7 +55,11 @@ def test_candidates_of_factors(table, by):
     assert_same(result, expected)
 
 
-@pytest.mark.parametrize(("ids", "by"), [(str, "uniform"), (int, "popularity")])
+@pytest.mark.parametrize(
+    ("spark", "ids", "by"),
+    [("classic", int, "popularity"), ("connect", str, "uniform")],
+    indirect=["spark"],
+)
 def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids, by):
     users, items, test, train, rng = data(ids=ids, seed=8)
     rows = listed(users[4:], items, rng)
@@ -105,7 +109,11 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("case", PAIRS)
+@pytest.mark.parametrize(
+    ("spark", "case"),
+    [("classic", "popularity"), ("classic", "corrected"), ("connect", "uniform")],
+    indirect=["spark"],
+)
 def test_candidates_of_pairs_are_drawn_from_the_items_of_all_pairs(table, case):
     users, items, _, train, rng = data(seed=9)
     rows, given = scored(users, items, rng), PAIRS[case]

@@ -45,7 +45,11 @@ def short(users, items, rng):
     }
 
 
-@pytest.mark.parametrize(("ids", "given"), [(str, RULE), (int, RULE), (str, PYG)])
+@pytest.mark.parametrize(
+    ("spark", "ids", "given"),
+    [("classic", str, RULE), ("connect", str, RULE), ("classic", int, PYG)],
+    indirect=["spark"],
+)
 def test_the_user_before_fills_the_list_wherever_it_is(table, monkeypatch, ids, given):
     monkeypatch.setattr(_previous, "USERS_PER_RANGE", 7)
     users, items, test, train, rng = held_out(11, ids)
