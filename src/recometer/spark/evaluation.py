@@ -81,7 +81,8 @@ def evaluate(
         result is a `SparkFoldedEvaluation`, in which the folds are pooled.
     candidates
         A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
-        `recometer.Negatives`; or, for factors, `recometer.SampledCandidates`.
+        `recometer.Negatives`; or `recometer.SampledCandidates`, which for lists needs a catalogue
+        with the ids of all items.
     exclude
         A list of items that must not be recommended to any user.
     baseline
