@@ -61,16 +61,21 @@ def evaluate_made(
     if hasattr(made, "interactions"):
         test, train = parts_of(made, None)
         return evaluate(source, test, **{**options, "train": train})
-    if options.get("until") is not None:
-        raise InputError(
-            "until= reads the users of one test, and folds have several. Hint: "
-            "[rm.evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
-        )
+    refuse_until(options)
     from recometer.results.folds import pool  # most evaluations have no folds
 
     return pool(
         [evaluate_made(evaluate, of_fold, one, options) for of_fold, one in each_fold(source, made)]
     )
+
+
+def refuse_until(options: Mapping[str, object]) -> None:
+    """Refuse ``until=`` among the options of an evaluation of folds."""
+    if options.get("until") is not None:
+        raise InputError(
+            "until= reads the users of one test, and folds have several. Hint: "
+            "[rm.evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
+        )
 
 
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:

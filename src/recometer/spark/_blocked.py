@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from recometer.spark import _frames
@@ -21,7 +22,7 @@ from recometer.spark._frames import Frame, IdKinds, Table
 from recometer.spark._job import SOURCE
 
 MOST_BLOCKS = 1_000
-DRAWN_PER_BLOCK = 50  # ids of items, of which the limits of blocks are taken
+DRAWN_PER_BLOCK = 50  # ids, of which the limits of blocks are taken
 ROWS_OF_FACTORS = 2**15  # of users and judged items, with the factors of each
 
 
@@ -114,10 +115,7 @@ class Blocked:
 
     def _block(self) -> str:
         """Return the block of the item ``i``: how many limits are not above its id."""
-        if not self.limits:
-            return "0 AS s"
-        values = ", ".join(map(_literal, self.limits))
-        return f"size(filter(array({values}), limit -> limit <= i)) AS s"
+        return f"{place_among(self.limits, 'i')} AS s"
 
     def _scores(self) -> Frame:
         """Return the scores of the judged items: u, i, x."""
@@ -185,17 +183,25 @@ def _part(frame: Frame, number: int, of: Blocked, **columns: str) -> Frame:
     return frame.selectExpr(f"CAST({number} AS tinyint) AS t", *chosen.values())
 
 
-def _literal(name: Any) -> str:
+def literal(name: Any) -> str:
     """Return an id as SQL has it."""
     return str(name) if isinstance(name, int) else f"CAST(X'{name.encode().hex()}' AS string)"
 
 
-def limits_of(items: Table, kind: str, n_items: int, n_blocks: int) -> tuple[Any, ...]:
-    """Return ids that cut the items into about this number of blocks of similar size."""
-    share = DRAWN_PER_BLOCK * n_blocks / n_items
-    named = items.frame.selectExpr(f"CAST({items['item']} AS {kind}) AS i")
+def place_among(limits: Sequence[Any], column: str) -> str:
+    """Return, as SQL, how many limits are not above the id in a column."""
+    if not limits:
+        return "0"
+    values = ", ".join(map(literal, limits))
+    return f"size(filter(array({values}), limit -> limit <= {column}))"
+
+
+def limits_of(frame: Frame, column: str, n_ids: int, n_blocks: int) -> tuple[Any, ...]:
+    """Return ids of a column that cut it into about this number of blocks of similar size."""
+    share = DRAWN_PER_BLOCK * n_blocks / n_ids
+    named = frame.select(column)
     drawn = named if share >= 1 else named.sample(share, seed=0)
-    found = sorted({row["i"] for row in drawn.collect() if row["i"] is not None})
+    found = sorted({row[column] for row in drawn.collect() if row[column] is not None})
     step = max(1, -(-len(found) // n_blocks))
     return tuple(found[step::step])
 

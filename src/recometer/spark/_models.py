@@ -16,6 +16,7 @@ from recometer.comparing.models import (
     pairs_of,
     with_chance,
 )
+from recometer.comparing.reading import check_read
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
 from recometer.evaluating.chance import knows_chance
 from recometer.metrics.conventions import parse_under
@@ -26,6 +27,10 @@ from recometer.spark.result import SparkEvaluation
 Runs = SparkEvaluation | Sequence[SparkEvaluation]
 Given = Mapping[str, Runs] | Sequence[Runs]
 CHANCE = "chance"  # the name of a random order among the models
+TOLD_APART = (
+    "rs.compare({...sources...}, evaluator=rs.Evaluator(test, ...), until='decided') reads the "
+    "users that tell the models apart"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,6 +51,7 @@ class Models:
             raise InputError(
                 "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
             )
+        check_read(found, TOLD_APART)
         notes = _check_alike(found, read_allow(allow))
         if chance:
             first = found[0]

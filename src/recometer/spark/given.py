@@ -9,9 +9,24 @@ from typing import Any, Literal
 from recometer.data.columns import ColumnPair, choose_columns
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.spark import _frames
+from recometer.spark._elsewhere import IDS, MEMORY, refusing
 from recometer.spark._frames import Frame, Table
 
+NAMED = dict.fromkeys(("user_ids", "item_ids"), IDS)
+OF_LISTS = {**NAMED, "item_offset": IDS, "memory": MEMORY}
+OF_INTERACTIONS = {
+    **OF_LISTS,
+    **dict.fromkeys(("n_users", "n_items"), IDS),
+    "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
+}
+OF_FACTORS = {
+    **NAMED,
+    "allow_tf32": "executors rank on their processors. Hint: leave it out",
+    "memory": "closure= of rs.evaluate says how many factors a task may hold. Hint: leave it out",
+}
 
+
+@refusing(OF_INTERACTIONS)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
     """A DataFrame of interactions whose columns do not have common names.
@@ -43,6 +58,7 @@ class Interactions:
         return _table(self.frame, what, columns)
 
 
+@refusing(OF_FACTORS)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factors:
     """A model whose score of a user and an item is a dot product; see `recometer.Factors`.
@@ -103,6 +119,7 @@ class Factors:
         )
 
 
+@refusing(OF_LISTS)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lists:
     """Lists of recommended items, a list per user; see `recometer.Lists`.

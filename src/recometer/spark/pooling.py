@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 import numpy as np
 
 from recometer.data.sessions import are_pairs, split_pairs
-from recometer.evaluating.folds import check_no_train, each_fold
+from recometer.evaluating.folds import check_no_train, each_fold, refuse_until
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -95,18 +95,26 @@ def evaluate_made(
     For folds, `source` is a function from `SparkSplit` to a source, or a list with a source for
     each.
     """
-    check_no_train(made, options["train"])
     if isinstance(made, SparkSplit):
-        columns = made.columns
-        test, train = (
-            Interactions(frame, columns.user, columns.item, columns.value or False)
-            for frame in (made.test, made.train)
-        )
+        test, train = tables_of_split(made, options["train"])
         return evaluate(source, test, **{**options, "train": train})
+    check_no_train(made, options["train"])
+    refuse_until(options)
     found = [
         evaluate_made(evaluate, of_fold, one, options) for of_fold, one in each_fold(source, made)
     ]
     return _pooled(found, options["keep"])
+
+
+def tables_of_split(made: SparkSplit, train: object) -> tuple[Interactions, Interactions]:
+    """Return test and train of a split; InputError: a `train` was given, too."""
+    check_no_train(made, train)
+    columns = made.columns
+    test, own = (
+        Interactions(frame, columns.user, columns.item, columns.value or False)
+        for frame in (made.test, made.train)
+    )
+    return test, own
 
 
 def _pooled(folds: Sequence[SparkEvaluation], keep: bool) -> SparkFoldedEvaluation:

@@ -20,6 +20,7 @@ from recometer.results.means import TWO_FINITE, of_resamples
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
 from recometer.results.together import is_over_rows
+from recometer.results.users_read import UsersRead
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import USERS
 from recometer.spark._local import evaluation
@@ -74,6 +75,8 @@ class SparkEvaluation(rendering.Printed):
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are computed only
         once; see `unpersist`.
+    users_read : recometer.results.users_read.UsersRead or None
+        With ``until=``, how many users were read. None: all of them.
     """
 
     metrics: tuple[Metric, ...]
@@ -90,13 +93,9 @@ class SparkEvaluation(rendering.Printed):
     chance: bool
     user: str  # the name of the users' column
     session: str | None = None  # that of the column of their sessions
+    users_read: UsersRead | None = None
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
     without_interval: ClassVar[str] = NOT_RESAMPLED  # of what is one value for all users
-
-    @property
-    def users_read(self) -> None:
-        """None: all users are read, see `Evaluation.users_read`."""
-        return None
 
     @property
     def n_users(self) -> int:
@@ -175,6 +174,7 @@ class SparkEvaluation(rendering.Printed):
         interval
             An interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
         """
+        summary.check_interval(self.users_read, interval, None)
         protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
         rows = []
         for metric in self._averaged(weights):
@@ -227,6 +227,7 @@ class SparkEvaluation(rendering.Printed):
             inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
             negative_gains=facts.get("negative", 0) > 0,
             binary_gains=facts.get("not_binary", 0) == 0,
+            users_read=self.users_read,
         )
 
     def unpersist(self) -> None:
@@ -237,6 +238,8 @@ class SparkEvaluation(rendering.Printed):
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for other formats."""
         notes = summary.notes(self.inputs, self.counts, self.protocol)
+        if self.users_read is not None:
+            notes = [self.users_read.sentence, *notes]
         over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
         if over_rows:
             notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
@@ -317,6 +320,9 @@ class SparkEvaluation(rendering.Printed):
         sums, confidence = self._of(metric), self.protocol.confidence
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
+        if self.users_read is not None:
+            how = {"weighted": weights is not None}
+            return self.users_read.intervals_of([str(metric)], confidence, self.n_users, **how)[0]
         if str(metric) in self.over_users:
             return Interval.unknown(
                 confidence, int(sums.reasons[Reason.DEFINED]), self.without_interval

@@ -12,6 +12,7 @@ from recometer.draws import seed_of
 from recometer.errors import InputError, warn
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
+from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._filtering import SparkFilters
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._ids import among, check_ids, check_known, distinct, names_of, parts_of
@@ -36,6 +37,7 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, GivenUsers, UserFolds, UsersNumber, Who
 
 PART, CHOSEN, DRAW = "recometer part", "recometer chosen", "recometer draw"
+ELSEWHERE = {"threads": RUNNING["threads"]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,6 +75,7 @@ class SparkSplit:
             self.rows.unpersist()
 
 
+@refusing(ELSEWHERE)
 def split(
     data: object,
     what: What,
@@ -131,6 +134,7 @@ def split(
     return made
 
 
+@refusing(ELSEWHERE)
 def folds(
     data: object,
     what: What | Folding,
