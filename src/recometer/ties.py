@@ -1,8 +1,7 @@
 """Tie rules: from `Ranks` to tie groups, the only form in which metrics see a ranking.
 
-A rule either gives every judged item a place of its own, which is a group of one, or
-(``"expected"``) leaves the tied items together, to be averaged over all their orders.
-Metrics know nothing else of ties.
+A rule gives every judged item a place of its own, which is a group of one, or leaves tied items
+together (``"expected"``), to be averaged over all their orders. Metrics know nothing else of ties.
 """
 
 from __future__ import annotations
@@ -349,7 +348,6 @@ def found_within(
     ----------
     ranks, ties, seed, user_keys
         As in `resolve`.
-    cutoff
 
     Returns
     -------
@@ -357,11 +355,10 @@ def found_within(
         Rows of `ranks`, each item once; and 1, or under the rule ``"expected"`` the share of the
         orders of tied items in which the item lies within the cut-off.
     """
-    rows = np.flatnonzero(ranks.above < cutoff)
-    near = ranks.relevant[rows] & (ranks.above[rows] >= 0)
+    near = ranks.relevant & (ranks.above >= 0) & (ranks.above < cutoff)
     if ranks.repeated is not None:
-        near &= ~ranks.repeated[rows]
-    rows = rows[near]
+        near &= ~ranks.repeated
+    rows = np.flatnonzero(near)
     above, tied = ranks.above[rows], ranks.tied[rows]
     if ties == "expected":
         return rows, np.minimum(cutoff - above, tied + 1) / (tied + 1)
