@@ -74,13 +74,45 @@ def test_factors_have_the_values_of_one_machine_under_other_rules(table):
         assert_same_whole(result, expected)
 
 
-def test_what_no_block_of_users_knows_is_refused(table):
-    pairs = table(
-        {"user": [1, 1], "item": [1, 2], "score": [0.5, 0.2], "relevance": [1.0, 0.0]},
-        "user int, item int, score double, relevance double",
-    )
-    with pytest.raises(InputError, match="reads how many items could have been recommended"):
-        rs.evaluate(rs.Pairs(pairs), metrics="coverage@5")
+OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=largest) ndcg@5"
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+@pytest.mark.parametrize("source", ["factors", "lists", "pairs"])
+def test_all_candidates_of_users_are_counted_once(table, source):
+    users, items, test, _, rng = data(ids=int)
+    drawn = rng.random((len(users), len(items) + 2)) < 0.3
+    drawn[:-4] = False  # at least two of six partitions have no candidates at all
+    user, item = np.nonzero(drawn)
+    named = [*items, 9_001, 9_002]  # the source does not know the last ones
+    sets = {"user": [users[n] for n in user], "item": [named[n] for n in item]}
+    scored = {
+        "user": np.repeat(users, 12),
+        "item": np.concatenate([rng.permutation(items)[:12] for _ in users]),
+        "score": rng.integers(0, 9, 12 * len(users)).astype(float),
+    }
+    frame = table(scored, "user bigint, item bigint, score double")
+    both = {
+        "lists": (rs.Lists(frame), rm.Lists(pl.DataFrame(scored))),
+        "pairs": (rs.Pairs(frame), rm.Pairs(pl.DataFrame(scored))),
+    }
+    on_spark, one = both.get(source) or both_factors(table, rng, "float32", users, items)
+    given = {"metrics": OFFERED, "exclude": items[:2], "catalogue": items}
+    schema = schema_of(int)
+    if source != "lists":
+        given.pop("catalogue")
+    tables = table(test, schema), table(sets, "user bigint, item bigint")
+    expected = rm.evaluate(one, pl.DataFrame(test), candidates=pl.DataFrame(sets), **given)
+    result = rs.evaluate(on_spark, tables[0], candidates=tables[1], partitions=6, **given)
+    assert_same_whole(result, expected)
+    if source == "pairs":
+        given["candidates"] = items[3:20]
+        expected = rm.evaluate(one, pl.DataFrame(test), **given)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
+    if source == "factors":
+        given["candidates"] = rm.SampledCandidates(5)
+        expected = rm.evaluate(one, pl.DataFrame(test), **given)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
 
 
 def test_more_numbers_of_items_than_fit_are_refused(table):

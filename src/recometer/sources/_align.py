@@ -197,7 +197,8 @@ def _choose(
             counts = {"candidates_unknown": int(np.count_nonzero(positions < 0))}
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
         indptr, items = matching.known_rows(indptr, items, positions)
-        return _align_narrow.restrict(aligned, indptr, items)
+        some = request.some_users
+        return _align_narrow.restrict(aligned, indptr, items, some_users=some)
     if isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)
         popularity = None
@@ -206,7 +207,13 @@ def _choose(
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
             popularity = _popularity(index, sorted_ids, train, request)
         return _align_narrow.draw(
-            aligned, wanted, keys, popularity, request.threads, request.progress
+            aligned,
+            wanted,
+            keys,
+            popularity,
+            request.threads,
+            request.progress,
+            some_users=request.some_users,
         )
     return aligned
 

@@ -19,7 +19,7 @@ from recometer.errors import InputError
 from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
 from recometer.sources._align_draw import draw_items
 from recometer.sources._align_result import Aligned
-from recometer.sources.candidates import SampledCandidates
+from recometer.sources.candidates import SampledCandidates, no_candidates
 
 
 def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
@@ -53,7 +53,7 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
     )
 
 
-def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
+def restrict(aligned: Aligned, indptr: Int64, items: Int32, *, some_users: bool) -> Aligned:
     """Give every user a set of candidates, less what is excluded.
 
     `items` are positions in the order of the (sorted) item ids, ascending within a user.
@@ -61,12 +61,13 @@ def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
     Raises
     ------
     InputError
-        If nobody has a candidate.
+        If nobody has a candidate, unless these are only `some_users` of test.
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
     listed = numbered(indptr, items, aligned.n_items)[items >= 0]
-    narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
+    listed = listed[~among(listed, _excluded(aligned))]
+    narrowed = _with_table(aligned, listed, some_users)
     offered = np.zeros(aligned.n_items, bool)
     offered[items[items >= 0]] = True
     return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(offered)))
@@ -79,11 +80,14 @@ def draw(
     popularity: Int64 | None,
     threads: int,
     progress: bool | None,
+    *,
+    some_users: bool,
 ) -> Aligned:
     """Give every user their items of test and some others, drawn at random.
 
     `user_keys` stand for the users in the draw; `popularity` (int64 [n_items]) counts the
-    interactions of each position in train, where items are drawn by them.
+    interactions of each position in train, where items are drawn by them. With `some_users`, these
+    are not all users of test.
 
     Raises
     ------
@@ -127,7 +131,7 @@ def draw(
     who = known[drawn // aligned.n_items]
     short = int(np.count_nonzero(np.bincount(who, minlength=aligned.n_users)[known] < sample.n))
     drawn = pairs(who, drawn % aligned.n_items, aligned.n_items)
-    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])))
+    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])), some_users)
     return _counted(narrowed, candidates_short=short)
 
 
@@ -164,14 +168,11 @@ def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64
     return ranked, offsets(can, indptr), judged[ranked]
 
 
-def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
+def _with_table(aligned: Aligned, listed: Int64, some_users: bool) -> Aligned:
     """Make ascending pairs the table of candidates."""
     n_users, n_items = aligned.n_users, aligned.n_items
-    if not len(listed):
-        raise InputError(
-            "No user of test has a candidate that the source knows and that is not in train. "
-            "Hint: are the ids of users and items in candidates= those of test?"
-        )
+    if not len(listed) and not some_users:
+        raise no_candidates()
     lengths = np.bincount(listed // n_items, minlength=n_users)
     indptr = indptr_of(lengths)
     judged = aligned.judged

@@ -185,6 +185,14 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     return candidates
 
 
+def no_candidates() -> InputError:
+    """Return the error that says that nobody has a candidate."""
+    return InputError(
+        "No user of test has a candidate that the source knows and that is not in train. "
+        "Hint: are the ids of users and items in candidates= those of test?"
+    )
+
+
 def read_items(given: object, what: str) -> Items:
     """Return the items that a list, a set, an array, a series or a frame's only column names.
 

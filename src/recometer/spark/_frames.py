@@ -130,6 +130,14 @@ def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
     return table.frame.selectExpr(*casts)
 
 
+def users_of(table: Table, kinds: IdKinds) -> dict[str, str]:
+    """Return what names users, as SQL texts by the name in all rows: u, and s for sessions."""
+    found = {"u": f"CAST({table['user']} AS {kinds.user}) AS u"}
+    if table.has("session"):
+        found["s"] = f"CAST({table['session']} AS {kinds.session}) AS s"
+    return found
+
+
 def together(frames: Sequence[Frame]) -> Frame:
     """Return the rows of all frames."""
     found, *others = frames

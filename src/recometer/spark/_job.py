@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, in_either
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
 from recometer.evaluating.asked import Asked
@@ -24,7 +24,7 @@ from recometer.evaluating.records import find_records
 from recometer.evaluating.truth import Truth, as_counted
 from recometer.metrics.adding_up import Summed
 from recometer.sources.base import Source
-from recometer.sources.candidates import Candidates, Negatives, read_candidates
+from recometer.sources.candidates import Candidates, Negatives
 from recometer.spark._blocks import blocks
 from recometer.spark._columns import ids, split
 from recometer.spark._outputs import Output
@@ -125,7 +125,7 @@ class Job:
         if "candidates" in self.values:
             own_sets = self._interactions(parts[CANDIDATES], "candidates")
             negatives = isinstance(candidates, Negatives)
-            candidates = read_candidates(Negatives(own_sets), test) if negatives else own_sets
+            candidates = in_either(own_sets, test) if negatives else own_sets
         asked = Asked(
             **{name: self.given[name] for name in ASKED},
             train=train,

@@ -37,30 +37,19 @@ def over_users(metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics if metric.definition.over_users]
 
 
-def check(metric: Metric, *, fixed_catalogue: bool) -> None:
+def check(metric: Metric) -> None:
     """Refuse a metric whose value does not follow from what blocks of users add up to.
-
-    `fixed_catalogue` says whether all blocks know how many items could have been recommended.
 
     Raises
     ------
     InputError
-        If the metric needs the lists of all users at once, or a number that no block knows.
+        If the metric needs the lists of all users at once.
     """
-    definition = metric.definition
-    if not definition.over_users:
-        return
-    if definition.adds_up is None:
+    if metric.definition.over_users and metric.definition.adds_up is None:
         raise InputError(
             f"The metric {str(metric)!r} has one value for all users, and does not say how it adds "
             "up from parts of them. Hint: collect the lists, or a sample of them, for "
             "recometer.evaluate."
-        )
-    if "catalogue" in definition.side and not fixed_catalogue:
-        raise InputError(
-            f"The metric {str(metric)!r} reads how many items could have been recommended, which "
-            "on Spark no block of users knows if each user has candidates of its own. Hint: "
-            "denominator=one for coverage; or lists of the first places, with catalogue=."
         )
 
 
@@ -139,14 +128,14 @@ def values(
     sums: Sums,
     table: Any,
     popularity: Popularity | None,
+    n_offered: int | None,
 ) -> dict[str, float]:
-    """Return the values of the metrics over users, from all sums and the numbers of items."""
+    """Return the values of the metrics over users, from all sums and the numbers of items.
+
+    `n_offered` is how many items could have been recommended, if no block of users knows it.
+    """
     of_all = over_users(metrics)
-    sizes = sums.largest.get("catalogue"), sums.largest.get("less_catalogue")
-    if sizes[0] is not None and sizes[0] != -float(sizes[1] or 0):
-        raise InputError(
-            "Blocks of users know catalogues of different sizes. Hint: catalogue= with all items."
-        )
+    n_catalogue = _n_catalogue(sums) if n_offered is None else n_offered
     listed, numbers, x = ids(table["i"]), table["k"].to_numpy(), table["x"].to_numpy()
     named, known = [listed], None
     if popularity is not None and popularity.item_ids is not None:
@@ -162,8 +151,19 @@ def values(
             some = numbers == number
             items = _spread(every, listed[some], x[some])
             found[str(metric)] = Summed(items, sums.metrics[str(metric)].whole)
-    n_catalogue = None if sizes[0] is None else int(sizes[0])
     return compute_for_all(OfAllUsers(n_catalogue, known, found, sums.n_users), of_all, protocol)
+
+
+def _n_catalogue(sums: Sums) -> int | None:
+    """Return how many items could have been recommended, as all blocks of users know it."""
+    largest, less = (sums.largest.get(name) for name in ("catalogue", "less_catalogue"))
+    if largest is None:
+        return None
+    if largest != -float(less or 0):
+        raise InputError(
+            "Blocks of users know catalogues of different sizes. Hint: catalogue= with all items."
+        )
+    return int(largest)
 
 
 def _spread(every: Array, items: Array, values_of: Float64) -> Float64:

@@ -200,7 +200,8 @@ def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, fl
     if of_items is None:
         return {}
     popularity = job.given["popularity"]
-    return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
+    known = popularity, plan.n_offered()
+    return _whole.values(plan.metrics, plan.protocol, sums, of_items, *known)
 
 
 def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tuple[Sums, Any]:
