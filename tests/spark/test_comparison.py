@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from spark_cases import MARKS, data, schema_of
+from spark_cases import MARKS, assert_same_rows, data, schema_of
 
 import recometer as rm
 import recometer.spark as rs
@@ -12,34 +12,7 @@ from recometer.errors import InputError
 pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore:Users that only one")]
 
 NAMES = ("first", "second", "third")
-COUNTS = ("n", "n_only_model", "n_only_other", "n_better", "n_equal", "n_worse", "primary")
-NUMBERS = (
-    *("mean", "mean_other", "difference", "low", "high", "relative", "relative_low"),
-    *("relative_high", "p_value", "adjusted_p", "smallest_adjusted_p", "standardised"),
-    *("deviation", "error", "probability_better", "smallest_difference", "unit"),
-)
 GIVEN = {"metrics": "ndcg@5 rr@20 novelty@5", "chance": True}
-
-
-def assert_same_rows(found, other):
-    assert len(found.rows) == len(other.rows)
-    for row, same in zip(found.rows, other.rows, strict=True):
-        assert (row.metric, row.model, row.other) == (same.metric, same.model, same.other)
-        for name in COUNTS:
-            assert getattr(row, name) == getattr(same, name), name
-        for name in NUMBERS:
-            value = getattr(same, name)
-            close = pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
-            assert getattr(row, name) == close, (row.metric, row.model, row.other, name)
-        assert (row.test.test, row.test.method) == (same.test.test, same.test.method)
-        assert row.interval.method == same.interval.method
-        assert row.notes == same.notes
-        assert (row.equivalence is None) == (same.equivalence is None)
-        if row.equivalence is not None:
-            assert row.equivalence.p_value == pytest.approx(same.equivalence.p_value, rel=1e-6)
-            assert row.equivalence.method == same.equivalence.method
-    own = set(found._said())
-    assert own >= {note for note in other._said() if "evaluation per model" not in note}
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Option
             values = {name: saved_values(name, pair, confidence) for name in names}
             if options.clusters is not None and any(run.clusters is None for run in runs):
                 values = {name: _without_clusters(one) for name, one in values.items()}
-        found += [_compared(name, pair, values[name], confidence) for name in names]
+        found += [compare_values(name, pair, values[name], confidence) for name in names]
     return found
 
 
@@ -96,8 +96,8 @@ def _of_folds(metric: str, pair: Pair, confidence: float) -> PairRow:
     return _row(metric, pair, (found.mean_first, found.mean_second), ends, test)
 
 
-def _compared(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare by the values and their errors between users."""
+def compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
+    """Compare two models by their values and how far these vary between users."""
     from scipy.special import ndtr, ndtri
 
     if max(len(model.runs) for model in pair) > 1:

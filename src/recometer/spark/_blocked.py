@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from recometer.spark import _frames
@@ -96,11 +97,8 @@ class Blocked:
         return f"array<{'float' if self.how.dtype == 'float32' else 'double'}>"
 
     def _block(self) -> str:
-        """Return the block of the item ``i``: how many limits are not above its id."""
-        if not self.limits:
-            return "0 AS s"
-        values = ", ".join(map(_literal, self.limits))
-        return f"size(filter(array({values}), limit -> limit <= i)) AS s"
+        """Return the block of the item ``i``."""
+        return f"{block_of('i', self.limits)} AS s"
 
     def _scores(self) -> Frame:
         """Return the scores of the judged items: u, i, x."""
@@ -158,6 +156,14 @@ def _part(frame: Frame, number: int, of: Blocked, **columns: str) -> Frame:
     nothing["f"] = f"CAST(array() AS {of._array}) AS f"  # see `_frames.rows`
     chosen = {**nothing, **columns}
     return frame.selectExpr(f"CAST({number} AS tinyint) AS t", *chosen.values())
+
+
+def block_of(column: str, limits: Sequence[Any]) -> str:
+    """Return the number of an id's block as SQL: how many limits are not above the id."""
+    if not limits:
+        return "0"
+    values = ", ".join(map(_literal, limits))
+    return f"size(filter(array({values}), limit -> limit <= {column}))"
 
 
 def _literal(name: Any) -> str:

@@ -155,6 +155,22 @@ def partitioned(frame: Frame, partitions: int | None, *within: str) -> Frame:
     return spread.sortWithinPartitions("u", "t", *within)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spread:
+    """Rows that `partitioned` brings together by user, with its arguments."""
+
+    rows: Frame
+    partitions: int | None
+    within: tuple[str, ...]
+
+    def mapped(self, run: Callable[[Any], Any], schema: str, more: Frame | None = None) -> Frame:
+        """Return what a function makes of the Arrow batches of all users, perhaps with `more`."""
+        rows = self.rows
+        if more is not None:
+            rows = rows.unionByName(more, allowMissingColumns=True)
+        return partitioned(rows, self.partitions, *self.within).mapInArrow(run, schema)
+
+
 def check_partitions(given: object) -> None:
     """Raise InputError unless a number of partitions is None, or one that Spark can have."""
     whole = isinstance(given, int) and not isinstance(given, bool) and 0 < given < 2**31

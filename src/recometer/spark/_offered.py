@@ -44,7 +44,7 @@ def n_offered(
     if not own_sets and source.kind != "pairs":
         return None
     known = _items(source, kinds)
-    found = known
+    found: Frame = known
     if own_sets:
         test = tables.get("test", source.table)
         users = [test, source.table] if listed and known is None else [test]
@@ -60,7 +60,7 @@ def n_offered(
     return int(found.count())
 
 
-def _items(source: Given, kinds: IdKinds) -> Frame | None:
+def _items(source: Given, kinds: IdKinds) -> Frame:
     """Return the items that a source knows, each once; None for lists, which may have any."""
     table = source.items if source.items is not None else source.table
     if source.items is None and source.kind != "pairs":

@@ -43,7 +43,7 @@ from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table, users_of
-from recometer.spark._job import BASELINE, NUMBERS, SOURCE, TEST, Job
+from recometer.spark._job import BASELINE, NUMBERS, SOURCE, TEST, Job, counts_listed
 from recometer.spark._offered import n_offered
 from recometer.spark._outputs import Output
 from recometer.spark._sources import Given, ItemSizes, item_sizes
@@ -167,15 +167,15 @@ class Plan:
         if "catalogue" not in needed_by(_whole.over_users(self.metrics)):
             return None
         given = self.chosen if isinstance(self.chosen, Items) else self.candidates
-        listed = any(rules_of(one, self.protocol).users == "listed" for one in self.metrics)
         how = self.source, self.tables, given, self.exclude, self.kinds()
-        return n_offered(*how, listed=listed)
+        return n_offered(*how, listed=counts_listed(self.metrics, self.protocol))
 
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
         options = {**kinds._asdict(), "sessions": self._with_sessions()}
         options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
+        options["every"] = tuple(self.metrics)
         outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
         truth = found.options.get("truth")
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))

@@ -24,7 +24,6 @@ from recometer.metrics.listed.whole import value_of
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.spark import _frames
-from recometer.spark._columns import ids
 from recometer.spark._frames import Frame
 from recometer.spark._sums import Sums
 
@@ -85,7 +84,7 @@ def collected(rows: Frame, most: int) -> tuple[Any, Any]:
     """
     import pyarrow.compute as pc
 
-    wanted = rows.where("sums IS NOT NULL OR error IS NOT NULL OR k IS NOT NULL")
+    wanted = rows.where("sums IS NOT NULL OR error IS NOT NULL OR i IS NOT NULL")
     total = wanted.groupBy("sums", "error", "k", "i").agg({"x": "sum"})
     table = _frames.table_of(total.toDF("sums", "error", "k", "i", "x").limit(most + 1))
     if table.num_rows > most:
@@ -104,7 +103,7 @@ class OfAllUsers:
     n_catalogue: int | None
     item_users: Int64 | None
     found: Mapping[str, Summed]
-    n_users: int
+    n_users: int = 1
     size: int = 1
 
     @property
@@ -122,40 +121,53 @@ class OfAllUsers:
         return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class KnownItems:
+    """What is known of the items beside the lists: how many there are, and who has them."""
+
+    n_catalogue: int | None
+    popularity: Popularity | None
+
+
 def values(
     metrics: Sequence[Metric],
     protocol: Protocol,
-    sums: Sums,
-    table: Any,
-    popularity: Popularity | None,
-    n_offered: int | None,
+    known: KnownItems,
+    of_items: tuple[Array, Array, Float64],
+    totals: Mapping[str, Float64],
 ) -> dict[str, float]:
-    """Return the values of the metrics over users, from all sums and the numbers of items.
+    """Return the values of the metrics over users.
 
-    `n_offered` is how many items could have been recommended, if no block of users knows it.
+    Parameters
+    ----------
+    metrics
+        All metrics.
+    protocol, known
+    of_items
+        The place of a metric, an item, and the number that all users add up to.
+    totals
+        The totals of each metric that belong to no item.
     """
-    of_all = over_users(metrics)
-    n_catalogue = _n_catalogue(sums) if n_offered is None else n_offered
-    listed, numbers, x = ids(table["i"]), table["k"].to_numpy(), table["x"].to_numpy()
-    named, known = [listed], None
+    numbers, listed, x = of_items
+    popularity, named, users = known.popularity, [listed], None
     if popularity is not None and popularity.item_ids is not None:
         named.append(popularity.item_ids)
     every = np.unique(np.concatenate([one for one in named if len(one)] or named[:1]))
     if popularity is not None:
-        known = np.zeros(len(every), np.int64)
+        users = np.zeros(len(every), np.int64)
         if popularity.item_ids is not None and len(popularity.item_ids):
-            known[np.searchsorted(every, popularity.item_ids)] = popularity.users
+            users[np.searchsorted(every, popularity.item_ids)] = popularity.users
     found = {}
     for number, metric in enumerate(metrics):
         if metric.definition.over_users:
             some = numbers == number
-            items = _spread(every, listed[some], x[some])
-            found[str(metric)] = Summed(items, sums.metrics[str(metric)].whole)
-    return compute_for_all(OfAllUsers(n_catalogue, known, found, sums.n_users), of_all, protocol)
+            found[str(metric)] = Summed(_spread(every, listed[some], x[some]), totals[str(metric)])
+    together = OfAllUsers(known.n_catalogue, users, found)
+    return compute_for_all(together, over_users(metrics), protocol)
 
 
-def _n_catalogue(sums: Sums) -> int | None:
-    """Return how many items could have been recommended, as all blocks of users know it."""
+def n_catalogue(sums: Sums) -> int | None:
+    """Return how many items could have been recommended, if all blocks of users know it."""
     largest, less = (sums.largest.get(name) for name in ("catalogue", "less_catalogue"))
     if largest is None:
         return None

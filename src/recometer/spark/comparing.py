@@ -36,6 +36,7 @@ from recometer.rendering import Printed, Table
 from recometer.spark import _clusters
 from recometer.spark._differences import Compared, Differences
 from recometer.spark._frames import Frame
+from recometer.spark._together import compare_together
 from recometer.spark.result import SparkEvaluation
 from recometer.stats import Tukey
 from recometer.stats.comparing import Test, compare_grouped
@@ -92,7 +93,9 @@ class SparkComparison(Printed):
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return how users differ, and the differences."""
-        return [Table(user_columns(self.options.confidence), self.rows), self.table()]
+        per_user = [row for row in self.rows if not row.for_all_users]
+        of_users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
+        return [*of_users, self.table()]
 
     def _said(self) -> list[str]:
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -140,7 +143,7 @@ def compare(
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
-        The metrics to compare. None compares all that have a value for each user.
+        The metrics to compare. None compares all metrics of the first model.
     primary, test, interval, confidence, correction, margin, chance
         As in `recometer.compare`.
     cluster
@@ -148,7 +151,8 @@ def compare(
         of each other. If test has sessions of users, None takes the users as clusters, and False
         takes every session as independent.
     seed
-        Seed of the orders that ``correction="tukey"`` draws for up to 100 users who differ.
+        Seed of the orders that ``correction="tukey"`` draws for up to 100 users who differ, and
+        of the users that are drawn for metrics with one value for all of them.
 
     Returns
     -------
@@ -173,13 +177,21 @@ def compare(
     compared, notes = given.metrics(metrics)
     decisive = compared if primary is None else _primary(primary, compared, first)
     counted = [one for one in given.runs if not one.by_chance or one.name == baseline]
-    check_correction(correction, test, counted, decisive, first.over_users)
+    check_correction(correction, test, counted, decisive, first.together)
     level = first.protocol.confidence if confidence is None else confidence
     of = _margins(margin, compared, first)
     options = Options(test, interval, check_confidence(level), of, None, seed_of(seed), 1)
-    joined, clustered = _clusters.joined(_joined(given, compared), cluster, first)
-    work = _Work.of(given, compared, joined, clustered, correction, decisive, counted)
-    rows = [row for name in compared for row in work.rows(name, options)]
+    whole = [name for name in compared if name in first.together]
+    of_users = [name for name in compared if name not in whole]
+    joined, clustered = _clusters.joined(_joined(given, of_users), cluster, first)
+    work = _Work.of(given, of_users, joined, clustered, correction, decisive, counted)
+    of_all = compare_together(whole, given.model_pairs(), cluster, options) if whole else []
+    rows = [
+        row
+        for name in compared
+        for row in ([] if name in whole else work.rows(name, options))
+        + [row for row in of_all if row.metric == name]
+    ]
     check_users(rows)
     tests = work.tukey(decisive, options) if correction == "tukey" else {}
     undefined = wording.on_undefined(rows)
@@ -252,10 +264,9 @@ class _Models:
     def metrics(self, metrics: str | Iterable[str] | None) -> tuple[list[str], list[str]]:
         """Return the metrics to compare, and what is said of those that are left out."""
         first = self.first
-        asked = [str(one) for one in first.metrics if str(one) not in first.over_users]
+        asked = [str(one) for one in first.metrics]
         if metrics is not None:
             asked = list(dict.fromkeys(map(str, parse_under(metrics, first.protocol))))
-        _check_of_users(first, asked, chosen=metrics is not None)
         for name, one in self.given.items():
             own = list(map(str, one.metrics))
             for metric in asked:
@@ -269,24 +280,19 @@ class _Models:
         lacking = [name for name in asked if name not in ranked]
         return with_chance(asked, lacking, is_baseline=self.baseline == CHANCE)
 
+    def model_pairs(self) -> list[tuple[Model, Model]]:
+        """Return the pairs of models, except those with a random order."""
+        by_name = {model.name: model for model in self.runs}
+        pairs = [
+            (by_name[one], by_name[other]) for one, other in pairs_of([*by_name], self.baseline)
+        ]
+        return [pair for pair in pairs if not any(model.by_chance for model in pair)]
+
     def pairs(self, metric: Metric) -> list[tuple[str, str]]:
         """Return the pairs of models that both have a value of a metric."""
         both = pairs_of(self.names, self.baseline)
         alone = self.runs[-1].by_chance and not knows_chance(metric)
         return [pair for pair in both if not (alone and CHANCE in pair)]
-
-
-def _check_of_users(first: SparkEvaluation, asked: Sequence[str], *, chosen: bool) -> None:
-    """Refuse metrics with one value for all users, or say that they are left out."""
-    whole = [name for name in first.over_users if name in asked or not chosen]
-    if not whole:
-        return
-    what = f"{', '.join(whole)}: one value for all users has no difference by user"
-    if chosen:
-        raise InputError(
-            f"{what}, and on Spark no users are resampled. Hint: result.mean() has the values."
-        )
-    warn(f"{what}, so it is not compared. Hint: result.mean() has the values.")
 
 
 def _primary(
