@@ -209,13 +209,18 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
 
 template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
-                const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken) {
-    bool strange = false;
+                const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,
+                std::int64_t* taken_users) {
+    // The sign of either term tells an item below -1 or above the last: vectors of any instruction
+    // set add and subtract 64 bits, but not all compare them.
+    std::uint64_t strange = 0;
+    const auto last = static_cast<std::uint64_t>(std::int64_t{n_items} - 1);
     for (std::size_t i = 0; i < n * k; ++i) {
-        strange |= items[i] < -1 || items[i] >= n_items;
+        const auto item = static_cast<std::uint64_t>(std::int64_t{items[i]});
+        strange |= (item + 1) | (last - item);
         taken[i] = static_cast<std::int32_t>(items[i]);
     }
-    if (strange) return false;
+    if (strange >> 63U) return false;
     for (std::size_t row = 0; row < n; ++row) {
         const auto user = static_cast<std::size_t>(users[row]);
         if (user >= n_users || came[user]) {
@@ -225,13 +230,14 @@ bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_
             return false;
         }
         came[user] = true;
+        taken_users[row] = users[row];
     }
     return true;
 }
 
 template bool take_lists(const std::int32_t*, std::size_t, std::size_t, std::int32_t,
-                         const std::int64_t*, std::size_t, bool*, std::int32_t*);
+                         const std::int64_t*, std::size_t, bool*, std::int32_t*, std::int64_t*);
 template bool take_lists(const std::int64_t*, std::size_t, std::size_t, std::int32_t,
-                         const std::int64_t*, std::size_t, bool*, std::int32_t*);
+                         const std::int64_t*, std::size_t, bool*, std::int32_t*, std::int64_t*);
 
 }  // namespace recometer

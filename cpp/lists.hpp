@@ -80,10 +80,12 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
 /// @param users [n]: who has each list
 /// @param came [n_users]: who has a list; those are added whose lists are taken
 /// @param taken [n][k]: the same items
+/// @param taken_users [n]: the same users
 /// @returns whether all items lie from -1 to n_items - 1 and all users are new; otherwise none of
-/// them has come, and what is in `taken` means nothing
+/// them has come, and what is in `taken` and `taken_users` means nothing
 template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
-                const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken);
+                const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,
+                std::int64_t* taken_users);
 
 }  // namespace recometer

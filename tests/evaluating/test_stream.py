@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from results import assert_same
 
 import recometer as rm
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.integrations import _plain
 
 TIES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
@@ -573,6 +573,45 @@ def test_of_positions_that_wait_only_those_that_are_refused_are_lost() -> None:
         stream.update(items=lists[:1], users=np.array([3]))
     expected[2] = lists[1]
     check(evaluator(rm.Lists(expected)), stream.compute())
+
+
+@pytest.mark.parametrize(
+    ("items", "users"),
+    [
+        ([[0.5, 1.0]], [2]),
+        ([[0, 12]], [2]),
+        ([[-3, 0]], [2]),
+        ([["0", "1"]], [2]),
+        ([[[0, 1]]], [2]),
+        ([0, 1], [2]),
+        ([[0, 1]], [2, 3]),
+        ([[0, 1]], [[2]]),
+        ([[0, 1]], [2.5]),
+        ([[0, 1]], ["2"]),
+        ([[0, 1]], [12]),
+        ([[0, 1]], [-1]),
+        ([[0, 1]], [True]),
+        ([[0, 1], [1, 0]], [2, 2]),
+        (np.zeros((0, 2), np.int64), np.zeros(0, np.int64)),
+        (np.ma.masked_array([[0, 1]], [[False, True]]), np.array([2])),
+    ],
+)
+def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
+    """Or they are taken as it is."""
+    evaluator = rm.Evaluator(np.ones((4, 3)), metrics="rr", catalogue=3)
+    found = []
+    for lists in ([], [[1, 2]]):
+        stream = evaluator.stream()
+        for item in lists:
+            stream.update(items=np.array([item]), users=np.array([0]))
+        try:
+            stream.update(items=np.asanyarray(items), users=np.asanyarray(users))
+        except RecometerError as error:
+            found.append((type(error), str(error)))
+        else:
+            stream.update(items=np.array([[2, 0]]), users=np.array([0 if not lists else 1]))
+            found.append(stream.compute()["rr"][2])
+    np.testing.assert_equal(*found)
 
 
 def test_sessions_of_users() -> None:

@@ -166,8 +166,9 @@ ROWS = {
         {"grouped": (0, np.int32)},
     ),
     "take_lists": (
-        {"items": filled((0, 3)), "n_items": 2, "users": filled(0), "came": filled(0, bool)},
-        {"taken": ((0, 3), np.int32)},
+        {"items": filled((0, 3)), "n_items": 2, "users": filled(0), "came": filled(0, bool)}
+        | {"first": 0},
+        {"taken": ((0, 3), np.int32), "taken_users": 0},
     ),
     "find_rows": (
         {"indptr": filled(1), "items": NO_ROWS, "users": None}
@@ -191,6 +192,14 @@ ROWS = {
         {"indptr": filled(1), "place": filled(0), "gains": filled(0, float)}
         | {"logarithms": filled(0, float), "cutoffs": filled(2)},
         {"sums": ((2, 0), float)},
+    ),
+    "count_within": (
+        {"indptr": filled(1), "place": filled(0), "limits": filled(0)},
+        {"counts": 0},
+    ),
+    "rows_ascend": (
+        {"indptr": filled(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},
+        {},
     ),
     "hold_first": ({**EVENTS, **TIMED, "sizes": filled(0)}, {"held": (0, np.uint8)}),
     "number_rows": ({**EVENTS, **TIMED}, {"places": (0, np.uint32)}),

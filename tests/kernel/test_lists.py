@@ -141,7 +141,9 @@ def test_count_rows_without_such_a_list(count_rows, wrong):
 @given(
     seed=st.integers(0, 2**32),
     dtype=st.sampled_from([np.int32, np.int64]),
-    wrong=st.sampled_from(["nothing", "item", "user", "twice", "again"]),
+    wrong=st.sampled_from(
+        ["nothing", "item", "far item", "user", "twice", "again", "room", "width", "users", "all"]
+    ),
 )
 def test_lists_of_new_users_are_taken(seed, dtype, wrong):
     rng = np.random.default_rng(seed)
@@ -152,6 +154,8 @@ def test_lists_of_new_users_are_taken(seed, dtype, wrong):
     row = int(rng.integers(len(users)))
     if wrong == "item":
         items[row, 0] = rng.choice([n_items, -2])
+    elif wrong == "far item":
+        items[row, 0] = rng.choice([np.iinfo(dtype).min, np.iinfo(dtype).max])
     elif wrong == "user":
         users[row] = rng.choice([n_users, -1])
     elif wrong == "twice":
@@ -159,27 +163,38 @@ def test_lists_of_new_users_are_taken(seed, dtype, wrong):
         items = np.append(items, items[:1], axis=0)
     elif wrong == "again":
         before[users[row]] = True
+    elif wrong == "all":  # no list
+        users, items = users[:0], items[:0]
+    first = int(rng.integers(3))
+    end = first + len(items)
+    room, width = end + int(rng.integers(3)), k + (wrong == "width")
+    if wrong == "room":
+        room = end - 1
+    elif wrong == "users":
+        users = users[1:]
     for module in (_kernel, reference):
-        came, taken = before.copy(), np.full(items.shape, -9, np.int32)
-        assert module.take_lists(items, n_items, users, came, taken) is (wrong == "nothing")
+        came, taken = before.copy(), np.full((room, width), -9, np.int32)
+        taken_users = np.full(room, -9)
+        taken_all = module.take_lists(items, n_items, users, came, first, taken, taken_users)
+        assert taken_all is (wrong == "nothing")
         if wrong == "nothing":
-            np.testing.assert_array_equal(taken, items)
+            np.testing.assert_array_equal(taken[first:end], items)
+            np.testing.assert_array_equal(taken_users[first:end], users)
+            assert (np.delete(taken, slice(first, end), 0) == -9).all()
             before_or_now = before | np.isin(np.arange(n_users), users)
             np.testing.assert_array_equal(came, before_or_now)
         else:
             np.testing.assert_array_equal(came, before)
 
 
-@pytest.mark.parametrize(
-    ("users", "taken", "message"),
-    [(1, (2, 3), "one user per list"), (2, (2, 2), "one entry"), (2, (1, 3), "one entry")],
-)
-def test_lists_are_taken_into_arrays_of_their_shape(users, taken, message):
-    with pytest.raises(ValueError, match=message):
+def test_lists_are_taken_where_there_is_room_for_their_users():
+    with pytest.raises(ValueError, match="one user per list"):
         _kernel.take_lists(
-            np.zeros((2, 3), np.int64),
-            1,
-            np.arange(users),
-            np.zeros(2, bool),
-            np.zeros(taken, np.int32),
+            items=np.zeros((2, 3), np.int64),
+            n_items=1,
+            users=np.arange(2),
+            came=np.zeros(2, bool),
+            first=0,
+            taken=np.zeros((4, 3), np.int32),
+            taken_users=np.zeros(3, np.int64),
         )

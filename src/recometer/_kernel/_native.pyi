@@ -342,7 +342,9 @@ def take_lists(
     n_items: int,
     users: NDArray[numpy.int64],
     came: NDArray[numpy.bool_],
+    first: int,
     taken: NDArray[numpy.int32],
+    taken_users: NDArray[numpy.int64],
 ) -> bool: ...
 @overload
 def take_lists(
@@ -350,7 +352,27 @@ def take_lists(
     n_items: int,
     users: NDArray[numpy.int64],
     came: NDArray[numpy.bool_],
+    first: int,
     taken: NDArray[numpy.int32],
+    taken_users: NDArray[numpy.int64],
+) -> bool: ...
+@overload
+def rows_ascend(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int32],
+    n_items: int,
+    first: int,
+    last: int,
+) -> bool: ...
+@overload
+def rows_ascend(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int64],
+    n_items: int,
+    first: int,
+    last: int,
 ) -> bool: ...
 def find_rows(
     *,
@@ -396,6 +418,12 @@ def add_discounted(
     logarithms: NDArray[numpy.float64],
     cutoffs: NDArray[numpy.int64],
     sums: NDArray[numpy.float64],
+) -> None: ...
+def count_within(
+    indptr: NDArray[numpy.int64],
+    place: NDArray[numpy.int64],
+    limits: NDArray[numpy.int64],
+    counts: NDArray[numpy.int64],
 ) -> None: ...
 def hold_first(
     *,

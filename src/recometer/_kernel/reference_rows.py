@@ -40,14 +40,34 @@ def place_rows(
     return True
 
 
-def take_lists(items: Array, n_items: int, users: Int64, came: Bool, taken: Int32) -> bool:
-    """Take a batch of lists of new users; False where an item or a user is not as it should be."""
+def take_lists(
+    items: Array,
+    n_items: int,
+    users: Int64,
+    came: Bool,
+    first: int,
+    taken: Int32,
+    taken_users: Int64,
+) -> bool:
+    """Take a batch of lists of new users, if it fits; see `cpp/lists.hpp`."""
+    where = slice(first, first + len(items))
+    if not len(items) or taken[where].shape != items.shape or len(users) != len(items):
+        return False
     inside = ((items >= -1) & (items < n_items)).all()
     known = ((users >= 0) & (users < len(came))).all()
     if not (inside and known and len(set(users.tolist())) == len(users)) or came[users].any():
         return False
-    taken[:] = items
+    taken[where], taken_users[where] = items, users
     came[users] = True
+    return True
+
+
+def rows_ascend(*, indptr: Int64, items: Array, n_items: int, first: int, last: int) -> bool:
+    """Tell whether the items of some users ascend strictly within the range of items."""
+    for begin, end in itertools.pairwise(indptr[first : last + 1].tolist()):
+        rows = items[begin:end].tolist()
+        if rows != sorted(set(rows)) or (rows and not 0 <= rows[0] <= rows[-1] < n_items):
+            return False
     return True
 
 
@@ -303,6 +323,12 @@ def add_discounted(
     last = len(logarithms) - 1  # beyond all cut-offs
     terms = gains / logarithms[np.minimum(place + 2, last)] if len(place) else gains
     add_within(indptr, place, terms, cutoffs, sums)
+
+
+def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> None:
+    """Count the rows of each user that lie below a limit of the user's; see `cpp/sums.hpp`."""
+    for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        counts[user] = (place[begin:end] < limits[user]).sum()
 
 
 def _sum(terms: list[float]) -> float:

@@ -81,6 +81,10 @@ class Stream:
                 "give the evaluator a test."
             )
         self._places = None if truth is None else batches.UserPlaces(truth.test)
+        # Whether users and items in arrays are their positions in test.
+        self._by_position = (
+            item_ids is None and self._places is not None and self._places.are_positions
+        )
         self._counted: Counted | None = None
         self._request: Request | None = None
         self._n_batches = self._n_again = 0
@@ -191,6 +195,14 @@ class Stream:
 
     def _take_indices(self, items: Any, users: Any) -> bool:
         """Add lists of positions, if there is nothing to say about them: many are short."""
+        counted = self._counted
+        if (
+            self._by_position
+            and isinstance(counted, StreamedLists)
+            and type(items) is type(users) is np.ndarray  # and not masked, for instance
+            and counted.take_more(items, users)
+        ):
+            return True
         if self._item_ids is not None or self._places is None:
             return False
         items = to_numpy(items) if is_tensor(items) else items
@@ -201,12 +213,11 @@ class Stream:
             return False
         if users.shape != (len(items),) or not len(items):
             return False
-        if self._places.are_positions:
+        if self._by_position:
             if users.dtype != np.int64 or not users.flags.c_contiguous:
                 return False
         else:
             users = self._places.of(batches.user_ids_of(users, len(items)))
-        counted = self._counted
         if not isinstance(counted, StreamedLists):
             counted = self._begun(StreamedLists)
         return bool(counted.take_indices(items, users))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import _kernel
-from recometer.arrays import Array, Bool, Int32, Int64, all_of
+from recometer.arrays import Array, Bool, Int32, Int64, all_of, follow
 from recometer.data import ids
 from recometer.sources._list_source import TableLists
 from recometer.sources._list_table import ListTable
@@ -54,30 +54,35 @@ class IndexedLists:
         How many there may be.
     length
         The places of each, those of padding included.
+    n_items
+        The number of items that there are.
+    came : bool [n_users]
+        Of which users of test lists came; those are added whose lists are.
     """
 
-    def __init__(self, most: int, length: int) -> None:
+    def __init__(self, most: int, length: int, n_items: int, came: Bool) -> None:
         self._items = np.empty((most, length), np.int32)
         self._places = np.empty(most, np.int64)
+        self._n_items, self._came = n_items, came
         self._ends = [0]  # of batches
-        self.length = length
 
-    def add(self, items: Array, places: Int64, n_items: int, came: Bool) -> bool:
-        """Add a batch, and whose lists came; return whether nothing is wrong with it.
-
-        There must be room for it.
-        """
-        begin, end = self._ends[-1], self._ends[-1] + len(items)
-        fits = bool(_kernel.take_lists(items, n_items, places, came, self._items[begin:end]))
+    def add(self, items: Array, places: Int64) -> bool:
+        """Add a batch; return whether there is room for it, and nothing is wrong with it."""
+        begin = self._ends[-1]
+        try:
+            fits: bool = _kernel.take_lists(
+                items, self._n_items, places, self._came, begin, self._items, self._places
+            )
+        except TypeError:  # other types than the kernel takes, or other dimensions
+            return False
         if fits:
-            self._places[begin:end] = places
-            self._ends.append(end)
+            self._ends.append(begin + len(items))
         return fits
 
     def has_room(self, items: Array) -> bool:
-        """Return whether a batch can be added."""
+        """Return whether lists of their length fit, and so many of them."""
         n, length = items.shape
-        return bool(length == self.length and self._ends[-1] + n <= len(self._items))
+        return bool(length == self._items.shape[1] and self._ends[-1] + n <= len(self._items))
 
     @property
     def n_lists(self) -> int:
@@ -102,7 +107,7 @@ class IndexedLists:
         """Return the lists in the order of test, of whose users each has one."""
         n = self.n_lists
         items, places = self._items[:n], self._places[:n]
-        if not all_of(places == np.arange(n)):
+        if not follow(places):  # as many as there are users, so that they begin with the first
             items = np.empty_like(items)
             items[places] = self._items[:n]
         return _of(items, request, request.test.user_ids)
@@ -129,7 +134,7 @@ def takes_indices(request: Request) -> bool:
 
 def _of(items: Int32, request: Request, user_ids: Array | None) -> TableLists:
     n, k = items.shape
-    indptr = np.arange(n + 1, dtype=np.int64) * k
+    indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
     flat, n_items = items.reshape(-1), request.test.n_items
     return TableLists.of_table(
         ListTable(indptr, flat, n_items, None, user_ids, None, padded=True), None

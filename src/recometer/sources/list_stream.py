@@ -151,11 +151,13 @@ class StreamedLists(TableLists):
                 self._rank_pending()
             n, length = items.shape
             most = min(max(n, PENDING_ENTRIES // (length + 1)), len(self._came))
-            indexed = self._indexed = IndexedLists(most, length)
-            if not indexed.has_room(items):
-                return False
-        n_items = min(self._asked.test.n_items, ANY_ITEMS)
-        return indexed.add(items, places, n_items, self._came)
+            n_items = min(self._asked.test.n_items, ANY_ITEMS)
+            indexed = self._indexed = IndexedLists(most, length, n_items, self._came)
+        return indexed.add(items, places)
+
+    def take_more(self, items: Array, places: Array) -> bool:
+        """Add lists as `take_indices` does, of any shape and type, if there is room for them."""
+        return self._indexed is not None and self._indexed.add(items, places)
 
     def _rank_pending(self) -> None:
         """Rank the batches that wait; of one that is refused, say so, and keep the others."""
@@ -229,8 +231,7 @@ class StreamedLists(TableLists):
 
     def _keep(self, ranks: Ranks | None, lists: TopLists | None) -> None:
         if ranks is not None:
-            counts = _of_lists(ranks.counts)
-            self._ranked.add(dataclasses.replace(self._as_kept(ranks), counts=counts))
+            self._ranked.add(self._as_kept(ranks, _of_lists(ranks.counts)))
         if lists is not None:
             counts = _of_lists(lists.counts)
             self._listed.add(dataclasses.replace(self._coded(lists), counts=counts))
@@ -272,7 +273,7 @@ class StreamedLists(TableLists):
             return self._alone[0]
         base = nobody(request.test).rank(_named(request))
         which, absent = self._order(_named(request).test)
-        ranks = self._ranked.together(self._as_kept(base.users(absent))).users(which)
+        ranks = self._ranked.together(self._as_kept(base.users(absent), {})).users(which)
         counts = self._counts(base.counts, ranks.counts, self._of_absent(request, absent))
         item, item_ids, own = ranks.item, base.item_ids, request.test.item_ids
         if item_ids is not None and own is not None:
@@ -357,12 +358,12 @@ class StreamedLists(TableLists):
             "how many candidates there are. Hint: catalogue= is all that could be recommended."
         )
 
-    def _as_kept(self, ranks: Ranks) -> Ranks:
-        """Return ranks whose items are those of test."""
+    def _as_kept(self, ranks: Ranks, counts: Mapping[str, int]) -> Ranks:
+        """Return ranks whose items are those of test, and other counts with them."""
         item, places = ranks.item, self._of_test(ranks.item_ids)
         if places is not None:
             item = np.append(places, -1)[item]
-        return dataclasses.replace(ranks, item=item, item_ids=None, counts={})
+        return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list who are kept."""
