@@ -36,7 +36,7 @@ from recometer.rendering import Printed, Table
 from recometer.spark import _clusters
 from recometer.spark._differences import Compared, Differences
 from recometer.spark._frames import Frame
-from recometer.spark._together import compare_together
+from recometer.spark._pairs_together import compare_together
 from recometer.spark.result import SparkEvaluation
 from recometer.stats import Tukey
 from recometer.stats.comparing import Test, compare_grouped
