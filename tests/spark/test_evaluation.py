@@ -20,6 +20,7 @@ from spark_cases import (
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import DataWarning, InputError
+from recometer.results import means
 
 pytestmark = MARKS
 
@@ -176,7 +177,8 @@ def test_blocks_of_items_give_what_all_items_give(table, ids):
     assert_same(result, expected)
 
 
-def test_errors_of_ratings_are_over_the_rows_of_all_users(table):
+def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
+    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few, on both sides
     users, items, _, _, rng = data(ids=int)
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
     rows = {

@@ -8,6 +8,7 @@ from spark_cases import MARKS, assert_same_rows, both_factors, data, schema_of
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import DataWarning, InputError
+from recometer.results import means
 from recometer.spark import _resampling
 
 pytestmark = MARKS
@@ -24,6 +25,9 @@ OF_LISTS = (
 )
 
 
+FEW_RESAMPLES = (8, 8)  # the least and the most: what follows from them does not depend on it
+
+
 def assert_same_whole(result, expected):
     found, wanted = result.mean(), expected.mean()
     assert found.keys() == wanted.keys()
@@ -37,7 +41,8 @@ def assert_same_whole(result, expected):
 
 
 @pytest.mark.parametrize("ids", [str, int])
-def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids):
+def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids, monkeypatch):
+    monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
     users, items, test, train, rng = data(ids=ids)
     lists = {user: rng.permutation(len(items))[: rng.integers(0, 12)] for user in users[3:]}
     rows = {
@@ -56,7 +61,7 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids):
     assert "coverage@5" not in result.per_user().columns
     assert "ndcg@5" in result.per_user().columns
     assert "coverage@5" not in result.mean("users")
-    if ids is int:  # whose texts would be in another order
+    if ids is int:
         for row, other in zip(result.summary(), expected.summary(), strict=True):
             assert (row.metric, row.counted, row.method) == (
                 other.metric, other.counted, other.method,
@@ -127,11 +132,10 @@ def test_more_numbers_of_items_than_fit_are_refused(table):
         rs.evaluate(rs.Lists(frame), frame, metrics="coverage@1", catalogue=9, closure=32)
 
 
-@pytest.mark.parametrize(
-    ("spark", "clustered"), [("classic", False), ("connect", True)], indirect=["spark"]
-)
-def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, clustered, monkeypatch):
-    monkeypatch.setattr(_resampling, "UNITS_PER_TASK", 20 if not clustered else 5)
+@pytest.mark.parametrize("spark", ["connect"], indirect=True)
+def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, monkeypatch):
+    monkeypatch.setattr(_resampling, "UNITS_PER_TASK", 5)  # fewer than there are clusters
+    monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
     users, items, test, _, rng = data()
     schema, results, expected = schema_of(str), {}, {}
     tests = table(test, schema)
@@ -146,13 +150,13 @@ def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, cluste
         frame = table(rows, schema.replace("value", "rank"))
         results[name] = rs.evaluate(rs.Lists(frame), tests, **given)
         expected[name] = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
-    frame = groups = None
-    if clustered:
-        clusters = [f"c{n % 11}" for n in range(len(users))]
-        frame = table({"user": users, "c": clusters}, "user string, c string")
-        groups = pl.DataFrame({"user": users, "c": clusters})
+    clusters = [f"c{n % 11}" for n in range(len(users))]
+    frame = table({"user": users, "c": clusters}, "user string, c string")
+    groups = pl.DataFrame({"user": users, "c": clusters})
     with pytest.warns(DataWarning, match="Users that only one"):
         found = rs.compare(results, seed=2, cluster=frame)
     with pytest.warns(DataWarning, match="Users that only one"):
         one = rm.compare(expected, seed=2, cluster=groups)
     assert_same_rows(found, one)
+    found = rs.compare(results, metrics="coverage@5", confidence=0.9)
+    assert_same_rows(found, rm.compare(expected, metrics="coverage@5", confidence=0.9))
