@@ -17,14 +17,6 @@ WHOLE = "ndcg@5,10 recall@5 precision@3 ap@10 rr hit@5 roc_auc pr_auc err@10"
 CUT = "ndcg@5,10 recall@5 precision@3 ap@10 rr@10 hit@5"
 
 
-COUNTS = ("n", "n_only_model", "n_only_other", "n_better", "n_equal", "n_worse", "primary")
-NUMBERS = (
-    *("mean", "mean_other", "difference", "low", "high", "relative", "relative_low"),
-    *("relative_high", "p_value", "adjusted_p", "smallest_adjusted_p", "standardised"),
-    *("deviation", "error", "probability_better", "smallest_difference", "unit"),
-)
-
-
 def data(seed=0, ids=str):
     """Return the columns of test and train, and ids of users and items."""
     rng = np.random.default_rng(seed)
@@ -80,28 +72,6 @@ def assert_same_interval(found, expected):
     ends = pytest.approx([expected.low, expected.high], rel=1e-9, abs=1e-12, nan_ok=True)
     assert [found.low, found.high] == ends
     assert (found.method, found.n, found.note) == (expected.method, expected.n, expected.note)
-
-
-def assert_same_rows(found, other):
-    """Check that a comparison has the rows and notes of one machine."""
-    assert len(found.rows) == len(other.rows)
-    for row, same in zip(found.rows, other.rows, strict=True):
-        assert (row.metric, row.model, row.other) == (same.metric, same.model, same.other)
-        for name in COUNTS:
-            assert getattr(row, name) == getattr(same, name), name
-        for name in NUMBERS:
-            value = getattr(same, name)
-            close = pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
-            assert getattr(row, name) == close, (row.metric, row.model, row.other, name)
-        assert (row.test.test, row.test.method) == (same.test.test, same.test.method)
-        assert row.interval.method == same.interval.method
-        assert row.notes == same.notes
-        assert (row.equivalence is None) == (same.equivalence is None)
-        if row.equivalence is not None:
-            assert row.equivalence.p_value == pytest.approx(same.equivalence.p_value, rel=1e-6)
-            assert row.equivalence.method == same.equivalence.method
-    own = set(found._said())
-    assert own >= {note for note in other._said() if "evaluation per model" not in note}
 
 
 def factors(rng, dtype, users, items):

@@ -3,7 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
-from spark_cases import MARKS, assert_same_rows, both_factors, data, schema_of
+from spark_cases import MARKS, both_factors, data, schema_of
+from spark_comparisons import assert_same_rows
 
 import recometer as rm
 import recometer.spark as rs

@@ -19,7 +19,7 @@ from recometer.errors import InputError
 from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
 from recometer.sources._align_draw import draw_items
 from recometer.sources._align_result import Aligned
-from recometer.sources.candidates import SampledCandidates, no_candidates
+from recometer.sources.candidates import SampledCandidates
 
 
 def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
@@ -53,24 +53,24 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
     )
 
 
-def restrict(aligned: Aligned, indptr: Int64, items: Int32, *, some_users: bool) -> Aligned:
+def restrict(
+    aligned: Aligned, indptr: Int64, items: Int32, offered: Int32 | None = None
+) -> Aligned:
     """Give every user a set of candidates, less what is excluded.
 
     `items` are positions in the order of the (sorted) item ids, ascending within a user.
 
-    Raises
-    ------
-    InputError
-        If nobody has a candidate, unless these are only `some_users` of test.
+    `offered` are the positions in the sets of all users, where others have sets, too.
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
+        offered = None if offered is None else aligned.numbers[offered]
     listed = numbered(indptr, items, aligned.n_items)[items >= 0]
-    listed = listed[~among(listed, _excluded(aligned))]
-    narrowed = _with_table(aligned, listed, some_users)
-    offered = np.zeros(aligned.n_items, bool)
-    offered[items[items >= 0]] = True
-    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(offered)))
+    narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
+    offered = items if offered is None else offered
+    in_a_set = np.zeros(aligned.n_items, bool)
+    in_a_set[offered[offered >= 0]] = True
+    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(in_a_set)))
 
 
 def draw(
@@ -80,14 +80,11 @@ def draw(
     popularity: Int64 | None,
     threads: int,
     progress: bool | None,
-    *,
-    some_users: bool,
 ) -> Aligned:
     """Give every user their items of test and some others, drawn at random.
 
     `user_keys` stand for the users in the draw; `popularity` (int64 [n_items]) counts the
-    interactions of each position in train, where items are drawn by them. With `some_users`, these
-    are not all users of test.
+    interactions of each position in train, where items are drawn by them.
 
     Raises
     ------
@@ -131,7 +128,7 @@ def draw(
     who = known[drawn // aligned.n_items]
     short = int(np.count_nonzero(np.bincount(who, minlength=aligned.n_users)[known] < sample.n))
     drawn = pairs(who, drawn % aligned.n_items, aligned.n_items)
-    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])), some_users)
+    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])))
     return _counted(narrowed, candidates_short=short)
 
 
@@ -145,8 +142,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
         return scores
     indptr, at = ragged.take(aligned.candidate_indptr, users)
     who, columns = users_of(indptr), _columns(aligned, aligned.candidates[at])
-    if aligned.pool is not None:
-        _drain(aligned, users, scores)
+    _drain(aligned, users, scores)
     if is_tensor(scores):
         torch = sys.modules["torch"]
         cells = [
@@ -168,11 +164,9 @@ def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64
     return ranked, offsets(can, indptr), judged[ranked]
 
 
-def _with_table(aligned: Aligned, listed: Int64, some_users: bool) -> Aligned:
+def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
     """Make ascending pairs the table of candidates."""
     n_users, n_items = aligned.n_users, aligned.n_items
-    if not len(listed) and not some_users:
-        raise no_candidates()
     lengths = np.bincount(listed // n_items, minlength=n_users)
     indptr = indptr_of(lengths)
     judged = aligned.judged

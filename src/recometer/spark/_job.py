@@ -39,9 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The numbers of the tables among the rows of a user.
-TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, PLACES = range(6)
+TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, FILLED, PLACES = range(7)
 NUMBERS = {"test": TEST, "train": TRAIN, "candidates": CANDIDATES}
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
+OF_ALL = ("k", "i", "x", "h", "o")  # numbers of items, and of predictions
 BESIDE = ("sums", "error")  # of a partition: its sums, or what was wrong there
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 
@@ -62,8 +63,9 @@ class Job:
     brings_truth
         Whether the truth is in the pairs.
     given
-        Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel; and
-        ``settled``, the protocol with what the source replaces.
+        Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel;
+        ``settled``, the protocol with what the source replaces; and ``fills``, whether rows tell
+        whose lists the user before fills.
     """
 
     output: Output
@@ -99,7 +101,7 @@ class Job:
         """Measure the users of a block; None if there are none."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
-            given = self._inputs(table)
+            given = self.inputs(table)
             if not given.truth.test.n_users:
                 return None
             records = find_records(given)
@@ -127,9 +129,9 @@ class Job:
             batches.append(self._batch(len(counted["k"]), counted))
         return batches, self._sums(given, measured, records, whole)
 
-    def _inputs(self, table: Any) -> Inputs:
+    def inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
-        parts = split(table, BASELINE + 1)
+        parts = split(table, FILLED + 1)
         self._check_ids(parts)
         known = _known(parts[TEST], parts[TRAIN])
         source = self.output.source(parts[SOURCE], self._user(SOURCE), known)
@@ -151,6 +153,7 @@ class Job:
             progress=False,
             as_given={},
             some_users=True,
+            filled=self._filled(parts[FILLED]),
         )
         every = self.options["every"]
         counted = as_counted(test, every, asked.protocol)
@@ -199,6 +202,15 @@ class Job:
     def _user(self, number: int) -> list[str]:
         """Return the columns that name a user in one of the tables."""
         return ["u", "s"] if number in self.sessions else ["u"]
+
+    def _filled(self, table: Any) -> Array | None:
+        """Return the users whose lists the user before fills."""
+        if not self.given["fills"]:
+            return None
+        if TEST not in self.sessions:
+            return ids(table["u"])
+        both = zip(table["u"].to_pylist(), table["s"].to_pylist(), strict=True)
+        return np.fromiter(both, object, table.num_rows)
 
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""

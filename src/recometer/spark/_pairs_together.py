@@ -8,13 +8,14 @@ from typing import Any
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
-from recometer.comparing.whole import compare_values
+from recometer.comparing.whole import BATCHES, compare_values, of_folds, untested
 from recometer.comparing.whole_values import WholeValues, numbers_of, whole_values
 from recometer.spark import _clusters
 from recometer.spark._draws import Resamples
 from recometer.spark._frames import Frame
 from recometer.spark._resampling import MOST_UNITS, Drawn, placed
 from recometer.spark._together import TOO_MANY, resamples_for
+from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.spark.result import SparkEvaluation
 from recometer.stats.intervals import UNKNOWN, ends_of
 
@@ -28,6 +29,13 @@ def compare_together(
     found: list[PairRow] = []
     for pair in pairs:
         runs: list[Any] = [run for model in pair for run in model.runs]
+        if any(model.batches for model in pair):
+            found += [untested(name, pair, BATCHES, options.confidence) for name in metrics]
+            continue
+        folds = [run.folds for run in runs if isinstance(run, SparkFoldedEvaluation)]
+        if folds:
+            found += [of_folds(name, pair, folds, options.confidence) for name in metrics]
+            continue
         split = len(pair[0].runs)
         of_lists = [name for name in metrics if name in runs[0].over_users]
         both = _Common.of(runs, cluster)
