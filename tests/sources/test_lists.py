@@ -267,6 +267,28 @@ def test_lists_and_test_that_share_no_item():
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
 
 
+@pytest.mark.parametrize(
+    ("listed", "tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
+)
+def test_that_few_entries_share_no_item_is_no_reason_to_warn(listed, tested, warned):
+    lists = rm.Lists({"ann": [f"a{number}" for number in range(listed)]})
+    test = {"ann": [f"b{number}" for number in range(tested)]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert rr(lists, test) == [0]
+    assert ["share no item" in str(one.message) for one in caught] == [True] * warned
+
+
+@pytest.mark.parametrize(("n_items", "warned"), [(5, True), (4, False)])
+def test_train_of_few_items_that_nobody_else_has_is_no_reason_to_warn(n_items, warned):
+    train = {"ann": [f"c{number}" for number in range(n_items)]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = rm.evaluate(rm.Lists({"ann": ["a"]}), {"ann": ["a"]}, train=train, metrics="rr")
+    assert result["rr"].tolist() == [1]
+    assert ["train has none" in str(one.message) for one in caught] == [True] * warned
+
+
 def test_train_that_shares_no_item():
     lists, test = rm.Lists({"a": range(5)}), {"a": [3]}
     with pytest.warns(rm.DataWarning, match="none of the items of Lists .* such as 103, written"):
