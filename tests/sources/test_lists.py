@@ -782,3 +782,8 @@ def test_users_who_come_again_after_many_rows(n_again):
     lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))
     result = rm.evaluate(lists, {0: [8], 1: [7]}, metrics="rr")
     assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]
+
+
+def test_who_has_a_list_is_known():
+    for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
+        assert lists.listed_users().tolist() == ["bob"]
