@@ -871,3 +871,12 @@ def test_padding_of_lists_is_no_item_where_some_are_left_out():
     test = np.array([[0, 1, 0, 0], [0, 1, 0, 0]])
     for options in ({"exclude": [3]}, {"candidates": [0, 1, 2]}, {"exclude": [3], "catalogue": 4}):
         assert rm.evaluate(lists, test, metrics="rr", **options)["rr"].tolist() == [0, 0.5]
+
+
+def test_positions_of_the_first_two_items_are_told_from_a_matrix_by_their_padding():
+    scores, test = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], [[1, 0, 0], [0, 1, 0]]
+    for given, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
+        result = rm.evaluate(
+            rm.Scores(scores), np.array(test), candidates=np.array(given), metrics="rr"
+        )
+        assert result.n_candidates.tolist() == sizes
