@@ -875,8 +875,8 @@ def test_padding_of_lists_is_no_item_where_some_are_left_out():
 
 def test_positions_of_the_first_two_items_are_told_from_a_matrix_by_their_padding():
     scores, test = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], [[1, 0, 0], [0, 1, 0]]
-    for given, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
+    for listed, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
         result = rm.evaluate(
-            rm.Scores(scores), np.array(test), candidates=np.array(given), metrics="rr"
+            rm.Scores(scores), np.array(test), candidates=np.array(listed), metrics="rr"
         )
         assert result.n_candidates.tolist() == sizes
