@@ -517,7 +517,7 @@ def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
         (lambda: untold().compute(), "No batch was added yet"),
         (lambda: stream_of(repeated="last"), "'error' or 'first'"),
         (lambda: stream_of().merge(3), "found int"),
-        (lambda: stream_of().merge(untold()), "different tests"),
+        (lambda: stream_of().merge(untold()), "they differ in test, which is given here only"),
         (
             lambda: (
                 rm.Evaluator(

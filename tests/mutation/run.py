@@ -31,7 +31,6 @@ else:
 
 HERE = Path(__file__).parent
 WIDER = "wider"  # of nearest.toml: no path
-ANY = "any"  # of survivors.toml: no mutant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,14 +157,14 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
 def explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
     """Find what an entry of survivors.toml is about: all that read the same in such a line.
 
-    The mutant "any" is each of the line.
+    Without a mutant it is about all of the line.
     """
-    wanted = {"line"} if entry["mutant"] == ANY else {"line", "mutant"}
-    fits = [one for one in every if all(one.named()[name] == entry[name] for name in wanted)]
+    asked = {name: entry[name] for name in ("mutant", "line") if name in entry}
+    fits = [one for one in every if asked.items() <= one.named().items()]
     if not fits:
         raise SystemExit(
-            f"survivors.toml: {path} has no mutant {entry['mutant']} in a line {entry['line']}. "
-            "Hint: remove the entry if the code has changed."
+            f"survivors.toml: {path} has no mutant {entry.get('mutant', 'at all')} in a line "
+            f"{entry['line']}. Hint: remove the entry if the code has changed."
         )
     return fits
 
