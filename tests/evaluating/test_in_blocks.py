@@ -88,14 +88,17 @@ def folders(tmp_path_factory):
     return [tmp_path_factory.mktemp("rows") / side for side in ("test", "train")]
 
 
-def lists_in(folder: Path, rng: np.random.Generator, named: bool) -> rm.Lists:
+def lists_in(
+    folder: Path, rng: np.random.Generator, named: bool, memory: int | None = 3000
+) -> rm.Lists:
     """Return lists in files, some of users who are not in test; some repeat an item."""
     path = folder.with_name("lists")
+    path.parent.mkdir(exist_ok=True)
     frame = drawn(rng, 400, False, graded=False).drop("timestamp", "rating")
     frame = frame.filter(pl.col("item_id") < N_ITEMS)  # of the catalogue
     frame = with_names(frame) if named else frame
     frame = frame.with_columns(rank=pl.int_range(pl.len()).over("user_id") + 1)
-    return rm.Lists(write(path, frame, 2), rank="rank", memory=3000)
+    return rm.Lists(write(path, frame, 2), rank="rank", memory=memory)
 
 
 KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list files", "popular"]
@@ -116,7 +119,9 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list fil
     ),
     named=st.booleans(),
     graded=st.booleans(),
-    more=st.sampled_from(["nothing", "candidates", "exclude", "chance"]),
+    more=st.sampled_from(
+        ["nothing", "candidates", "exclude", "chance", "sets", "set files", "drawn"]
+    ),
     n_files=st.sampled_from([1, 3]),
     memory=st.sampled_from([2500, 9000, "1MB"]),
 )
@@ -145,12 +150,20 @@ def test_blocks_change_nothing(
     }
     if more == "chance":
         options |= {"chance": "list" not in kind, "metrics": "ndcg@3 rr"}
+    elif more in ("sets", "set files"):
+        frame = drawn(rng, 300, named, graded=False).drop("timestamp", "rating")
+        folder = write(folders[0].with_name("sets"), frame.unique(maintain_order=True), n_files)
+        in_files = rm.Interactions.of(folder, memory=2000)
+        options |= {"candidates": frame if more == "sets" else in_files, "exclude": items[:3]}
+    elif more == "drawn":
+        how = ["uniform", "popularity"][seed % 2]
+        options["candidates"] = rm.SampledCandidates(1 + seed % 30, by=how, seed=seed % 3)
     elif more != "nothing":
         options[more] = items
     # Lists do not rank all items.
     of_lists = kind in ("lists", "list files")
-    if kind == "list files" and metrics == "ranks" and more != "chance":
-        options["metrics"] = [one for one in OF_RANKS if "@" in one]
+    if kind == "list files" and metrics != "lists" and more != "chance":
+        options["metrics"] = [one for one in METRICS[metrics] if "@" in one]
     check_same(source, paths, memory, refused=of_lists, **options)
 
 
@@ -165,6 +178,9 @@ def check_same(
             warnings.simplefilter("always")
             sides = [rm.Interactions.of(path, **columns, memory=budget) for path in paths]
             given: dict[str, Any] = dict(zip(("test", "train"), sides, strict=False)) | options
+            sets = options.get("candidates")
+            if budget is None and isinstance(sets, rm.Interactions):
+                given["candidates"] = dataclasses.replace(sets, memory=None)
             try:
                 result = rm.evaluate(source, **given)
                 found.append((result, rm.Evaluator(**given).mean(source), result.inputs))
@@ -233,6 +249,62 @@ def test_what_depends_on_all_users_is_the_same(paths, options):
             test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
             found.append(rm.evaluate(named_factors(), test, train=train, **options, until=until))
     assert_same(found[1], found[0])
+
+
+def sets_of(n_items: int) -> pl.DataFrame:
+    """Return candidates of users, most of whom share no item, and some of whom nobody knows."""
+    users = np.repeat(np.arange(N_USERS + 2), 3)
+    items = (users + np.tile([0, 1, 17], N_USERS + 2)) % n_items
+    return with_names(pl.DataFrame({"user_id": users, "item_id": items}))
+
+
+@pytest.mark.parametrize("how", ["frame", "files", "drawn", "popular"])
+def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
+    asked: list[int] = []
+
+    def scores(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return np.random.default_rng(4).standard_normal((N_USERS, N_ITEMS))[rows]
+
+    ids = {"user_ids": [f"u{n}" for n in range(N_USERS)], "item_ids": [f"i{n}" for n in range(40)]}
+    source = rm.Scores(scores, n_users=N_USERS, n_items=N_ITEMS, **ids)
+    sets = sets_of(N_ITEMS + 5)
+    candidates: object = sets
+    if how == "files":
+        candidates = rm.Interactions.of(write(tmp_path / "sets", sets, 2), memory=2000)
+    elif how != "frame":
+        way = "popularity" if how == "popular" else "uniform"
+        candidates = rm.SampledCandidates(6, by=way)
+    metrics = "ndcg@3 coverage@3 serendipity@3(expected=rank)"
+    check_same(source, paths, 2500, candidates=candidates, metrics=metrics, exclude=["i3", "x"])
+    asked.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test, train = (rm.Interactions.of(path, memory=2500) for path in paths)
+        rm.evaluate(source, test, train=train, candidates=candidates, metrics="ndcg@3")
+    assert max(asked) < N_USERS / 3
+
+
+def test_metrics_of_lists_in_files(tmp_path, paths):
+    rng = np.random.default_rng(6)
+    sides = [lists_in(tmp_path / name / "of", rng, True) for name in ("some", "others")]
+    catalogue = pl.DataFrame({"item_id": [f"i{n}" for n in range(N_ITEMS)]})
+    categories = pl.Series([CATEGORIES[n] for n in range(N_ITEMS)])
+    options: dict[str, Any] = {
+        "catalogue": rm.Catalogue(catalogue.with_columns(categories=categories)),
+        "metrics": "ndcg@3 coverage@4 gini@4 novelty@3 subtopic_recall@3 unexpectedness@3 "
+        "serendipity@3(expected=rank) ild@3(distance=categories)",
+    }
+    check_same(sides[0], paths, 2500, **options, baseline=sides[1])
+    check_same(named_factors(), paths, 2500, **options, baseline=sides[1])
+
+
+@pytest.mark.parametrize("users", ["u", "v"])
+def test_sets_without_a_candidate_are_refused_alike(paths, users):
+    sets = {f"{users}{number}": [f"x{number}", "x3"] for number in range(N_USERS)}
+    check_same(named_factors(), paths, 2500, candidates=sets, refused=True)
+    options = {"candidates": {"u3": ["i4"], "u4": ["i5"]}, "exclude": ["i4"]}
+    check_same(named_factors(), paths, 2500, metrics="ndcg@3 coverage@3", **options)
 
 
 @pytest.mark.parametrize(

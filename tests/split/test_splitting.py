@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import datetime
 import inspect
+import pickle
 import sys
 import uuid
 from pathlib import Path
@@ -1140,3 +1141,12 @@ def test_a_date_beside_seconds_since_1970_says_their_number() -> None:
     millis = frame.with_columns(pl.col("time") * 1000)
     with pytest.raises(InputError, match=r"here 1675036800000;"):
         split(millis, After("2023-01-30"))
+
+
+def test_a_split_of_sessions_can_be_copied_and_names_users_as_they_are():
+    frame = pl.DataFrame({"user": [*"aaab"], "session": [1, 1, 2, 1], "item": [*"wxyz"]})
+    both = {"user": ["user", "session"]}
+    made = pickle.loads(pickle.dumps(split(frame, Number(1), **both).columns))
+    assert (made.user.parts, made.item) == (("user", "session"), "item")
+    with pytest.raises(InputError, match=r"not in the data, the first: \('a', 7\)"):
+        split(frame, Number(1), who=GivenUsers([("a", 7)]), **both)

@@ -208,6 +208,15 @@ def test_folds_with_users_of_their_own() -> None:
     error = stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
+    # One fold has no variance of its own: that of the means, less the mean of the others'.
+    apart = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
+    within = (0 + 0.01 + 0.01) / 3  # variances of the folds' means: 0.02 / 2 users
+    assert apart.deviation_runs[0] == pytest.approx(
+        np.sqrt(np.var([0.5, 0.2, 0.8], ddof=1) - within)
+    )
+    between = apart.deviation_runs[0] ** 2
+    assert apart.share_of_runs == pytest.approx(between / (between + within))
+    assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
     # Folds whose means happen to agree tell no more than their users do.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])

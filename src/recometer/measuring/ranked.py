@@ -72,7 +72,7 @@ class RankedUsers(Measured):
         without_values = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
         return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, without_values))
 
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
         reading = self._reading(variant)
         return self._ruled(reading).reasons(reading.facts[number])

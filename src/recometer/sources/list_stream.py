@@ -133,8 +133,7 @@ class StreamedLists(TableLists):
 
         Parameters
         ----------
-        items : int64 or int32 [n, k]
-            Padded with -1.
+        items : int64 or int32 [n, k], padded with -1
         places : int64 [n]
             Where the users stand in test.
 
@@ -195,7 +194,10 @@ class StreamedLists(TableLists):
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
         request = self._narrowed(np.sort(places[known]), others)
+        listed = batch.arrays()["item_ids"]
         if not request.test.n_users:
+            if self._k is not None and listed is not None:
+                self._items.add(listed)
             self._n_lists += len(users)
             self._ignored += len(users)
             if request.protocol.duplicates != "removed":  # they are counted whoever has them
@@ -213,7 +215,6 @@ class StreamedLists(TableLists):
         assert request.test.user_ids is not None
         self._ids.append(request.test.user_ids)
         self._came[places[known]] = True
-        listed = batch.arrays()["item_ids"]
         if listed is not None:
             self._items.add(listed)
         self._keep(ranks, lists)
