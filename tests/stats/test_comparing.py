@@ -241,6 +241,12 @@ def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
     assert compare(*models(3_000), test=test).test.note == ""
 
 
+@pytest.mark.parametrize(("n_differ", "method"), [(29, "gaffke"), (30, "randomisation")])
+def test_from_30_who_differ_the_test_has_the_interval(n_differ: int, method: str) -> None:
+    differences = np.append(np.linspace(0.1, 0.9, n_differ), np.zeros(70))
+    assert compare(differences, np.zeros(n_differ + 70), bounds=UNIT).interval.method == method
+
+
 def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
     first, second = models(500, share=0.01)
     found = compare(first, second, bounds=UNIT)
