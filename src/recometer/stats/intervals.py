@@ -167,7 +167,7 @@ def resampled(
         left out.
     """
     each = np.arange(n_users) if clusters is None else clusters
-    n_drawn = int(each.max(initial=-1)) + 1
+    n_drawn = int(each.max(initial=0)) + 1
     if n_drawn < 2:
         return dict.fromkeys(values, UNKNOWN)
     drawn = [statistic(counts[each]) for counts in draws(n_drawn, n_resamples, seed)]
