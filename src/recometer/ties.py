@@ -278,7 +278,11 @@ def resolve(
 
     if len(user_of_row) != len(user):
         indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
-    seen = np.arange(len(count) + 1) if count.size == len(members) else indptr_of(count)
+    if count.size == len(members):  # of one item each
+        hits_before = np.arange(len(count)) - indptr[user_of_row]
+    else:
+        seen = indptr_of(count)
+        hits_before = seen[:-1] - seen[indptr[user_of_row]]
     ideal_indptr, ideal_gain = ideal.positive()
     return Groups(
         indptr=indptr,
@@ -286,7 +290,7 @@ def resolve(
         start=start,
         size=size,
         relevant=count,
-        hits_before=seen[:-1] - seen[indptr[user_of_row]],
+        hits_before=hits_before,
         gain=worth,
         member_gain=members,
         n_relevant=ranks.n_relevant,
@@ -355,10 +359,11 @@ def found_within(
         Rows of `ranks`, each item once; and 1, or under the rule ``"expected"`` the share of the
         orders of tied items in which the item lies within the cut-off.
     """
-    near = ranks.relevant & (ranks.above >= 0) & (ranks.above < cutoff)
+    rows = np.flatnonzero(ranks.above < cutoff)
+    near = ranks.relevant[rows] & (ranks.above[rows] >= 0)
     if ranks.repeated is not None:
-        near &= ~ranks.repeated
-    rows = np.flatnonzero(near)
+        near &= ~ranks.repeated[rows]
+    rows = rows[near]
     above, tied = ranks.above[rows], ranks.tied[rows]
     if ties == "expected":
         return rows, np.minimum(cutoff - above, tied + 1) / (tied + 1)

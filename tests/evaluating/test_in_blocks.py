@@ -125,7 +125,7 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list fil
     n_files=st.sampled_from([1, 3]),
     memory=st.sampled_from([2500, 9000, "1MB"]),
 )
-@examples(0.25)
+@examples(0.4)
 def test_blocks_change_nothing(
     folders, seed, kind, metrics, rules, named, graded, more, n_files, memory
 ):
@@ -240,12 +240,12 @@ def named_factors(users: str = "u", items: str = "i") -> rm.Factors:
 def test_what_depends_on_all_users_is_the_same(paths, options):
     until = options.pop("until", None) if "until" in options else None
     if until is None:
-        check_same(named_factors(), paths, 2500, **options)
+        check_same(named_factors(), paths, 6000, **options)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = []
-        for memory in (None, 2500):
+        for memory in (None, 6000):
             test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
             found.append(rm.evaluate(named_factors(), test, train=train, **options, until=until))
     assert_same(found[1], found[0])
@@ -320,13 +320,13 @@ def test_sets_without_a_candidate_are_refused_alike(paths, users):
     ids=["no user", "no score", "other ids", "no ids"],
 )
 def test_what_does_not_fit_is_refused_alike(paths, source):
-    check_same(source(), paths, 2500, refused=True)
+    check_same(source(), paths, 6000, refused=True)
 
 
 def test_a_source_without_an_item_of_test_is_refused(paths):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        test, train = (rm.Interactions.of(path, memory=2500) for path in paths)
+        test, train = (rm.Interactions.of(path, memory=6000) for path in paths)
     with pytest.raises(InputError, match=r"Factors knows none of the .* items of test, such as 'i"):
         rm.evaluate(named_factors(items="j"), test, train=train)
 
@@ -342,7 +342,7 @@ def test_warnings_are_of_all_users(tmp_path, paths):
         ("same", frame, "rows of test are in train, too"),
     ):
         sides = [write(tmp_path / f"{name}-{n}", one, 2) for n, one in enumerate((frame, train))]
-        heard = check_same(named_factors(), sides, 2500, metrics="ndcg@3 coverage@3")
+        heard = check_same(named_factors(), sides, 6000, metrics="ndcg@3 coverage@3")
         assert any(expected in one for one in heard), name
 
 
@@ -352,16 +352,16 @@ def test_sessions_of_a_user_may_be_in_several_blocks(tmp_path):
     frame = frame.unique(["user_id", "session", "item_id"], maintain_order=True)
     sides = [write(tmp_path / name, frame[number::2], 2) for number, name in enumerate("ab")]
     sessions = {"user": ["user_id", "session"], "value": "rating"}
-    check_same(named_factors(), sides, 2500, columns=sessions, metrics="ndcg@3 novelty@3")
+    check_same(named_factors(), sides, 6000, columns=sessions, metrics="ndcg@3 novelty@3")
     train = {f"u{user}": [f"i{user}", "i3"] for user in range(N_USERS)}
-    check_same(named_factors(), sides[:1], 2500, columns=sessions, train=train, metrics="ndcg@3")
+    check_same(named_factors(), sides[:1], 6000, columns=sessions, train=train, metrics="ndcg@3")
 
 
 def test_one_side_may_lie_in_files(paths):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = [rm.Interactions.of(path) for path in paths]
-        files = [rm.Interactions.of(path, memory=2500) for path in paths]
+        files = [rm.Interactions.of(path, memory=6000) for path in paths]
         expected = rm.evaluate(named_factors(), whole[0], train=whole[1])
         for test, train in ((files[0], whole[1]), (whole[0], files[1])):
             assert_same(rm.evaluate(named_factors(), test, train=train), expected)
@@ -372,7 +372,7 @@ def test_intervals_are_the_same(paths):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = []
-        for memory in (None, 2500):
+        for memory in (None, 6000):
             test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
             result = rm.evaluate(named_factors(), test, train=train, metrics=names, catalogue=40)
             found.append([str(row) for row in result.summary()])

@@ -496,7 +496,7 @@ def test_ctrl_c_stops_and_leaves_nothing_running():
     code = [sys.executable, "-c", INTERRUPTED]
     with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
+        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
         assert process.stdout.readline() == "interrupted 1\n"

@@ -236,6 +236,8 @@ def test_indices_beyond_the_items():
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
     with pytest.raises(rm.InputError, match="positions 0 to 8"):
         rr(lists, ARRAY_TEST, catalogue=9)
+    with pytest.raises(rm.InputError, match="positions 0 to 8"):
+        rr(lists, ARRAY_TEST, catalogue=range(9))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])

@@ -123,6 +123,16 @@ def test_the_order_of_rows_makes_no_difference():
         assert once.over_rows == again.over_rows
 
 
+def test_the_order_of_rows_of_a_single_item_makes_no_difference():
+    """Which of equal predictions of one item comes first is decided by what they hold."""
+    for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
+        frame = pl.DataFrame(
+            {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
+        ).with_columns(prediction=pl.Series([row[1] for row in rows]))
+        found = means(rm.Pairs(frame, threshold=3), "rated_precision@1..2", ties="item")
+        assert found == {"rated_precision@1": 0.0, "rated_precision@2": 0.5}
+
+
 def test_duplicate_rows_stay():
     frame = pl.DataFrame(
         {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0], "relevant": [1, 1, 0, 1]}

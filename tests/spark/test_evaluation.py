@@ -26,24 +26,6 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     assert_same(result, expected)
 
 
-@pytest.mark.parametrize("spark", ["classic"], indirect=True)
-@pytest.mark.parametrize("by", ["uniform", "popularity"])
-def test_candidates_are_drawn_as_on_one_machine(table, by):
-    users, items, test, train, rng = data(ids=int, seed=7)
-    of_users, of_items = factors(rng, "float32", users, items)
-    kind = "id bigint, features array<float>"
-    source = rs.Factors(
-        table({"id": users, "features": of_users}, kind),
-        table({"id": items[3:], "features": of_items[3:]}, kind),  # train has others, too
-    )
-    one = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
-    given = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, by=by, seed=4)}
-    tables = [table(columns, schema_of(int)) for columns in (test, train)]
-    result = rs.evaluate(source, tables[0], train=tables[1], **given)
-    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
-    assert_same(result, expected)
-
-
 @pytest.mark.parametrize("ids", [str, int])
 def test_lists_are_read_as_on_one_machine(table, ids):
     users, items, test, train, rng = data(ids=ids)

@@ -140,6 +140,7 @@ def test_bootstrap_of_several_metrics_equals_each_alone() -> None:
     columns = [generator.random(30) for _ in range(3)]
     columns[1][::2] = np.nan
     together = bootstrap(columns, seed=3)
+    assert together == bootstrap(columns, seed=3, n_resamples=2_000)
     assert together == [bootstrap([column], seed=3)[0] for column in columns]
     assert together == bootstrap(columns, seed=3)
     assert together != bootstrap(columns, seed=4)

@@ -186,6 +186,7 @@ def _request(given: Inputs) -> Request:
         asked.part,
         _whole_popularity(asked.popularity),
         asked.offered,
+        asked.filled,
     )
 
 

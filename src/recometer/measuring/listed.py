@@ -9,7 +9,6 @@ from dataclasses import field
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
-from recometer.errors import InternalError
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
@@ -78,7 +77,7 @@ class ListedUsers(Measured):
         judged = None if self._judged is None else self._judged.users(block)
         return ListedUsers(self.data.users(block), judged)
 
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
         metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
@@ -134,9 +133,7 @@ class ListedUsers(Measured):
         """What test has of the users."""
         if self._judged is not None:
             return self._judged
-        test, relevant = self.data.test, self.data.relevant
-        if test is None or relevant is None:
-            raise InternalError("A rule reads what is relevant, and nothing says what is.")
+        test, relevant = needed(self.data.test), needed(self.data.relevant)
         return Judged(
             np.diff(test.indptr), np.bincount(test.user[relevant], minlength=self.n_users)
         )

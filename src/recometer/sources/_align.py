@@ -180,6 +180,8 @@ def _choose(
 ) -> Aligned:
     """Leave only what `candidates` and `exclude` of the request allow."""
     test, train, wanted = request.test, request.train, request.candidates
+    if wanted is None and request.exclude is None:
+        return aligned
     kept = np.ones(aligned.n_items, bool)
     if catalogue is not None and isinstance(wanted, SampledCandidates):
         kept = catalogue.copy()

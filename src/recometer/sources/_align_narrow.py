@@ -142,8 +142,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
         return scores
     indptr, at = ragged.take(aligned.candidate_indptr, users)
     who, columns = users_of(indptr), _columns(aligned, aligned.candidates[at])
-    if aligned.pool is not None:
-        _drain(aligned, users, scores)
+    _drain(aligned, users, scores)
     if is_tensor(scores):
         torch = sys.modules["torch"]
         cells = [

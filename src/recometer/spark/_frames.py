@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from recometer import errors
 from recometer.errors import ColumnError, InputError, InputTypeError
@@ -211,6 +211,13 @@ def _ours(call: Callable[[], Any]) -> Any:
         if ours is None:
             raise
         raise getattr(errors, ours[1])(ours[2]) from None
+
+
+def raise_named(text: str) -> NoReturn:
+    """Raise an error of ours that a worker gave as a text: its name, a colon and the message."""
+    name, _, message = text.partition(":")
+    kind = getattr(errors, name, errors.InternalError)
+    raise kind(message)
 
 
 def table_of(frame: Frame) -> Any:

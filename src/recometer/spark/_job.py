@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The numbers of the tables among the rows of a user.
-TEST, TRAIN, SOURCE, CANDIDATES, BASELINE = range(5)
+TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, FILLED = range(6)
 NUMBERS = {"test": TEST, "train": TRAIN, "candidates": CANDIDATES}
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -58,8 +58,9 @@ class Job:
     brings_truth
         Whether the truth is in the pairs.
     given
-        Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel; and
-        ``settled``, the protocol with what the source replaces.
+        Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel;
+        ``settled``, the protocol with what the source replaces; and ``fills``, whether rows tell
+        whose lists the user before fills.
     """
 
     output: Output
@@ -91,7 +92,7 @@ class Job:
     def _block(self, table: Any) -> tuple[list[Any], Sums] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
-            given = self._inputs(table)
+            given = self.inputs(table)
             if not given.truth.test.n_users:
                 return None
             records = find_records(given)
@@ -110,9 +111,9 @@ class Job:
             batches.append(self._batch(len(own["k"]), own))
         return batches, self._sums(given, measured, records, whole)
 
-    def _inputs(self, table: Any) -> Inputs:
+    def inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
-        parts = split(table, BASELINE + 1)
+        parts = split(table, FILLED + 1)
         self._check_ids(parts)
         known = _known(parts[TEST], parts[TRAIN])
         source = self.output.source(parts[SOURCE], self._user(SOURCE), known)
@@ -134,6 +135,7 @@ class Job:
             progress=False,
             as_given={},
             some_users=True,
+            filled=self._filled(parts[FILLED]),
         )
         counted = as_counted(test, asked.metrics, asked.protocol)
         if asked.counts_listed_users and (listed := source.listed_users()) is not None:
@@ -181,6 +183,15 @@ class Job:
     def _user(self, number: int) -> list[str]:
         """Return the columns that name a user in one of the tables."""
         return ["u", "s"] if number in self.sessions else ["u"]
+
+    def _filled(self, table: Any) -> Array | None:
+        """Return the users whose lists the user before fills."""
+        if not self.given["fills"]:
+            return None
+        if TEST not in self.sessions:
+            return ids(table["u"])
+        both = zip(table["u"].to_pylist(), table["s"].to_pylist(), strict=True)
+        return np.fromiter(both, object, table.num_rows)
 
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""

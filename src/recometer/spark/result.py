@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recometer import rendering
 from recometer.errors import InputError
-from recometer.evaluating.making import versions
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics.registry import Metric, rules_of
@@ -21,8 +20,10 @@ from recometer.results.means import TWO_FINITE, of_resamples
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
 from recometer.results.together import is_over_rows
+from recometer.results.users_read import UsersRead
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import USERS
+from recometer.spark._local import evaluation
 from recometer.spark._ratios import Ratios
 from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
@@ -74,6 +75,8 @@ class SparkEvaluation(rendering.Printed):
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are computed only
         once; see `unpersist`.
+    users_read : recometer.results.users_read.UsersRead or None
+        With ``until=``, how many users were read. None: all of them.
     """
 
     metrics: tuple[Metric, ...]
@@ -90,12 +93,9 @@ class SparkEvaluation(rendering.Printed):
     chance: bool
     user: str  # the name of the users' column
     session: str | None = None  # that of the column of their sessions
+    users_read: UsersRead | None = None
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
-
-    @property
-    def users_read(self) -> None:
-        """None: all users are read, see `Evaluation.users_read`."""
-        return None
+    without_interval: ClassVar[str] = NOT_RESAMPLED  # of what is one value for all users
 
     @property
     def n_users(self) -> int:
@@ -174,6 +174,7 @@ class SparkEvaluation(rendering.Printed):
         interval
             An interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
         """
+        summary.check_interval(self.users_read, interval, None)
         protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
         rows = []
         for metric in self._averaged(weights):
@@ -211,40 +212,22 @@ class SparkEvaluation(rendering.Printed):
         You can save, compare and report the result. It lacks the further data of an evaluation on
         one machine (`lists`, `activity`, fingerprints of the inputs).
         """
-        table = self.values().drop("sums", "error", "k", "i", "x").toArrow()
-        ids = np.array(table["u"].to_pylist(), object)
-        if self.session is not None:
-            pairs = zip(ids.tolist(), table["s"].to_pylist(), strict=True)
-            ids = np.fromiter(pairs, object, len(ids))
-        elif str(table["u"].type) == "int64":
-            ids = table["u"].to_numpy()
-        order = np.argsort(ids, kind="stable")
-
-        def column(name: str, dtype: Any = np.float64) -> Any:
-            return np.asarray(table[name].to_numpy()).astype(dtype)[order]
-
-        every = {str(metric): number for number, metric in enumerate(self.metrics)}
-        of = {name: number for name, number in every.items() if name not in self.over_users}
         facts = self.sums.facts
-        return Evaluation(
-            over_rows=self.over_rows,
-            values={name: column(f"m{number}") for name, number in of.items()},
-            reasons={name: column(f"r{number}", np.uint8) for name, number in every.items()},
-            over_users=self.over_users,
-            chance={name: column(f"c{n}") for name, n in of.items()} if self.chance else {},
-            user_ids=ids[order],
-            **{name: column(name, np.int64) for name in USERS if name != "flags"},
-            flags=column("flags", np.uint32),
+        return evaluation(
+            self.values().drop("sums", "error", "k", "i", "x").toArrow(),
             metrics=self.metrics,
+            over_users=self.over_users,
+            over_rows=self.over_rows,
             protocol=self.protocol,
             seed=self.seed,
+            chance=self.chance,
             counts=self.counts,
             definitions=self.definitions,
             timings=self.timings,
-            versions=versions(),
             inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
             negative_gains=facts.get("negative", 0) > 0,
             binary_gains=facts.get("not_binary", 0) == 0,
+            users_read=self.users_read,
         )
 
     def unpersist(self) -> None:
@@ -255,6 +238,8 @@ class SparkEvaluation(rendering.Printed):
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for other formats."""
         notes = summary.notes(self.inputs, self.counts, self.protocol)
+        if self.users_read is not None:
+            notes = [self.users_read.sentence, *notes]
         over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
         if over_rows:
             notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
@@ -335,10 +320,15 @@ class SparkEvaluation(rendering.Printed):
         sums, confidence = self._of(metric), self.protocol.confidence
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
+        if self.users_read is not None:
+            how = {"weighted": weights is not None}
+            return self.users_read.intervals_of([str(metric)], confidence, self.n_users, **how)[0]
         if str(metric) in self.over_users:
-            return Interval.unknown(confidence, int(sums.reasons[Reason.DEFINED]), NOT_RESAMPLED)
+            return Interval.unknown(
+                confidence, int(sums.reasons[Reason.DEFINED]), self.without_interval
+            )
         if is_over_rows(metric, self.protocol, weights):
-            return Interval.unknown(confidence, n, NOT_RESAMPLED)
+            return Interval.unknown(confidence, n, self.without_interval)
         if weights is None and rules.average == "parts":
             note = "The interval of a mean of parts is not known."
             return Interval.unknown(confidence, n, note)
