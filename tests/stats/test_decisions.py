@@ -71,6 +71,7 @@ def test_comparisons_without_a_p_value_do_not_count() -> None:
         adjust([[0.01, np.nan], [0.04, np.nan]]), [[0.02, np.nan], [0.04, np.nan]]
     )
     assert adjust([]).shape == (0,)
+    assert adjust([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
 def test_what_cannot_be_adjusted_is_refused() -> None:
