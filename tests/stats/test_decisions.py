@@ -352,6 +352,7 @@ def test_what_published_tables_tell() -> None:
     scaled = published(4.0, 3.0, 500, bounds=(0, 10))
     moved, plain = published(9.0, 8.0, 500, bounds=(5, 15)), published(0.4, 0.3, 500)
     assert scaled.largest_p == moved.largest_p == pytest.approx(plain.largest_p)
+    assert published(0.6, 0.7, 500).largest_p == pytest.approx(plain.largest_p)
     assert (
         scaled.p_if_independent == moved.p_if_independent == pytest.approx(plain.p_if_independent)
     )
