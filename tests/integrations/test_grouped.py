@@ -21,7 +21,10 @@ PAIRS = rm.Pairs.of(LABEL, SCORE, QUERY)
 
 def lightgbm_data(weight=None, group=SIZES):
     return SimpleNamespace(
-        get_label=lambda: LABEL, get_weight=lambda: weight, get_group=lambda: group
+        construct=lambda: None,
+        get_label=lambda: LABEL,
+        get_weight=lambda: weight,
+        get_group=lambda: group,
     )
 
 

@@ -251,9 +251,14 @@ def test_lists_and_numbers_do_not_mix(mlflow, store):
         (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),
         (twice, {}, "a user in several rows"),
         (LISTS, {"item": "user"}, "item='user' is not read"),
+        (LISTS, {"source": 1}, "evaluator_config has 'source', which the data are"),
+        (LISTS.assign(listed=[["film"], "song"]), {}, "The list of user .* is of type str"),
+        (LISTS.assign(relevant=[["film"], "song"]), {}, "The items of user .* are of type str"),
+        (LISTS.assign(user=[["ann"], ["bob"]]), {"user": "user"}, "of type list .* cannot be"),
     ]
     for data, config, message in cases:
-        with mlflow.start_run(), pytest.raises(InputError, match=message):
+        refused = pytest.raises((InputError, rm.InputTypeError), match=message)
+        with mlflow.start_run(), refused:
             mlflow.models.evaluate(
                 data=data,
                 targets="relevant",
@@ -276,3 +281,45 @@ def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp
         )
     found.save(tmp_path / "saved")
     assert json.loads((tmp_path / "saved" / "metrics.json").read_text()) == result.flat()
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (lambda data: 1 / 0, rm.ModelError, "The model raised ZeroDivisionError"),
+        (lambda data: None, rm.InputTypeError, "The model returned None, expected a prediction"),
+        (lambda data: "abc", rm.InputTypeError, "The model returned 'abc'"),
+        (lambda data: {"score": 1}, rm.InputTypeError, "The model returned {'score': 1}"),
+        (lambda data: [0.5], InputError, "There are 1 predictions for 8 rows"),
+    ],
+)
+def test_what_a_model_returns_is_checked(mlflow, store, model, error, message):
+    with mlflow.start_run(), pytest.raises(error, match=message):
+        mlflow.models.evaluate(
+            model=model,
+            data=ROWS,
+            targets="relevance",
+            model_type="ranker",
+            evaluators="recometer",
+            evaluator_config={"metrics": METRICS},
+        )
+
+
+def test_models_whose_names_are_alike_have_files_of_their_own(mlflow, store, result):
+    with mlflow.start_run() as run:
+        rm.Leaderboard(
+            {"als 1": result, "als_1": result, "ALS-1": result, "b": result}
+        ).log_mlflow()
+    files = {one.path for one in store.list_artifacts(run.info.run_id, "recometer")}
+    assert files == {
+        f"recometer/{name}.parquet" for name in ("als_space_1", "als_1", "ALS_minus_1", "b")
+    }
+
+
+def test_nothing_is_logged_by_wrong_arguments(mlflow, store, result):
+    wrong = ({"prefix": None}, {"step": 1.5}, {"artifact": "yes"}, {"run_id": 3}, {"model_id": 3})
+    with mlflow.start_run() as run:
+        for options in wrong:
+            with pytest.raises((InputError, rm.InputTypeError), match=next(iter(options))):
+                result.log_mlflow(**options)
+    assert store.get_run(run.info.run_id).data.metrics == {}

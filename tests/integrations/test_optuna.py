@@ -120,3 +120,25 @@ def test_a_mean_without_an_interval_says_why(optuna):
     one = evaluation({"ndcg@10": [0.5]}, protocol=rm.Protocol(interval="t"))
     with pytest.raises(InputError, match="has no interval"):
         cautious(one, "ndcg@10")
+
+
+def test_wrong_trials_and_steps_are_refused(optuna):
+    result = trained(0.5, 0)
+    study = optuna.create_study(direction="maximize")
+    for step in (-1, 1.5, True, None, "one"):
+        with pytest.raises(InputError, match=f"step={step!r} must be a whole number, at least 0"):
+            report(study.ask(), result, "ndcg@10", step)
+    with pytest.raises(rm.InputTypeError, match="trial is of type NoneType"):
+        report(None, result, "ndcg@10", 0)
+    several = optuna.create_study(directions=["maximize", "minimize"])
+    with pytest.raises(InputError, match="The study has 2 objectives"):
+        report(several.ask(), result, "ndcg@10", 0)
+
+
+@pytest.mark.filterwarnings("ignore:The reported value is ignored")
+def test_of_two_reports_for_a_step_the_first_counts(optuna):
+    study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
+    report(study.ask(), trained(0.3, 0), "ndcg@10", np.int64(0))
+    trial = study.ask()
+    assert report(trial, trained(0.3, 0), "ndcg@10", 0) > 0
+    report(trial, evaluation({"ndcg@10": [0.0, 0.0, 0.0]}), "ndcg@10", 0)

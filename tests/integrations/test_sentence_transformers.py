@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -120,3 +121,95 @@ def test_what_does_not_fit_is_refused(texts, evaluator_class):
         evaluator_class(queries, corpus, relevant, primary_metric="ap@3")
     with pytest.raises(rm.InputTypeError, match="corpus must be a dict"):
         evaluator_class(queries, {}, relevant)
+
+
+QUERIES, CORPUS, RELEVANT = {"q": "red cat"}, {"d1": "red", "d2": "cat"}, {"q": ["d1"]}
+
+
+class Encoder:
+    """A model that encodes texts by a function."""
+
+    similarity_fn_name = "cosine"
+    model_card_data = None
+
+    def __init__(self, encode=lambda texts: [[len(text), 1.0] for text in texts]):
+        self._encode = encode
+
+    def encode(self, texts, **options):
+        return self._encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "error", "message"),
+    [
+        (("x", CORPUS, RELEVANT), {}, rm.InputTypeError, "queries must be a dict"),
+        ((QUERIES, {}, RELEVANT), {}, rm.InputTypeError, "corpus must be a dict"),
+        ((QUERIES, CORPUS, None), {}, rm.InputTypeError, "relevant_docs is of type NoneType"),
+        ((QUERIES, CORPUS, ["q"]), {}, rm.InputTypeError, "relevant_docs is of type list"),
+        (
+            (QUERIES, CORPUS, {"q": "d1"}),
+            {},
+            rm.InputTypeError,
+            "items of user 'q' are of type str",
+        ),
+        ((QUERIES, CORPUS, {"q": None}), {}, rm.InputTypeError, "are of type NoneType"),
+        ((QUERIES, CORPUS, RELEVANT), {"name": 3}, rm.InputTypeError, "name=3 must be a text"),
+        ((QUERIES, CORPUS, RELEVANT), {"batch_size": 0}, rm.InputError, "batch_size=0 must be"),
+        (
+            (QUERIES, CORPUS, RELEVANT),
+            {"primary_metric": 3},
+            rm.InputError,
+            "one of ndcg@10, rr@10",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused(evaluator_class, given, options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        evaluator_class(*given, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (None, rm.InputTypeError, "of type NoneType, which has no method encode"),
+        (Encoder(lambda texts: None), rm.InputError, "returned object of shape () for 1 texts"),
+        (Encoder(lambda texts: np.ones(2)), rm.InputError, "returned float64 of shape (2,)"),
+        (
+            Encoder(lambda texts: [["a"]] * len(texts)),
+            rm.InputError,
+            "a vector of numbers for each",
+        ),
+        (Encoder(lambda texts: [[1], [1, 2]]), rm.InputError, "row 0 has 1 entries, row 1 has 2"),
+        (Encoder(lambda texts: 1 / 0), rm.ModelError, "Encoder.encode raised ZeroDivisionError"),
+    ],
+)
+def test_what_a_model_returns_is_checked(evaluator_class, model, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")(model)
+
+
+def test_vectors_of_half_precision_have_lengths(evaluator_class):
+    """The squares of their numbers are beyond what float16 holds."""
+    rows = {"red cat": [300, 0], "red": [200, 100], "cat": [0, 300]}
+    model = Encoder(lambda texts: np.array([rows[text] for text in texts], np.float16))
+    evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")
+    evaluator.store_metrics_in_model_card_data = lambda *_: None
+    assert evaluator(model) == {"rr": 1.0}
+
+
+def test_the_file_of_means_is_of_one_evaluation(evaluator_class, tmp_path):
+    def run(folder, **options):
+        evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, **{"metrics": "rr", **options})
+        evaluator.store_metrics_in_model_card_data = lambda *_: None
+        evaluator(Encoder(), str(folder))
+
+    run(tmp_path, name="../a/b")
+    assert [path.name for path in tmp_path.iterdir()] == ["recometer_..%2Fa%2Fb.csv"]
+    run(tmp_path)
+    with pytest.raises(rm.FileError, match="has other columns"):
+        run(tmp_path, metrics="rr recall@1")
+    assert len((tmp_path / "recometer.csv").read_text(encoding="utf-8").splitlines()) == 2
+    with pytest.raises(rm.FileError, match="csv cannot be written"):
+        run(tmp_path / "recometer.csv")
+    with pytest.raises(rm.FileError, match="choose a shorter name"):
+        run(tmp_path, name="x" * 400)

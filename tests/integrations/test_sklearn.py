@@ -135,3 +135,14 @@ def test_what_is_missing_is_said(sklearn):
     with pytest.raises(InputError, match="2 metrics were asked for"):
         RankingScore("ndcg@5,10")
     assert pickle.loads(pickle.dumps(RankingScore("rr")))(Y, Y, groups=QUERY) == 1.0
+    with pytest.raises(rm.InputTypeError, match=r"ranking_scorer\(\.\.\.\) takes an estimator"):
+        sklearn.model_selection.cross_val_score(
+            sklearn.linear_model.Ridge(), X, Y, scoring=RankingScore("rr"), error_score="raise"
+        )
+    with pytest.raises(rm.InputTypeError, match="groups= is of type ndarray"):
+        ranking_scorer("rr", groups=QUERY)
+    for response in (None, 3, [3]):
+        with pytest.raises(rm.InputTypeError, match="must be the name of a method"):
+            ranking_scorer("rr", groups="query", response=response)
+    with pytest.raises(InputError, match="response= names no method"):
+        ranking_scorer("rr", groups="query", response=[])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -197,3 +198,78 @@ def test_what_does_not_fit_is_refused(ranking_metrics, case):
         ranking_metrics(evaluator, metrics="rr")
     with pytest.raises(rm.InputError, match="the same"):
         ranking_metrics(evaluator).update([[1.0]], users=[1], indexes=[1])
+    with pytest.raises(rm.InputError, match="an option of torchmetrics"):
+        ranking_metrics(evaluator, compute_on_cpu="yes")
+
+
+def restored(ranking_metrics, evaluator, other, change=lambda state: state):
+    """Save what one metric counted, and load it into a metric of another evaluator."""
+    metric, loaded = ranking_metrics(evaluator), ranking_metrics(other)
+    metric.persistent(True)
+    loaded.persistent(True)
+    metric.update(np.tile(np.arange(N_ITEMS), (2, 1)), users=[0, 1])
+    loaded.load_state_dict({name: change(state) for name, state in metric.state_dict().items()})
+    return loaded.evaluation()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": np.eye(N_USERS, N_ITEMS)}, "they differ in test, which has other data"),
+        ({"train": np.eye(N_USERS, N_ITEMS)}, "they differ in train, which has other data"),
+        ({"train": None}, "they differ in train, which is given there only"),
+        ({"metrics": "ndcg@9"}, "metrics ('ndcg@9' here, 'ndcg@5 recall@3 rr' there)"),
+        ({"ties": "item"}, "they differ in protocol"),
+        ({"test": None}, "they differ in test, which is given there only"),
+    ],
+)
+def test_what_another_evaluator_counted_is_refused(ranking_metrics, case, changes, message):
+    """It would give numbers, and wrong ones."""
+    _, _, evaluator = case
+    options = {
+        "test": evaluator.truth.given,
+        "train": evaluator.asked.train,
+        "metrics": METRICS,
+        **changes,
+    }
+    with pytest.raises(rm.InputError, match=re.escape(message)):
+        restored(ranking_metrics, evaluator, rm.Evaluator(**options))
+
+
+def test_a_damaged_state_is_refused(torch, ranking_metrics, case):
+    _, _, evaluator = case
+    damages = {
+        "is damaged (UnpicklingError": lambda state: [one[:-20] for one in state],
+        "is damaged (EOFError": lambda state: [torch.zeros_like(one) for one in state],
+        "which no RankingMetrics wrote": lambda state: ["abc" for _ in state],
+        "The state counted is None": lambda state: None,
+        "The state counted is tensor(7)": lambda state: torch.tensor(7),
+    }
+    for message, change in damages.items():
+        with pytest.raises(rm.InputError, match=re.escape(message)):
+            restored(ranking_metrics, evaluator, evaluator, change)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_tensors_without_numbers_are_refused(torch, ranking_metrics, case):
+    scores, truth, evaluator = case
+    meta = torch.empty(2, N_ITEMS, device="meta")
+    for call in (
+        lambda: ranking_metrics(evaluator).update(meta, users=[0, 1]),
+        lambda: ranking_metrics(evaluator).update(scores[:2], users=torch.empty(2, device="meta")),
+        lambda: ranking_metrics(metrics="rr").update(scores[:2], meta),
+        lambda: rm.Factors(meta, meta),
+    ):
+        with pytest.raises(rm.InputTypeError, match="on the device meta, and has no numbers"):
+            call()
+    nested = torch.nested.nested_tensor([torch.zeros(3), torch.zeros(2)])
+    with pytest.raises(rm.InputTypeError, match="cannot be read as an array"):
+        ranking_metrics(metrics="rr").update(nested, truth[:2])
+
+
+def test_wrappers_that_put_states_together_are_refused(torchmetrics, ranking_metrics, case):
+    scores, truth, _ = case
+    running = torchmetrics.wrappers.Running(ranking_metrics(metrics="rr"), window=2)
+    running.update(scores[:2], truth[:2])
+    with pytest.raises(rm.InputError, match="wrappers that put states together"):
+        running.compute()

@@ -254,6 +254,29 @@ def test_lightning_refuses_what_does_not_fit(lightning, evaluator):
         RecometerCallback(rm.Evaluator(metrics="rr"))
     with pytest.raises(rm.InputError, match="every_n_epochs=0"):
         RecometerCallback(evaluator, every_n_epochs=0)
+    with pytest.raises(rm.InputError, match="every_n_epochs=True"):
+        RecometerCallback(evaluator, every_n_epochs=True)
+    with pytest.raises(rm.InputTypeError, match="evaluator with a test, found NoneType"):
+        RecometerCallback(None, test=evaluator)
+    with pytest.raises(rm.InputTypeError, match="source= is of type int"):
+        RecometerCallback(evaluator, 3)
+    with pytest.raises(rm.InputTypeError, match="prefix=3 must be a text"):
+        RecometerCallback(evaluator, prefix=3)
+
+
+def test_lightning_says_what_goes_wrong_in_a_training(module, loader, trainer, evaluator):
+    from recometer.integrations.lightning import RecometerCallback
+
+    failing = RecometerCallback(evaluator, lambda module: module.nowhere)
+    with pytest.raises(rm.ModelError, match="function source= raised AttributeError"):
+        trainer(failing, epochs=1).fit(module(), loader, loader)
+    twice = [RecometerCallback(evaluator), RecometerCallback(evaluator)]
+    with pytest.raises(rm.InputError, match="is logged twice"):
+        trainer(*twice, epochs=1).fit(module(), loader, loader)
+    with pytest.warns(rm.DataWarning, match="no epoch was due by every_n_epochs=3"):
+        trainer(RecometerCallback(evaluator, every_n_epochs=3), epochs=1).fit(
+            module(), loader, loader
+        )
 
 
 def keras_model(keras, rate=0.1):
@@ -316,3 +339,30 @@ def test_keras_scores_of_predict(keras, data, evaluator):
     )
     with pytest.raises(rm.InputTypeError, match="expected a function of the model"):
         RecometerCallback(evaluator, None)
+    with pytest.raises(rm.InputTypeError, match="found NoneType"):
+        RecometerCallback(None, source)
+    with pytest.raises(rm.InputTypeError, match="prefix=None must be a text"):
+        RecometerCallback(evaluator, source, prefix=None)
+
+
+def test_keras_says_what_goes_wrong_in_a_training(keras, data, evaluator):
+    from recometer.integrations.keras import RecometerCallback
+
+    model, source = keras_model(keras)
+    given = [np.zeros(1, int), np.zeros(1, int)], np.ones(1)
+
+    def fit(*callbacks):
+        return model.fit(*given, epochs=1, verbose=0, callbacks=list(callbacks)).history
+
+    with pytest.raises(rm.ModelError, match="function source= raised ZeroDivisionError"):
+        fit(RecometerCallback(evaluator, lambda model: 1 / 0))
+    with pytest.raises(rm.InputError, match="'val_ndcg_at_5' is logged twice"):
+        fit(RecometerCallback(evaluator, source), RecometerCallback(evaluator, source))
+    both = fit(
+        RecometerCallback(evaluator, source), RecometerCallback(evaluator, source, prefix="again_")
+    )
+    assert both["val_ndcg_at_5"] == both["again_ndcg_at_5"]
+    with pytest.warns(rm.DataWarning, match="no epoch was due by every_n_epochs=2"):
+        fit(RecometerCallback(evaluator, source, every_n_epochs=2))
+    with pytest.warns(rm.DataWarning, match="has no effect in evaluate"):
+        model.evaluate(*given, verbose=0, callbacks=[RecometerCallback(evaluator, source)])

@@ -190,3 +190,15 @@ def test_data_without_groups_are_refused(lightgbm, xgboost):
         ForLightGBM("ndcg@5")(LABEL, data)
     with pytest.raises(InputError, match=r"no groups.*Hint"):
         ForXGBoost("ndcg@5")(LABEL, xgboost.DMatrix(FEATURES, label=LABEL))
+
+
+def test_options_of_early_stopping_are_checked(xgboost):
+    for option in ("maximize", "metric_name", "nosuch"):
+        with pytest.raises(rm.InputError, match=f"{option}= is no option here"):
+            ForXGBoost("rr").early_stopping(3, **{option: True})
+    ForXGBoost("rr").early_stopping(3, save_best=True)
+
+
+def test_a_data_set_that_is_not_made_yet_is_made(lightgbm):
+    data = lightgbm.Dataset(np.eye(2), [1, 0], group=[2], params={"verbosity": -1})
+    assert ForLightGBM("rr")([0.5, 0.2], data) == [("rr", 1.0, True)]

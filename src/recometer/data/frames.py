@@ -15,7 +15,7 @@ from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import numbers, plain
 from recometer.data.sessions import paired
-from recometer.data.tensors import is_a
+from recometer.data.tensors import is_a, is_nested
 from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
@@ -46,7 +46,7 @@ def is_column(data: object) -> bool:
     if is_a(data, "pyarrow", "Array", "ChunkedArray"):
         return True
     # DuckDB would execute a relation to tell its shape.
-    shape = None if _is_relation(data) else getattr(data, "shape", None)
+    shape = None if _is_relation(data) or is_nested(data) else getattr(data, "shape", None)
     return shape is not None and len(shape) == 1
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.errors import InputTypeError
 
-CPU, CUDA = "cpu", "cuda"  # types of devices, as torch names them
+CPU, CUDA, META = "cpu", "cuda", "meta"  # types of devices, as torch names them
 SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 
@@ -27,8 +27,19 @@ def is_tensor(value: object) -> bool:
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether this is a tensor whose numbers do not lie in the memory of the processor."""
-    return is_tensor(value) and value.device.type != CPU  # type: ignore[attr-defined]
+    """Return whether this is a tensor whose numbers do not lie in the memory of the processor.
+
+    Raises
+    ------
+    InputTypeError
+        If they lie nowhere, as on the device ``meta``.
+    """
+    if not is_tensor(value):
+        return False
+    kind = value.device.type  # type: ignore[attr-defined]
+    if kind == META:
+        raise _without_numbers(value)
+    return bool(kind != CPU)
 
 
 def is_sparse(tensor: Any) -> bool:
@@ -74,8 +85,9 @@ def to_numpy(tensor: Any) -> Array:
     Raises
     ------
     InputTypeError
-        If the tensor is sparse or quantised.
+        If the tensor is sparse or quantised, or has no numbers (on the device ``meta``).
     """
+    elsewhere(tensor)  # refuses what has no numbers
     tensor = tensor.detach().cpu()
     if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
         tensor = tensor.float()
@@ -87,3 +99,15 @@ def to_numpy(tensor: Any) -> Array:
             f"read as an array: {error} Hint: tensor.to_dense() makes it dense."
         ) from error
     return array
+
+
+def is_nested(value: object) -> bool:
+    """Return whether this is a tensor of tensors, which has no shape."""
+    return is_tensor(value) and value.is_nested  # type: ignore[attr-defined]
+
+
+def _without_numbers(tensor: Any) -> InputTypeError:
+    return InputTypeError(
+        f"A tensor of shape {tuple(tensor.shape)} is on the device {tensor.device}, and has no "
+        'numbers. Hint: make the model on a device that stores them, such as "cpu".'
+    )

@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recometer.arrays import Array, Int32
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.evaluating.arguments import baseline_of, protocol_of
 from recometer.evaluating.effects import given_by_hand
-from recometer.measuring.side_data import Popularity
+from recometer.measuring.side_data import Popularity, check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of
@@ -42,7 +43,9 @@ class Asked:
     as_given: Mapping[str, Any]  # what the evaluation is repeated with
     popularity: Popularity | None = None  # of the whole train, where train holds some users
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
+    offered: Int32 | None = None  # to all users, where some users' candidates are known
     part: Part | None = None  # whose part these users are, where all are matched once
+    filled: Array | None = None  # whose lists the user before fills, where that one is elsewhere
 
     @cached_property
     def by_hand(self) -> Sequence[str]:
@@ -78,6 +81,7 @@ def read_asked(
     other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     trained = None if train is None else read_interactions(train, "train", warns=False)
+    check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Asked(
         metrics=tuple(requested),
         protocol=stated,

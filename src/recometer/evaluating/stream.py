@@ -14,6 +14,7 @@ from recometer.data.matching import SourceIndex
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
+from recometer.evaluating.identity import difference, identity_of
 from recometer.evaluating.records import request_of
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
@@ -343,9 +344,8 @@ class Stream:
 
     def state(self) -> dict[str, Any]:
         """Return all counts as numbers, texts and arrays, which you can pickle or send."""
-        counted, truth = self._counted, self._evaluator.truth
-        test = None if truth is None else (truth.test.n_users, len(truth.test))
-        found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "test": test}
+        counted, of = self._counted, identity_of(self._evaluator.asked, self._evaluator.truth)
+        found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "of": of}
         if counted is None:
             return {**found, "kind": None}
         items = counted.index_of_items if isinstance(counted, StreamedScores) else (0, None)
@@ -381,9 +381,12 @@ class Stream:
                 f"merge takes a stream, or what state() of one returned, found "
                 f"{type(state).__name__}."
             )
-        if state["test"] != self.state()["test"]:
+        of = identity_of(self._evaluator.asked, self._evaluator.truth)
+        differs = difference(of, state["of"])
+        if differs:
             raise InputError(
-                "The streams are of different tests. Hint: all processes make the same evaluator."
+                f"The streams are of different evaluators: they differ in {differs}. Hint: all "
+                "processes, and those that load a state, make the same evaluator."
             )
         if state["kind"] is None:
             self._n_batches += state["batches"]

@@ -13,7 +13,7 @@ from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluating.asked import Asked
 from recometer.measuring import corrections
-from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
+from recometer.measuring.side_data import needed_by, warn_of_propensity
 from recometer.metrics.registry import METRICS, Metric, SideData, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
@@ -51,8 +51,6 @@ class Truth:
         _check_not_empty(given)
         test = as_counted(given, asked.metrics, asked.protocol)
         metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
-        side = {"train": asked.train, "baseline": asked.baseline, "catalogue": asked.catalogue}
-        check_side_data(needed_by(metrics), **side)  # type: ignore[arg-type]
         warn_of_propensity(metrics, asked.catalogue)
         return cls(asked, given, test, chosen, metrics)
 
@@ -139,19 +137,7 @@ class Truth:
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return the arrays of which fingerprints are taken, by argument."""
-        asked = self.asked
-        arrays: dict[str, Mapping[str, object]] = {
-            "test": _arrays(self.given),
-            "train": _arrays(asked.train),
-            "candidates": _arrays(self.candidates),
-            "exclude": _arrays(asked.exclude),
-            "catalogue": {} if asked.catalogue is None else asked.catalogue.arrays(),
-        }
-        if isinstance(asked.baseline, Source):
-            arrays["baseline"] = asked.baseline.arrays()
-        elif asked.baseline is not None and asked.baseline.lists is not None:
-            arrays["baseline"] = {"lists": asked.baseline.lists.items}
-        return arrays
+        return {"test": _arrays(self.given), **arrays_beside_test(self.asked, self.candidates)}
 
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
@@ -207,6 +193,23 @@ class Truth:
         """The memory that test and train take."""
         arrays = (*_arrays(self.given).values(), *_arrays(self.asked.train).values())
         return sum(getattr(array, "nbytes", 0) for array in arrays)
+
+
+def arrays_beside_test(
+    asked: Asked, candidates: Candidates | None
+) -> dict[str, Mapping[str, object]]:
+    """Return the arrays of all arguments but the test, by argument."""
+    arrays: dict[str, Mapping[str, object]] = {
+        "train": _arrays(asked.train),
+        "candidates": _arrays(candidates),
+        "exclude": _arrays(asked.exclude),
+        "catalogue": {} if asked.catalogue is None else asked.catalogue.arrays(),
+    }
+    if isinstance(asked.baseline, Source):
+        arrays["baseline"] = asked.baseline.arrays()
+    elif asked.baseline is not None and asked.baseline.lists is not None:
+        arrays["baseline"] = {"lists": asked.baseline.lists.items}
+    return arrays
 
 
 def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:

@@ -40,6 +40,14 @@ def loads(text: bytes) -> Any:
     Raises
     ------
     InputError
-        If the pickle contains anything else.
+        If the pickle contains anything else, or is damaged.
     """
-    return _Plain(io.BytesIO(text)).load()
+    try:
+        return _Plain(io.BytesIO(text)).load()
+    except InputError:
+        raise
+    except Exception as error:  # the documentation of pickle names no end of them
+        raise InputError(
+            f"A state is damaged ({type(error).__name__}: {error}). Hint: load check-points that "
+            "this metric wrote, as they are."
+        ) from error

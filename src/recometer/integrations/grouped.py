@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,34 @@ class Value:
     higher_is_better: bool
 
 
+def evaluator_of_rows(
+    metrics: Metrics,
+    protocol: str | Protocol,
+    threads: int | None,
+    rules: Mapping[str, Any],
+) -> Evaluator:
+    """Return an evaluator of rows that contain their truth.
+
+    Raises
+    ------
+    InputError
+        If `rules` contain an argument of an evaluator that does not apply to rows.
+    """
+    fixed: dict[str, Any] = {
+        "metrics": metrics,
+        "protocol": protocol,
+        "threads": threads,
+        "progress": False,
+    }
+    for name in rules:
+        if name in (*fixed, "test", "candidates"):
+            raise InputError(
+                f"{name}= does not apply to rows in groups. Hint: leave it out; ties=, "
+                "relevant_from= and other single rules do apply."
+            )
+    return Evaluator(**fixed, **rules)
+
+
 class GroupedMetrics:
     """Metrics of the rows of queries, in the given order: a query is a user, a row is an item."""
 
@@ -41,9 +70,7 @@ class GroupedMetrics:
         threads: int | None,
         **rules: Unpack[Rules],
     ) -> None:
-        self.evaluator = Evaluator(
-            metrics=metrics, protocol=protocol, threads=threads, progress=False, **rules
-        )
+        self.evaluator = evaluator_of_rows(metrics, protocol, threads, rules)
         self.metrics = tuple(self.evaluator.asked.metrics)
 
     def __repr__(self) -> str:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from recometer.errors import InputError, InputTypeError, need
+from recometer.errors import need, warn
 from recometer.evaluating.evaluator import Evaluator
+from recometer.integrations._callbacks import (
+    check_arguments,
+    check_evaluator,
+    check_source,
+    logged_twice,
+    never_evaluated,
+    source_from,
+)
 from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
 
@@ -36,16 +44,23 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
     Attributes
     ----------
     result : Evaluation or None
-        The latest evaluation.
+        The latest evaluation of this training.
 
     Raises
     ------
     InputError
         If `every_n_epochs` is less than 1.
     InputTypeError
-        If `evaluator` is not an evaluator with a test, or `source` is not a function.
+        If `evaluator` is not an evaluator with a test, `source` is not a function, or `prefix` is
+        not a text.
     MissingExtraError
         On import, if Keras is not installed.
+
+    Warns
+    -----
+    DataWarning
+        At the end of a training in which no epoch was due, and in ``model.evaluate``, where the
+        callback has no effect.
     """
 
     def __init__(
@@ -57,28 +72,51 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
         every_n_epochs: int = 1,
     ) -> None:
         super().__init__()
-        if not isinstance(evaluator, Evaluator) or evaluator.truth is None:
-            raise InputTypeError(
-                "RecometerCallback takes an evaluator with a test, found "
-                f"{type(evaluator).__name__}. Hint: rm.Evaluator(test, train=train, metrics=...)."
-            )
-        if not callable(source):
-            raise InputTypeError(
-                f"source= is of type {type(source).__name__}, expected a function of the model. "
-                "Hint: lambda model: rm.Factors(...)."
-            )
-        if not isinstance(every_n_epochs, int) or every_n_epochs < 1:
-            raise InputError(
-                f"every_n_epochs={every_n_epochs!r} must be a whole number, 1 or more."
-            )
+        check_evaluator(evaluator)
+        check_source(source)
+        check_arguments(prefix, every_n_epochs)
         self.evaluator, self.source = evaluator, source
         self.prefix, self.every_n_epochs = prefix, every_n_epochs
         self.result: Evaluation | None = None
+        self._logged: dict[str, float] = {}
+        self._fits = False
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Forget what an earlier training logged."""
+        self.result, self._logged, self._fits = None, {}, True
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Warn if no epoch was due."""
+        self._fits = False
+        if self.result is None:
+            warn(never_evaluated(self.every_n_epochs))
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Warn if this is not the validation of a training."""
+        if not self._fits:
+            warn(
+                "RecometerCallback evaluates at the end of epochs of fit(), and has no effect in "
+                "evaluate(). Hint: evaluator(source(model))."
+            )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluate, and add the means to the logs."""
+        """Evaluate, and add the means to the logs.
+
+        Raises
+        ------
+        InputError
+            If the logs have a value of the same name, for instance that of another callback.
+        ModelError
+            If the function `source` raises an exception.
+        """
         if (epoch + 1) % self.every_n_epochs == 0:
-            self.result = self.evaluator(self.source(self.model))
-        if self.result is not None and logs is not None:
-            for name, mean in self.result.mean().items():
-                logs[f"{self.prefix}{FlatName(name)}"] = mean
+            self.result = self.evaluator(source_from(self.source, self.model))
+        if self.result is None or logs is None:
+            return
+        means = self.result.mean().items()
+        named = {f"{self.prefix}{FlatName(name)}": mean for name, mean in means}
+        for name in named:
+            if name in logs and name not in self._logged:
+                raise logged_twice(name)
+        logs.update(named)
+        self._logged = named

@@ -66,6 +66,7 @@ class RankingMetrics(GroupedMetrics):
                 f"The data are of type {type(data).__name__}, expected a lightgbm.Dataset. Hint: "
                 "lightgbm.train(..., feval=...); of_ranker is for LGBMRanker."
             )
+        data.construct()  # which a data set of train() is already
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def of_ranker(

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from recometer.errors import InputError, InputTypeError, need
+from recometer.errors import InputError, need, warn
 from recometer.evaluating.evaluator import Evaluator
+from recometer.integrations._callbacks import (
+    check_arguments,
+    check_evaluator,
+    check_source,
+    logged_twice,
+    never_evaluated,
+    source_from,
+)
 from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
 from recometer.sources.models import from_model
 
 pytorch: Any = need("lightning.pytorch", "RecometerCallback", "lightning", "lightning")
 torch: Any = need("torch", "RecometerCallback", "lightning")
+
+
+TEST = "test_"
+"""The prefix of means in ``trainer.test``."""
 
 
 class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
@@ -50,9 +62,17 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
     InputError
         If `every_n_epochs` is less than 1.
     InputTypeError
-        If `evaluator` is not an evaluator with a test.
+        If `evaluator` is not an evaluator with a test, `source` is not a function, or `prefix` is
+        not a text.
+    ModelError
+        In an evaluation, if the function `source` raises an exception.
     MissingExtraError
         On import, if Lightning is not installed.
+
+    Warns
+    -----
+    DataWarning
+        At the end of a training in which no epoch was due.
     """
 
     def __init__(
@@ -65,19 +85,33 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
         every_n_epochs: int = 1,
     ) -> None:
         super().__init__()
-        for given in (evaluator, test):
-            if given is not None and (not isinstance(given, Evaluator) or given.truth is None):
-                raise InputTypeError(
-                    "RecometerCallback takes an evaluator with a test, found "
-                    f"{type(given).__name__}. Hint: rm.Evaluator(test, train=train, metrics=...)."
-                )
-        if not isinstance(every_n_epochs, int) or every_n_epochs < 1:
-            raise InputError(
-                f"every_n_epochs={every_n_epochs!r} must be a whole number, 1 or more."
-            )
+        check_evaluator(evaluator)
+        if test is not None:
+            check_evaluator(test)
+        if source is not None:
+            check_source(source)
+        check_arguments(prefix, every_n_epochs)
         self.evaluator, self.source, self.test = evaluator, source, test
         self.prefix, self.every_n_epochs = prefix, every_n_epochs
         self.result: Evaluation | None = None
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Refuse another callback that logs the same names.
+
+        Raises
+        ------
+        InputError
+            If there is one.
+        """
+        for other in trainer.callbacks:
+            if isinstance(other, RecometerCallback) and other is not self:
+                for name in self._names(stage) & other._names(stage):
+                    raise logged_twice(name)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """Warn if no epoch was due."""
+        if self.result is None and trainer.is_global_zero and trainer.current_epoch > 0:
+            warn(never_evaluated(self.every_n_epochs))
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Evaluate and log, unless Lightning only tries whether validation runs."""
@@ -92,16 +126,25 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
     def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Evaluate and log with the evaluator of ``test=``."""
         if self.test is not None:
-            self._evaluate(trainer, pl_module, self.test, "test_")
+            self._evaluate(trainer, pl_module, self.test, TEST)
 
     def _is_due(self, trainer: Any) -> bool:
         fitting = trainer.state.fn == "fit"
         return not fitting or (trainer.current_epoch + 1) % self.every_n_epochs == 0
 
+    def _names(self, stage: str) -> set[str]:
+        """Return the names under which means are logged."""
+        evaluator, prefix = self.evaluator, self.prefix
+        if stage == "test":
+            if self.test is None:
+                return set()
+            evaluator, prefix = self.test, TEST
+        return {_flat(prefix, metric) for metric in evaluator.asked.metrics}
+
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
         """Return the source that is made from a module."""
         if self.source is not None:
-            return self.source(module)
+            return source_from(self.source, module)
         if not hasattr(module, "score_users"):
             return module
         assert evaluator.truth is not None
@@ -128,5 +171,9 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
             means = self.result.mean()
         means = trainer.strategy.broadcast(means)
         assert means is not None
-        named = {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
+        named = {_flat(prefix, name): mean for name, mean in means.items()}
         module.log_dict(named, on_step=False, on_epoch=True, batch_size=1)
+
+
+def _flat(prefix: str, metric: object) -> str:
+    return f"{prefix}{FlatName(str(metric))}"

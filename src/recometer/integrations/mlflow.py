@@ -11,20 +11,26 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.comparing.result import Comparison
+from recometer.data import ids
 from recometer.data.columns import choose_columns
-from recometer.errors import InputError, need
+from recometer.data.numbers import as_array
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluation import evaluate
 from recometer.results.evaluation import Evaluation
+from recometer.results.flat import FlatName
 from recometer.results.leaderboard import Leaderboard
 from recometer.results.tracked import Tracked
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
+from recometer.stats.checks import check_whole
 from recometer.version import __version__
 
 FOLDER = "recometer"
 """The folder of the artifacts in a run."""
 # What `mlflow.models.evaluate` may call what recommends; of the last, MLflow has metrics itself.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
+LARGEST_STEP = 2**63 - 1
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 
 
@@ -38,6 +44,22 @@ def log(
     artifact: bool | None = None,
 ) -> None:
     """Log a result; see `recometer.Evaluation.log_mlflow`."""
+    if not isinstance(result, Tracked):
+        raise InputTypeError(
+            f"What is logged is of type {type(result).__name__}, expected a result. Hint: what "
+            "rm.evaluate or rm.compare returned."
+        )
+    for name, given in (("prefix", prefix), ("run_id", run_id), ("model_id", model_id)):
+        if not isinstance(given, str) and (given is not None or name == "prefix"):
+            raise InputTypeError(
+                f'{name}={brief(given)} must be a text. Hint: for instance "valid".'
+            )
+    if step is not None:
+        check_whole("step", step, -LARGEST_STEP)
+        if step > LARGEST_STEP:
+            raise InputError(f"step={brief(step)} must be below 2^63, as MLflow stores it.")
+    if not isinstance(artifact, bool | None):
+        raise InputTypeError(f"artifact={brief(artifact)} must be True, False or None.")
     mlflow = need("mlflow", "log_mlflow", "mlflow")
     values = {f"{prefix}{name}": float(value) for name, value in result.flat().items()}
     if run_id is None:  # as MLflow does: the run that is active, or a new one
@@ -70,8 +92,12 @@ def _save(result: Tracked, folder: str, prefix: str) -> None:
     elif isinstance(result, Comparison):
         result.to_json(os.path.join(folder, f"{_safe(prefix)}comparison.json"))
     elif isinstance(result, Leaderboard):
+        names = {model: _safe(prefix + model) for model in result.results}
         for model, one in result.results.items():
-            one.save(os.path.join(folder, f"{_safe(prefix + model)}.parquet"))
+            name = names[model]
+            if sum(name.lower() == other.lower() for other in names.values()) > 1:
+                name = str(FlatName(prefix + model))  # which tells "als 1" from "als_1"
+            one.save(os.path.join(folder, f"{name}.parquet"))
 
 
 def _safe(text: str) -> str:
@@ -120,6 +146,10 @@ class RecometerEvaluator:
         ------
         InputError
             If there are no targets, there are extra metrics, or data do not fit.
+        InputTypeError
+            If the model returns something other than a prediction for each row.
+        ModelError
+            If the model raises an exception.
         ColumnError
             If a column of users or items does not exist.
         """
@@ -145,8 +175,8 @@ class RecometerEvaluator:
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
     """Return a prediction for each row: the model's, or the one given with the data."""
-    found = dataset.predictions_data if model is None else model.predict(dataset.features_data)
-    if found is None:
+    found = dataset.predictions_data if model is None else _predicted(model, dataset)
+    if found is None and model is None:
         raise InputError(
             "There is neither a model nor a prediction. Hint: predictions= names their column."
         )
@@ -160,15 +190,38 @@ def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
                 "names that of scores, or of lists."
             )
         found = found[column]
+    if is_tensor(found):
+        found = to_numpy(found)
+    if isinstance(found, str | bytes | Mapping) or not hasattr(found, "__len__"):
+        raise InputTypeError(
+            f"The model returned {brief(found)}, expected a prediction for each row of data. Hint: "
+            "a list, an array or a column of scores, or of lists of items."
+        )
     if not hasattr(found, "to_numpy") and _of_lists(found):
         return _objects(found)
-    array = np.asarray(found)
+    array = as_array(found, "The predictions")
     # One column is a score for each row, as many models return it.
     return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array
 
 
+def _predicted(model: Any, dataset: Any) -> Any:
+    try:
+        return model.predict(dataset.features_data)
+    except Exception as error:
+        raise ModelError(
+            f"The model raised {type(error).__name__}: {error}. Hint: it is called with the data "
+            "without the targets."
+        ) from error
+
+
 def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Evaluation:
     """Evaluate rows of pairs, or of lists."""
+    for name in ("source", "test"):
+        if name in config:
+            raise InputError(
+                f"evaluator_config has {name!r}, which the data are. Hint: leave it out; targets= "
+                "and predictions= name their columns."
+            )
     user, item = config.pop("user", None), config.pop("item", None)
     truth = dataset.labels_data
     if len(truth) != len(predictions):
@@ -192,14 +245,16 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
             "best first, for each row."
         )
     column = choose_columns(frame.columns, {"user": user}, required=())["user"]
-    users = range(len(truth)) if column is None else frame[column].tolist()
-    if len(set(users)) < len(truth):
-        raise InputError(
-            f"The column {column!r} has a user in several rows. Hint: lists have a row per user."
-        )
-    lists = Lists({user: list(row) for user, row in zip(users, predictions, strict=True)})
-    relevant = {user: list(row) for user, row in zip(users, truth, strict=True)}
-    return evaluate(lists, relevant, **config)
+    users = list(range(len(truth)))
+    if column is not None:
+        users = frame[column].tolist()
+        if len(ids.encode(users, f"users (column {column!r})")[1]) < len(truth):
+            raise InputError(
+                f"The column {column!r} has a user in several rows. Hint: lists have a row per "
+                "user."
+            )
+    lists = Lists(dict(zip(users, predictions, strict=True)))
+    return evaluate(lists, dict(zip(users, truth, strict=True)), **config)
 
 
 def _of_lists(rows: Any) -> bool:

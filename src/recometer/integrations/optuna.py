@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from recometer.errors import InputError, InputTypeError, brief, need
+from recometer.errors import InputError, InputTypeError, need
 from recometer.metrics.registry import Metric
 from recometer.results.evaluation import Evaluation
+from recometer.stats.checks import check_whole
 
 if TYPE_CHECKING:
     import optuna
@@ -58,7 +59,7 @@ def report(
     metric
         One of its metrics, with one cut-off.
     step
-        As in ``trial.report``.
+        As in ``trial.report``: a whole number, of which the first report counts.
     prune
         Whether to ask the pruner of the study.
 
@@ -72,17 +73,26 @@ def report(
     optuna.TrialPruned
         If the pruner stops the trial.
     InputError
-        If there is no interval, there are several cut-offs, or the study goes in the other
-        direction.
+        If there is no interval, there are several cut-offs, the study goes in the other direction
+        or in several, or the step is not a whole number, at least 0.
+    InputTypeError
+        If the trial is none, or the result is not an evaluation.
     MissingExtraError
         If Optuna is not installed.
     """
     optuna = need("optuna", "report", "optuna")
+    check_whole("step", step, 0)
+    if not hasattr(trial, "set_user_attr"):
+        raise InputTypeError(
+            f"trial is of type {type(trial).__name__}, expected the trial that Optuna passes to "
+            "the objective. Hint: study.optimize(objective)."
+        )
     worse, better = _ends(result, metric)
     _check_direction(trial, result, metric)
-    hopeful = {**trial.user_attrs.get(HOPEFUL, {}), str(step): better}
+    # What is reported for a step again does not count for Optuna, and neither here.
+    hopeful = {str(int(step)): better, **trial.user_attrs.get(HOPEFUL, {})}
     trial.set_user_attr(HOPEFUL, hopeful)
-    trial.report(worse, step)
+    trial.report(worse, int(step))
     if prune and trial.should_prune():
         raise optuna.TrialPruned(f"{metric} is {worse:.4f} to {better:.4f} at step {step}")
     return worse
@@ -112,10 +122,7 @@ class IntervalPruner:
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:
-        if not isinstance(warmup_steps, int) or isinstance(warmup_steps, bool) or warmup_steps < 0:
-            raise InputError(
-                f"warmup_steps={brief(warmup_steps)} must be a whole number, at least 0."
-            )
+        check_whole("warmup_steps", warmup_steps, 0)
         self.warmup_steps = warmup_steps
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
@@ -159,7 +166,14 @@ def _check_direction(trial: Any, result: Evaluation, metric: str | Metric) -> No
     study = getattr(trial, "study", None)  # a FixedTrial has none
     known = result.known_metric(metric)
     wanted = "maximize" if known.definition.higher_is_better else "minimize"
-    if study is not None and study.direction.name.lower() != wanted:
+    if study is None:
+        return
+    if len(study.directions) > 1:
+        raise InputError(
+            f"The study has {len(study.directions)} objectives, and Optuna prunes trials of one "
+            "alone. Hint: the objective may return cautious(result, metric) of several metrics."
+        )
+    if study.direction.name.lower() != wanted:
         raise InputError(
             f"The study goes in the wrong direction for {known}. Hint: "
             f'optuna.create_study(direction="{wanted}").'

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
-from recometer.errors import InputError, InputTypeError, need
+from recometer.data.numbers import as_array
+from recometer.data.paths import as_path
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import FileError, InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluating.evaluator import Evaluator
 from recometer.metrics.names import Metrics
 from recometer.results.evaluation import Evaluation
@@ -16,8 +20,10 @@ from recometer.results.flat import FlatName
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
+from recometer.stats.checks import check_whole
 
 NAME = "sentence_transformers"
+SURROGATES = "surrogatepass"
 evaluation: Any = need(
     f"{NAME}.evaluation", "RecometerEvaluator", "sentence-transformers", "sentence-transformers"
 )
@@ -39,7 +45,8 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     metrics
         As `recometer.evaluate` takes them.
     primary_metric
-        The metric that determines the best checkpoint. None takes the first one.
+        The metric that determines the best checkpoint, ``"rr@10"`` or ``"rr_at_10"``. None takes
+        the first one.
     name
         The prefix of the names of metrics, which are those of `Evaluation.flat`:
         ``name_ndcg_at_10``.
@@ -47,7 +54,8 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         Options for encoding the texts.
     write_csv
         Whether to append the means to a file ``recometer_<name>.csv`` in the folder that the
-        trainer gives.
+        trainer gives. Characters that are neither letters, digits nor ``_.-~`` are written as in
+        addresses (``%2F``).
     **options
         Options of `Evaluator`: ``train=`` (documents that are not retrieved for a query),
         ``protocol=``, single rules.
@@ -61,7 +69,13 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     ------
     InputError
         If a query of `relevant_docs` is not among `queries`, or the primary metric is not
-        among the metrics.
+        among the metrics; in a call, if the model does not return a vector for each text.
+    InputTypeError
+        If an argument, or the model, is of a wrong type.
+    ModelError
+        In a call, if the model raises an exception.
+    FileError
+        In a call, if the file cannot be written, or has other columns.
     MissingExtraError
         On import, if sentence-transformers is not installed.
     """
@@ -84,26 +98,40 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         for what, given in (("queries", queries), ("corpus", corpus)):
             if not isinstance(given, Mapping) or not given:
                 raise InputTypeError(f"{what} must be a dict of ids and texts that is not empty.")
+        if not isinstance(relevant_docs, Mapping):
+            raise InputTypeError(
+                f"relevant_docs is of type {type(relevant_docs).__name__}, expected a dict of "
+                'queries. Hint: {"q1": ["d3"]}, or {"q1": {"d3": 2}} with grades.'
+            )
+        if not isinstance(name, str | None):
+            raise InputTypeError(f'name={brief(name)} must be a text. Hint: "test".')
+        check_whole("batch_size", batch_size, 1)
         unknown = [query for query in relevant_docs if query not in queries]
         if unknown:
-            raise InputError(f"relevant_docs names {unknown[0]!r}, which is not a query.")
-        judged = {
-            query: dict(found) if isinstance(found, Mapping) else list(found)
-            for query, found in relevant_docs.items()
-        }
-        self.evaluator = Evaluator(judged, metrics=metrics, **options)
-        names = [str(FlatName(str(metric))) for metric in self.evaluator.asked.metrics]
-        primary = names[0] if primary_metric is None else str(FlatName(primary_metric))
-        if primary not in names:
             raise InputError(
-                f"primary_metric={primary_metric!r} is not asked for. Hint: one of "
-                f"{', '.join(names)}."
+                f"relevant_docs names {brief(unknown[0])}, which is not a query. Hint: queries "
+                "must have the text of each."
             )
-        self.queries = {query: queries[query] for query in judged}
-        self.corpus, self.primary_metric, self.name = dict(corpus), primary, name
+        self.evaluator = Evaluator(dict(relevant_docs), metrics=metrics, **options)
+        self.queries = {query: queries[query] for query in relevant_docs}
+        self.corpus, self.name = dict(corpus), name or ""
+        self.primary_metric = self._primary(primary_metric)
         self.batch_size, self.show_progress_bar = batch_size, show_progress_bar
         self.write_csv = write_csv
         self.result: Evaluation | None = None
+
+    def _primary(self, asked: str | None) -> str:
+        """Return the flat name of the metric that determines the best checkpoint."""
+        known = {str(metric): str(FlatName(str(metric))) for metric in self.evaluator.asked.metrics}
+        names = list(known.values())
+        if asked is None:
+            return names[0]
+        found = known.get(str(asked), asked)
+        if found not in names:
+            raise InputError(
+                f"primary_metric={brief(asked)} is not asked for. Hint: one of {', '.join(known)}."
+            )
+        return found
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -130,23 +158,62 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         return Scores(lambda rows: model.similarity(queries[rows], corpus), **names)
 
     def _encoded(self, model: Any, method: str, texts: Mapping[Any, str]) -> Any:
-        encode = getattr(model, method, model.encode)
-        return encode(
-            list(texts.values()),
-            batch_size=self.batch_size,
-            show_progress_bar=self.show_progress_bar,
-            convert_to_numpy=True,
+        encode = getattr(model, method, None) or getattr(model, "encode", None)
+        called = f"{type(model).__name__}.{getattr(encode, '__name__', 'encode')}"
+        if not callable(encode):
+            raise InputTypeError(
+                f"The model is of type {type(model).__name__}, which has no method encode. Hint: "
+                "evaluator(model) takes a SentenceTransformer."
+            )
+        try:
+            found = encode(
+                list(texts.values()),
+                batch_size=self.batch_size,
+                show_progress_bar=self.show_progress_bar,
+                convert_to_numpy=True,
+            )
+        except Exception as error:
+            raise ModelError(
+                f"{called} raised {type(error).__name__}: {error}. Hint: it is called with the "
+                f"{len(texts):,} texts, and batch_size={self.batch_size}."
+            ) from error
+        vectors = (
+            to_numpy(found) if is_tensor(found) else as_array(found, f"What {called} returned")
         )
+        if vectors.dtype.kind not in "fiu" or vectors.ndim != 2 or len(vectors) != len(texts):
+            raise InputError(
+                f"{called} returned {vectors.dtype} of shape {vectors.shape} for {len(texts):,} "
+                "texts. Hint: a model must return a vector of numbers for each."
+            )
+        return vectors
 
     def _write(self, folder: str, epoch: int, steps: int, means: Mapping[str, float]) -> None:
-        os.makedirs(folder, exist_ok=True)
-        stem = f"recometer_{self.name}" if self.name else "recometer"
-        path = os.path.join(folder, f"{stem}.csv")
-        begins = not os.path.exists(path)
-        with open(path, "a", encoding="utf-8") as file:
-            if begins:
-                print("epoch", "steps", *means, sep=",", file=file)
-            print(epoch, steps, *map(repr, means.values()), sep=",", file=file)
+        """Append a line to the file, and begin it with the names of its columns."""
+        as_path(folder, "the means")
+        # A name may have characters that no file has, or that lead out of the folder.
+        stem = "_".join(["recometer", *filter(None, [quote(self.name, " ", errors=SURROGATES)])])
+        path = as_path(os.path.join(folder, f"{stem}.csv"), "the means")
+        columns = ",".join(["epoch", "steps", *means])
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(path, "a+", encoding="utf-8") as file:
+                file.seek(0)
+                header = file.readline().rstrip("\n")
+                if header not in ("", columns):
+                    raise FileError(
+                        f"{path} has other columns ({brief(header)}) than this evaluation "
+                        f"({columns}). Hint: name= or the folder tells evaluations apart."
+                    )
+                if not header:
+                    print(columns, file=file)
+                print(epoch, steps, *map(repr, means.values()), sep=",", file=file)
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(
+                f"{path} cannot be written: {error.strerror}. Hint: name another folder, or "
+                "write_csv=False."
+            ) from error
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the description of the evaluation for the model card."""
@@ -156,5 +223,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
 def _unit(vectors: Any) -> Any:
     """Return vectors of length 1, as the cosine compares them; those of length 0 stay."""
+    vectors = vectors.astype(np.result_type(vectors, np.float32))  # no squares of half precision
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)

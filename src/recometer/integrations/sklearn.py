@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, need
-from recometer.evaluating.evaluator import Evaluator
+from recometer.errors import InputError, InputTypeError, brief, need
+from recometer.integrations.grouped import evaluator_of_rows
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.pairs import Pairs
@@ -43,7 +43,7 @@ class RankingScore:
     Raises
     ------
     InputError
-        If there are several metrics.
+        If there are several metrics, or an argument does not apply to rows in groups.
     """
 
     def __init__(
@@ -53,9 +53,7 @@ class RankingScore:
         protocol: str | Protocol = "recometer",
         **rules: Unpack[Rules],
     ) -> None:
-        self.evaluator = Evaluator(
-            metrics=metric, protocol=protocol, threads=1, progress=False, **rules
-        )
+        self.evaluator = evaluator_of_rows(metric, protocol, 1, rules)
         asked = self.evaluator.asked.metrics
         if len(asked) > 1:
             raise InputError(
@@ -71,7 +69,11 @@ class RankingScore:
         return self.metric.definition.higher_is_better
 
     def __call__(
-        self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, groups: npt.ArrayLike | None = None
+        self,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        *more: object,
+        groups: npt.ArrayLike | None = None,
     ) -> float:
         """Return the mean over groups, or NaN if it is undefined for all of them.
 
@@ -86,7 +88,15 @@ class RankingScore:
         ------
         InputError
             If there are no groups.
+        InputTypeError
+            If there are more arguments: a score function is not a scorer.
         """
+        if more:  # an estimator, X and y, as scikit-learn calls scorers
+            raise InputTypeError(
+                "RankingScore takes labels and predictions, and groups= by name, but got "
+                f"{2 + len(more)} arguments. Hint: as scoring= of scikit-learn, "
+                "ranking_scorer(...) takes an estimator."
+            )
         if groups is None:
             raise InputError(
                 "The score of a ranking needs the group of each row. Hint: cross_val_score(..., "
@@ -130,10 +140,18 @@ def ranking_scorer(
     InputError
         If there are several metrics, or there is neither a column of groups nor the configuration
         that passes groups on.
+    InputTypeError
+        If `groups` is not the name of a column, or `response` not that of a method.
     """
     metrics = need("sklearn.metrics", "ranking_scorer", "sklearn", "scikit-learn")
     score = RankingScore(metric, protocol=protocol, **rules)
-    methods = (response,) if isinstance(response, str) else tuple(response)
+    methods = _methods(response)
+    if groups is not None and not isinstance(groups, str | int):
+        raise InputTypeError(
+            f"groups= is of type {type(groups).__name__}, expected the name of a column of X. "
+            "Hint: groups themselves are passed on by scikit-learn, as the documentation of "
+            "ranking_scorer says."
+        )
     make = functools.partial(
         metrics.make_scorer, response_method=methods, greater_is_better=score.higher_is_better
     )
@@ -147,6 +165,19 @@ def ranking_scorer(
             'groups="query") reads them from a column of X.'
         )
     return make(score).set_score_request(groups=True)
+
+
+def _methods(response: object) -> tuple[str, ...]:
+    """Return the names of methods; one of these is called."""
+    found: Any = (response,) if isinstance(response, str) else response
+    if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
+        raise InputTypeError(
+            f"response={brief(response)} must be the name of a method, or several. Hint: "
+            "response='predict_proba'."
+        )
+    if not found:
+        raise InputError("response= names no method. Hint: response='predict'.")
+    return tuple(found)
 
 
 class _ColumnScorer:

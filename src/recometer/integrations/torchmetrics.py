@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from recometer.data.tensors import to_numpy
-from recometer.errors import InputError, InputTypeError, need
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import InputError, InputTypeError, brief, need
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.stream import Repeated, Stream
 from recometer.integrations import _plain
@@ -48,7 +48,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     Raises
     ------
     InputError
-        If there are options of an evaluator in addition to an evaluator.
+        If there are options of an evaluator in addition to an evaluator, or ``torchmetrics.Metric``
+        refuses one of its own.
     InputTypeError
         If `evaluator` is not an evaluator.
     MissingExtraError
@@ -76,7 +77,10 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         own = {name: options.pop(name) for name in OF_TORCHMETRICS if name in options}
-        super().__init__(**own)
+        try:
+            super().__init__(**own)
+        except ValueError as error:
+            raise InputError(f"{error}. Hint: it is an option of torchmetrics.Metric.") from error
         if evaluator is None:
             evaluator = Evaluator(**options)
         elif not isinstance(evaluator, Evaluator):
@@ -195,7 +199,16 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self._whole, self.counted = None, [self._tensor(self._identity)]
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add the batches of another metric of the same evaluator."""
+        """Add the batches of another metric of the same evaluator.
+
+        Raises
+        ------
+        InputError
+            If the evaluators differ: in the test, train, the metrics, the rules or the seed. A
+            state that is loaded or gathered is refused for the same reason.
+        InputTypeError
+            If it is not a `RankingMetrics`.
+        """
         if not isinstance(incoming_state, RankingMetrics):
             raise InputTypeError(
                 f"merge_state takes another RankingMetrics, found {type(incoming_state).__name__}."
@@ -204,6 +217,18 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._absorb()
         self._stream.merge(incoming_state._stream)
         self._computed = None
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot the means, or the values that `forward` or `compute` returned, with Matplotlib."""
+        return self._plot(val, ax)
+
+    def _reduce_states(self, incoming_state: Any) -> None:
+        """Refuse what some wrappers do with the states of their metric, which hold no batches."""
+        raise InputError(
+            "RankingMetrics keeps its batches in a stream, so that wrappers that put states "
+            "together, such as Running, cannot be used. Hint: a RankingMetrics for each window; "
+            "merge_state adds one to another."
+        )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Return the state, with all batches if ``persistent(True)`` was called."""
@@ -218,7 +243,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         """Use the values that were loaded into the state."""
         if self._is_synced:
             return
-        loaded = [one for one in self.counted if len(one) > len(self._identity)]
+        loaded = [one for one in _tensors(self.counted) if len(one) > len(self._identity)]
         if loaded:
             self.counted = [self._tensor(self._identity)]
             self._stream.reset()
@@ -251,9 +276,19 @@ OF_TORCHMETRICS = (
 )
 
 
+def _tensors(state: Any) -> list[Tensor]:
+    """Return a state, which must be as `RankingMetrics.state_dict` returned it."""
+    if not isinstance(state, list) or not all(is_tensor(one) and one.ndim == 1 for one in state):
+        raise InputError(
+            f"The state counted is {brief(state)}, which no RankingMetrics wrote. Hint: load what "
+            "state_dict() of such a metric returned, after persistent(True)."
+        )
+    return state
+
+
 def _messages(gathered: Any) -> list[dict[str, Any]]:
     """Return the states in what was gathered: messages one after the other."""
-    parts = gathered if isinstance(gathered, list) else [gathered]
+    parts = _tensors(gathered if isinstance(gathered, list) else [gathered])
     text = b"".join(to_numpy(part).astype(np.uint8).tobytes() for part in parts)
     found = []
     while text:

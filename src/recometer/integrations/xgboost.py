@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from recometer.errors import InputError, UnknownNameError, brief, did_you_mean, 
 from recometer.integrations.grouped import GroupedMetrics
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
+from recometer.stats.checks import check_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -99,11 +101,15 @@ class RankingMetrics(GroupedMetrics):
 
         Raises
         ------
+        InputError
+            If the number of rounds is not a whole number, at least 1; or an option is one that
+            this method sets, or that the callback does not have.
         MissingExtraError
             If XGBoost is not installed.
         UnknownNameError
             If the metric is not one of these.
         """
+        check_whole("rounds", rounds, 1)
         names = [str(one) for one in self.metrics]
         name = names[0] if metric is None else metric
         if name not in names:
@@ -111,4 +117,12 @@ class RankingMetrics(GroupedMetrics):
             raise UnknownNameError(f"There is no metric {brief(name)} here. {hint}")
         higher = self.metrics[names.index(name)].definition.higher_is_better
         callback = need("xgboost.callback", "Early stopping", "xgboost", "xgboost")
+        known = set(inspect.signature(callback.EarlyStopping).parameters)
+        for option in options:
+            if option not in known - {"rounds", "metric_name", "maximize"}:
+                raise InputError(
+                    f"{option}= is no option here. Hint: metric= names the metric, from which the "
+                    "direction follows; save_best= and others of "
+                    "xgboost.callback.EarlyStopping are passed on."
+                )
         return callback.EarlyStopping(rounds, metric_name=name, maximize=higher, **options)

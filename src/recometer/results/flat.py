@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 from recometer.data.paths import as_path, write_whole
-from recometer.errors import InputError, did_you_mean
+from recometer.errors import InputError, InputTypeError, brief, did_you_mean
 from recometer.rendering import plain
 
 Statistic = Literal[
@@ -72,6 +72,12 @@ class FlatName:
     other: str | None = None
 
     def __post_init__(self) -> None:
+        for part in (self.metric, self.model, self.other):
+            if part is not None and not isinstance(part, str):
+                raise InputTypeError(
+                    f"{brief(part)} is of type {type(part).__name__}, expected the name of a "
+                    "metric or a model. Hint: FlatName('ndcg@10', model='als')."
+                )
         if self.statistic not in STATISTICS:
             raise InputError(
                 f"There is no statistic {self.statistic!r} of a metric. "
@@ -96,7 +102,14 @@ class FlatName:
         ------
         InputError
             If `FlatName` does not write such a name.
+        InputTypeError
+            If it is not a text.
         """
+        if not isinstance(name, str):
+            raise InputTypeError(
+                f"A flat name is of type {type(name).__name__}, and must be a text. Hint: a key of "
+                "result.flat(), such as 'ndcg_at_10'."
+            )
         parts, statistic = _parts(name)
         words = tuple(word for word, _ in parts[1:])
         if words in ((), (_OF,), (_OF, _VERSUS)):
@@ -104,8 +117,8 @@ class FlatName:
             if str(found) == name:
                 return found
         raise InputError(
-            f"{name!r} is not a name that result.flat() gives. Hint: without a prefix that was put "
-            "before it, such a name is ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
+            f"{brief(name)} is not a name that result.flat() gives. Hint: without a prefix that "
+            "was put before it, such a name is ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
         )
 
 

@@ -84,6 +84,9 @@ class Tracked:
 
         Raises
         ------
+        InputError, InputTypeError
+            If `prefix`, `step` or `artifact` is of no use. What MLflow itself refuses, such as a
+            prefix with other characters, or an unknown run, is an exception of MLflow.
         MissingExtraError
             If MLflow is not installed.
         """
