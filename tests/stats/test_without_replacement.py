@@ -52,17 +52,19 @@ def excluded(x: Float64, m: float, alpha: float, n_all: int, aim: object) -> boo
 
 
 @pytest.mark.parametrize("aim", AIMS)
-@pytest.mark.parametrize("undefined", [0.0, 0.3])
-def test_the_ends_separate_what_was_excluded(aim: float | None, undefined: float) -> None:
+@pytest.mark.parametrize(("undefined", "n_all"), [(0.0, 300), (0.3, 300), (0.0, 180)])
+def test_the_ends_separate_what_was_excluded(
+    aim: float | None, undefined: float, n_all: int
+) -> None:
     generator = np.random.default_rng(0)
     x = np.where(generator.random(120) < undefined, np.nan, generator.random(120) ** 2)
-    sequence = ConfidenceSequence(UNIT, 0.9, 300, aim=aim, some_undefined=True)
+    sequence = ConfidenceSequence(UNIT, 0.9, n_all, aim=aim, some_undefined=True)
     for batch in np.split(x, [7, 50, 90]):
         low, high = sequence.update(batch)
     assert 0.02 < low < np.nanmean(x) < high < 0.98
     for end, sign in ((low, 1), (high, -1)):
-        assert excluded(x, end - sign * 1e-6, 0.1, 300, aim)
-        assert not excluded(x, end + sign * 1e-6, 0.1, 300, aim)
+        assert excluded(x, end - sign * 1e-6, 0.1, n_all, aim)
+        assert not excluded(x, end + sign * 1e-6, 0.1, n_all, aim)
 
 
 @pytest.mark.parametrize("aim", AIMS)
