@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, InputError
-from recometer.sources import _factor_order, _factor_stream
+from recometer.sources import _assemble, _factor_order, _factor_stream
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
 
@@ -217,3 +217,14 @@ def test_a_bar_shows_both_passes(model, capsys):
     said = capsys.readouterr().err
     for label in ("Reading", "Ranking"):
         assert re.search(rf"{label}.* 100%", said)
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+@pytest.mark.parametrize("progress", [False, True])
+def test_work_within_a_part_has_no_bar_of_its_own(monkeypatch, model, capsys, progress):
+    monkeypatch.setattr(_assemble, "BRIEF", 0)
+    _, _, users, items, test = model
+    source = rm.Factors(users, items, memory="20 kB")
+    source.rank(Request(test, threads=2, progress=progress, depth=5))
+    bars = re.findall(r"(\w+)[^\n\r]* 100%", capsys.readouterr().err)
+    assert set(bars) == ({"Reading", "Ranking"} if progress else set())

@@ -536,3 +536,13 @@ def test_a_source_without_ratings(metric):
         says = rf"'{metric}{cutoff}' reads predicted and true .*\({type(source).__name__}: "
         with pytest.raises(rm.InputError, match=says):
             rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")
+
+
+def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
+    """On Spark all columns are named: one more with a common name is none of them."""
+    frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
+    columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
+    found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
+    expected = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
+    assert found.describe() == expected.describe()
+    assert means(found, PREDICTED) == means(expected, PREDICTED)

@@ -157,6 +157,21 @@ def test_an_interval_that_missed_the_mean_is_one_still() -> None:
     assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
 
 
+@pytest.mark.parametrize("relative", [False, True])
+def test_aims_are_in_the_unit_of_the_values_or_a_share_of_their_mean(relative: bool) -> None:
+    x = np.random.default_rng(7).random(400) ** 2
+    found, moved = (
+        ConfidenceSequence(
+            (-unit, 3 * unit), aim=0.1 if relative else 0.1 * unit, relative=relative
+        ).update(unit * x)
+        for unit in (1, 10)
+    )
+    np.testing.assert_allclose(tuple(moved), (10 * found.low, 10 * found.high), rtol=1e-6)
+    # A share of the mean, which is 1/3, is as good as that number.
+    alike = ConfidenceSequence((-1, 3), aim=0.1 / 3 if relative else 0.1).update(x)
+    np.testing.assert_allclose(tuple(alike), tuple(found), atol=0.05 * found.width)
+
+
 def test_a_population_of_millions_is_nearly_infinite() -> None:
     x = np.random.default_rng(6).random(3_000)
     found, expected = (

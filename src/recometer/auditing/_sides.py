@@ -55,7 +55,7 @@ class Sides:
     def of(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
         """Match users and items by id, or by position where neither side has ids."""
         if train.times is not None and test.times is not None and len(train) and len(test):
-            check_times(*((one.times.min(), one.times.max()) for one in (train, test)))
+            check_times(*((one.min(), one.max()) for one in (train.times, test.times)))
         return cls.of_some_users(train, test, rules)
 
     @classmethod

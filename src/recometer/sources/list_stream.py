@@ -133,8 +133,7 @@ class StreamedLists(TableLists):
 
         Parameters
         ----------
-        items : int64 or int32 [n, k]
-            Padded with -1.
+        items : int64 or int32 [n, k], padded with -1
         places : int64 [n]
             Where the users stand in test.
 
