@@ -224,7 +224,10 @@ def evaluate(
     theirs, found = _as(Qrels, qrels), _as(Run, run)
     queries = theirs.keys()
     _check_keys(set(queries), set(found.keys()), make_comparable)
-    names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics)
+    names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics, str)
+    return_mean = _checks.flag("return_mean", return_mean)
+    return_std = _checks.flag("return_std", return_std)
+    threads = _checks.whole("threads", threads, 0)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
     test, lists = theirs.read(Interactions.of, "value"), _lists(found, queries)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
@@ -270,7 +273,7 @@ def _lists(run: Run, queries: Collection[str]) -> Lists | None:
 
 
 def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
-    if make_comparable or qrels == run:
+    if _checks.flag("make_comparable", make_comparable) or qrels == run:
         return
     differing = sorted(qrels ^ run)
     raise InputError(
@@ -290,8 +293,6 @@ class _Meaning(NamedTuple):
 
 def _meaning(name: str, largest: float) -> _Meaning:
     """Read the name of a metric; `largest` is the largest grade of all."""
-    if not isinstance(name, str):
-        raise InputTypeError(f"A metric is of type {type(name).__name__}, expected a name.")
     plain, level = name, 1
     found = LEVEL.fullmatch(name)
     if found:
