@@ -26,7 +26,7 @@ from _table import markdown, number, seconds
 from numpy.typing import NDArray
 
 import recometer as rm
-from recometer.evaluating.reading import batches, users_needed
+from recometer.evaluating.reading import read_until
 from recometer.stats import ConfidenceSequence
 
 RESULTS = Path(__file__).parent / "results" / "until.json"
@@ -49,16 +49,10 @@ def needed(values: NDArray[np.float64], width: float, seed: int) -> tuple[int, b
         ConfidenceSequence((0, 1), population=len(values), aim=width),
         rm.Until(f"{METRIC} ± {width:g}"),
     )
-    read: list[NDArray[np.float64]] = []
-    begin = 0
-    for batch in batches(order, until, lambda: users_needed(sequence, read, until)):
-        read.append(values[batch])
-        begin += len(batch)
-        sequence.add(read[-1])
-        if sequence.interval.width / 2 <= width:
-            break
+    n, reached = read_until(sequence, until, lambda one, other: values[order[one:other]])
+    n = n if reached else len(values)
     mean = float(values.mean())
-    return begin, begin < len(values) and mean not in sequence.interval
+    return n, n < len(values) and mean not in sequence.interval
 
 
 def by_width(name: str, values: NDArray[np.float64], orders: int) -> list[Record]:

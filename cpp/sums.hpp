@@ -49,4 +49,9 @@ void add_discounted(const PlacedRows& rows, const double* gains, const double* l
                     std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 
+/// Count the rows of each user that lie at places below a number of the user's own.
+/// @param limits [n_users]
+/// @param counts [n_users]: written
+void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64_t* counts);
+
 }  // namespace recometer

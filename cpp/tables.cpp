@@ -1,9 +1,12 @@
 #include "tables.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace recometer {
 namespace {
+
+constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // whose number 32 bits hold
 
 struct Range {
     std::int64_t begin, end;
@@ -59,5 +62,31 @@ void sum_rows(const Ragged& rows, const TableUsers& users, const std::int64_t* n
         sums[user] = sum;
     }
 }
+
+template <class Item>
+bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
+                 std::size_t first, std::size_t last) {
+    // Most rows are counted whoever has them, as a loop over all is that of a vector: between the
+    // last item of a user and the first of the next everything is allowed.
+    std::int64_t falls = 0, allowed = 0;
+    for (std::size_t user = first; user < last; ++user) {
+        const std::int64_t begin = indptr[user], end = indptr[user + 1];
+        if (begin == end) continue;
+        if (items[begin] < 0 || items[end - 1] >= n_items) return false;
+        if (begin > indptr[first]) allowed += items[begin] <= items[begin - 1] ? 1 : 0;
+    }
+    for (std::int64_t from = indptr[first] + 1; from < indptr[last]; from += kRowsCounted) {
+        const std::int64_t to = std::min(from + kRowsCounted, indptr[last]);
+        std::int32_t some = 0;
+        for (std::int64_t row = from; row < to; ++row) some += items[row] <= items[row - 1] ? 1 : 0;
+        falls += some;
+    }
+    return falls == allowed;
+}
+
+template bool rows_ascend(const std::int64_t*, const std::int32_t*, std::int64_t, std::size_t,
+                          std::size_t);
+template bool rows_ascend(const std::int64_t*, const std::int64_t*, std::int64_t, std::size_t,
+                          std::size_t);
 
 }  // namespace recometer

@@ -31,4 +31,11 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
 void sum_rows(const Ragged& rows, const TableUsers& users, const std::int64_t* numbers,
               std::size_t n_items, std::int64_t* sums);
 
+/// Tell whether the items of some users ascend strictly, and lie from 0 to n_items - 1.
+/// @param indptr [>= last + 1]: of the table, rising
+/// @param first, last the users, from the first to the one before the last
+template <class Item>
+bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
+                 std::size_t first, std::size_t last);
+
 }  // namespace recometer

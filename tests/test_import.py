@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 
 import pytest
-from modules import FILES, nodes_of, text_of
+from modules import FILES, statements_of, text_of
 
 import recometer
 
@@ -83,12 +83,12 @@ def entry(module: str) -> str:
 
 def imports(module: str) -> set[str]:
     """Return the modules of recometer that a module imports, anywhere in it."""
-    return imports_of(nodes_of(MODULES[module]), module)
+    return imports_of(statements_of(MODULES[module]), module)
 
 
 def imports_that_run(module: str) -> set[str]:
     """Return the same without those that only types need."""
-    nodes = nodes_of(MODULES[module])
+    nodes = statements_of(MODULES[module])
     for_types = {
         part
         for node in nodes
@@ -187,7 +187,9 @@ def test_exported_names_exist() -> None:
 
 
 def test_facade_is_what_it_imports() -> None:
-    froms = [node for node in nodes_of(MODULES["recometer"]) if isinstance(node, ast.ImportFrom)]
+    froms = [
+        node for node in statements_of(MODULES["recometer"]) if isinstance(node, ast.ImportFrom)
+    ]
     origins = {alias.name: node.module for node in froms for alias in node.names}
     public = {name for name, module in origins.items() if str(module).startswith("recometer")}
     assert recometer.__all__ == sorted(public)

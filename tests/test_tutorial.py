@@ -22,15 +22,14 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: what 60 users, named by texts, like of 40."""
+    """Work in a folder with ratings.csv: what 40 users, named by texts, like of 30."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     generator = np.random.default_rng(0)
-    liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
+    liking = generator.normal(size=(40, 3)) @ generator.normal(size=(3, 30))
     liking += generator.gumbel(size=liking.shape)
-    users = np.repeat(np.arange(60), 15)
-    items = np.argsort(-liking, axis=1)[:, :15].ravel()
+    users = np.repeat(np.arange(40), 12)
+    items = np.argsort(-liking, axis=1)[:, :12].ravel()
     frame = pl.DataFrame(
         {
             "user_id": [f"Jürg, {user}" for user in users],

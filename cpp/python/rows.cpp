@@ -122,7 +122,25 @@ TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& pl
     return {n, data_or_null(places)};
 }
 
+template <class Item>
+void bind_rows_ascend(nb::module_& m) {
+    m.def(
+        "rows_ascend",
+        [](In1<std::int64_t> indptr, In1<Item> items, std::int64_t n_items, std::size_t first,
+           std::size_t last) {
+            require(first <= last && last < indptr.shape(0), "no such users");
+            const std::int64_t begin = indptr.data()[first], end = indptr.data()[last];
+            require(0 <= begin && end <= static_cast<std::int64_t>(items.shape(0)), "no such rows");
+            nb::gil_scoped_release release;
+            return rows_ascend(indptr.data(), items.data(), n_items, first, last);
+        },
+        nb::kw_only(), exact("indptr"), exact("items"), nb::arg("n_items"), nb::arg("first"),
+        nb::arg("last"));
+}
+
 void bind_tables(nb::module_& m) {
+    bind_rows_ascend<std::int32_t>(m);
+    bind_rows_ascend<std::int64_t>(m);
     m.def(
         "find_rows",
         [](In1<std::int64_t> indptr, In1<std::int32_t> items,
@@ -196,6 +214,19 @@ void bind_sums(nb::module_& m) {
         },
         exact("indptr"), exact("place"), exact("gains"), exact("logarithms"), exact("cutoffs"),
         exact("sums"));
+    m.def(
+        "count_within",
+        [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<std::int64_t> limits,
+           Out1<std::int64_t> counts) {
+            const std::size_t n_users = counts.shape(0);
+            require(indptr.shape(0) == n_users + 1 && limits.shape(0) == n_users,
+                    "one limit and one count per user");
+            require(static_cast<std::size_t>(indptr.data()[n_users]) == place.shape(0),
+                    "one place per row");
+            nb::gil_scoped_release release;
+            count_within({n_users, indptr.data(), place.data()}, limits.data(), counts.data());
+        },
+        exact("indptr"), exact("place"), exact("limits"), exact("counts"));
 }
 
 template <class Value>

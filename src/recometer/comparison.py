@@ -33,6 +33,7 @@ from recometer.comparing.models import (
 from recometer.comparing.pairs import IntervalKind, Options, check_users, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
+from recometer.comparing.sequences import Sequences
 from recometer.comparing.whole import compare_whole
 from recometer.data.sessions import are_pairs
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
@@ -180,7 +181,36 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    models, sequences = reading.evaluated(**locals())
+    options = {**locals()}  # all parameters, by their names
+    models, sequences = reading.evaluated(**options)
+    for name in ("models", "evaluator", "until"):
+        del options[name]
+    return compared(models, sequences, **options)
+
+
+def compared(
+    models: object,
+    sequences: Sequences | None,
+    *,
+    baseline: str | None,
+    metrics: str | Iterable[str] | None,
+    primary: str | Iterable[str] | None,
+    test: Test,
+    interval: IntervalKind,
+    confidence: float | None,
+    correction: Correction,
+    margin: float | Mapping[str, float] | None,
+    allow: str | Iterable[str],
+    cluster: object,
+    chance: bool,
+    seed: int,
+    threads: int | None,
+    progress: bool | None,
+) -> Comparison:
+    """Compare evaluations; `sequences` are what was followed while their users were read.
+
+    All other parameters are those of `compare`.
+    """
     found = _models(models, baseline, chance, whole=sequences is None)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))

@@ -99,6 +99,7 @@ class Record:
         if isinstance(which, slice) and which == slice(0, self.n_users):
             return self
         changes: dict[str, Any] = {}
+        found: dict[int, tuple[Int64, Int64 | slice]] = {}  # the rows of each table
         for field, value in self._columns():
             per = field.metadata.get("per")
             if isinstance(value, Record):
@@ -106,7 +107,10 @@ class Record:
             elif per == "user":
                 changes[field.name] = _taken(value, which, field.metadata.get("absent", 0))
             elif per in ("row", "offset"):
-                indptr, rows = _rows_of(self._table_of(field).indptr, which)
+                whole = self._table_of(field).indptr
+                if id(whole) not in found:
+                    found[id(whole)] = _rows_of(whole, which)
+                indptr, rows = found[id(whole)]
                 changes[field.name] = indptr if per == "offset" else value[rows]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 

@@ -27,6 +27,7 @@ POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C
 LONGEST_START = 2.0  # seconds that a thread may take to begin
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
+ROWS_LOOKED_AT = 2**21  # that one thread only looks at before a second could help
 BRIEF = 2**15  # rows or places that a kernel gets done before a thread could help
 BRIEF_NUMBERS = 2**17  # the same of numbers that are only read, such as scores
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
@@ -181,25 +182,31 @@ def a_part_each(n: int, least: int) -> list[slice]:
     return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
 
 
-def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) -> list[R]:
+def each_block(
+    n: int,
+    function: Callable[[slice], R],
+    rows: int | None = None,
+    per_task: int = ROWS_PER_TASK,
+) -> list[R]:
     """Return the results of a function on every block of n rows, in order, on all processors.
 
     Blocks are so short that what one pass over them reads, the next finds in the caches; for
-    a single pass, `rows` may be up to `ROWS_PER_TASK`.
+    a single pass, `rows` may be up to `ROWS_PER_TASK`. A thread takes `per_task` rows at a time.
     """
     size = BLOCK if rows is None else rows
 
     def task(first: int) -> list[R]:
-        last = min(first + ROWS_PER_TASK, n)
+        last = min(first + per_task, n)
         return [function(slice(at, min(at + size, last))) for at in range(first, last, size)]
 
-    found = on_all_threads(task, range(0, n, ROWS_PER_TASK))
+    found = on_all_threads(task, range(0, n, per_task))
     return [result for results in found for result in results]
 
 
 def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
     """Return whether a function finds anything in a block of n rows: which rows, as bools."""
-    return any(each_block(n, lambda block: bool(function(block).any()), ROWS_PER_TASK))
+    found = each_block(n, lambda rows: bool(function(rows).any()), ROWS_PER_TASK, ROWS_LOOKED_AT)
+    return any(found)
 
 
 def resolve_threads(threads: int | None) -> int:

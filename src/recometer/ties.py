@@ -1,8 +1,7 @@
 """Tie rules: from `Ranks` to tie groups, the only form in which metrics see a ranking.
 
-A rule either gives every judged item a place of its own, which is a group of one, or
-(``"expected"``) leaves the tied items together, to be averaged over all their orders.
-Metrics know nothing else of ties.
+A rule gives every judged item a place of its own, which is a group of one, or leaves tied items
+together (``"expected"``), to be averaged over all their orders. Metrics know nothing else of ties.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -28,6 +27,7 @@ Property = Literal[
     "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
+Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """Rows of a user that are added one by one: a part of many, and the most that are not parted."""
 
@@ -118,18 +118,16 @@ class Groups:
 
     def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
         """Find the groups that begin within a cut-off: which, their indptr, and their `start`."""
-        key = ("first", cutoff)
-        if key not in self.cache:
-            self.cache[key] = _first(self, cutoff)
-        found: tuple[Int64 | slice, Int64, Int64] = self.cache[key]
-        return found
+        return self._shared(("first", cutoff), lambda: _first(self, cutoff))
 
     def reach(self, cutoffs: Int64) -> Reach:
         """Find the groups within several cut-offs: int64 [n_cutoffs]."""
-        key = ("reach", cutoffs.tobytes())
+        return self._shared(("reach", cutoffs.tobytes()), lambda: _reach(self, cutoffs))
+
+    def _shared(self, key: Hashable, find: Callable[[], Found]) -> Found:
         if key not in self.cache:
-            self.cache[key] = _reach(self, cutoffs)
-        found: Reach = self.cache[key]
+            self.cache[key] = find()
+        found: Found = self.cache[key]
         return found
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
@@ -278,7 +276,10 @@ def resolve(
 
     if len(user_of_row) != len(user):
         indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
-    seen = np.arange(len(count) + 1) if count.size == len(members) else indptr_of(count)
+    hits_before = np.arange(len(count)) - indptr[user_of_row]
+    if count.size != len(members):
+        seen = indptr_of(count)
+        hits_before = seen[:-1] - seen[indptr[user_of_row]]
     ideal_indptr, ideal_gain = ideal.positive()
     return Groups(
         indptr=indptr,
@@ -286,7 +287,7 @@ def resolve(
         start=start,
         size=size,
         relevant=count,
-        hits_before=seen[:-1] - seen[indptr[user_of_row]],
+        hits_before=hits_before,
         gain=worth,
         member_gain=members,
         n_relevant=ranks.n_relevant,
@@ -347,7 +348,6 @@ def found_within(
     ----------
     ranks, ties, seed, user_keys
         As in `resolve`.
-    cutoff
 
     Returns
     -------

@@ -616,3 +616,20 @@ def test_shifts_say_how_test_differs():
     assert activity.statistics["training_per_tested_user"] == 2
     assert activity.statistics["training_per_user"] == 1.5
     assert activity.statistics["total_variation"] == pytest.approx(1 / 3)
+
+
+def test_sessions_add_up_to_the_users_of_train():
+    both = pl.DataFrame(
+        {
+            "user": ["ann", "ann", "bob", "cleo", "cleo"],
+            "session": [1, 2, 1, 3, 4],
+            "item": [*"abcab"],
+        }
+    )
+    test = rm.Interactions.of(both, user=["user", "session"])
+    train = {"ann": ["a", "b"], "bob": ["c"], "dan": ["a"]}
+    activity = rm.audit(train, test)["activity_shift"]
+    alike = rm.audit(train, rm.Interactions.of(both.drop("session"), user="user"))["activity_shift"]
+    assert activity.total == len(both)
+    assert dict(activity.statistics) == dict(alike.statistics)
+    assert (activity.count, activity.sentence) == (alike.count, alike.sentence)

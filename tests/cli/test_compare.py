@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -294,13 +295,13 @@ def test_the_action_uses_options_that_exist() -> None:
     assert set(given) <= inputs
 
 
-def run_action(tmp_path: pathlib.Path, **changes: str) -> int:
+def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int:
     """Run the script of the action on the evaluations here, and return how it ended."""
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = textwrap.dedent(action.rpartition("run: |\n")[2])
     program = tmp_path / "recometer" / "bin" / "recometer"
     program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m recometer "$@"\n', encoding="utf-8")
+    program.write_text(f"#!/bin/sh\n{program_text}\n", encoding="utf-8")
     program.chmod(0o755)
     inputs = {
         "RESULTS": "results/bad.parquet results/prod.parquet",
@@ -320,16 +321,20 @@ def run_action(tmp_path: pathlib.Path, **changes: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "message"),
+    ("model", "gate", "code", "message"),
     [
-        ({"RESULTS": "results/none.parquet results/prod.parquet"}, 1, "none.parquet"),
-        ({"GATES": "rrr >= -1%"}, 2, "'rrr' was not compared"),
+        ("results/none.parquet", "rr >= -1%", 1, "none.parquet"),
+        ("results/bad.parquet", "rrr >= -1%", 2, "'rrr' was not compared"),
     ],
 )
 def test_the_action_tells_an_error_from_a_gate_that_fails(
-    tmp_path: pathlib.Path, changes: dict[str, str], code: int, message: str
+    tmp_path: pathlib.Path, model: str, gate: str, code: int, message: str
 ) -> None:
-    assert run_action(tmp_path, **changes) == code
+    # What the command answers here, the action gets from a script: no process of its own.
+    answer = run("compare", model, "results/prod.parquet", "--baseline", "prod", "--gate", gate)
+    assert (answer.exit_code, answer.stdout) == (code, "")
+    program = f"printf %s {shlex.quote(answer.stderr)} >&2\nexit {code}"
+    assert run_action(tmp_path, program, RESULTS=f"{model} results/prod.parquet") == code
     assert "verdict=error" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     shown = pathlib.Path("summary.md").read_text("utf-8")
     assert shown.startswith("**The models could not be compared**")
@@ -337,7 +342,7 @@ def test_the_action_tells_an_error_from_a_gate_that_fails(
 
 
 def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
-    assert run_action(tmp_path) == 1
+    assert run_action(tmp_path, f'exec {sys.executable} -m recometer "$@"') == 1
     assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
     assert ElementTree.parse("gates.xml").getroot().get("tests") == "2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -64,9 +65,15 @@ def test_the_check_as_a_module() -> None:
     result = run(module="recometer.check")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[-1] == "All is well."
-    result = run("--test", "test.csv", module="recometer.check")
-    assert result.returncode == 2
-    assert "there is no model to evaluate" in result.stderr
+
+
+def test_the_check_as_a_module_takes_the_options_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["check.py", "--test", "test.csv"])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_module("recometer.check", run_name="__main__")
+    assert "there is no model to evaluate" in capsys.readouterr().err
 
 
 def test_the_entry_point_is_main(
@@ -146,23 +153,26 @@ def test_importing_the_entry_point_does_not_load_the_application() -> None:
     assert found.stdout == "[]\n"
 
 
+# A process of its own, which writes with and without a buffer, as with PYTHONUNBUFFERED.
+FULL = """
+import io, sys
+from recometer.cli import main
+
+for arguments, unbuffered in ((["metrics"], True), (["--help"], False), (["--version"], False)):
+    full = open("/dev/full", "wb", buffering=0 if unbuffered else -1)
+    sys.stdout = io.TextIOWrapper(full, "utf-8", write_through=unbuffered)
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        sys.stderr.write(f"{ended.code}\\n")
+"""
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-@pytest.mark.parametrize(
-    ("arguments", "unbuffered"),
-    [(("metrics",), "1"), (("--help",), ""), (("--version",), "")],
-)
-def test_standard_output_that_is_full_is_a_stated_failure(
-    arguments: tuple[str, ...], unbuffered: str
-) -> None:
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        result = subprocess.run(
-            [sys.executable, "-m", "recometer", *arguments],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-            check=False,
-        )
-    assert result.returncode == 1
-    assert result.stderr == ("Error: standard output cannot be written: No space left on device.\n")
+def test_standard_output_that_is_full_is_a_stated_failure() -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", FULL], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert found.returncode == 0
+    said = "Error: standard output cannot be written: No space left on device.\n1\n"
+    assert found.stderr == 3 * said

@@ -110,15 +110,17 @@ def test_files_of_trec_go_with_tables(files) -> None:
     pathlib.Path("numbers.run").write_text("".join(lines), encoding="utf-8")
     pathlib.Path("seen.qrels").write_text("301 0 2 1\n", encoding="utf-8")
     tests = ("numbers.qrels", "qrels.csv", "qrels.parquet")
-    for test in tests:
-        for listed in ("numbers.run", "run.csv", "run.parquet"):
-            for train in ("seen.qrels", "seen.csv", "seen.parquet"):
-                values = evaluated(
-                    *("--test", test, "--run", listed, "--train", train, "-m", "rr ap"),
-                    *("--complete", "--value", "rating"),
-                )
-                found = {str(user): row for user, row in values.items()}
-                assert found["301"] == {"rr": 1.0, "ap": 1.0}, (test, listed, train)
+    trains = ("seen.qrels", "seen.csv", "seen.parquet")
+    # Each format of a file beside each format of any other.
+    for first, test in enumerate(tests):
+        for second, listed in enumerate(("numbers.run", "run.csv", "run.parquet")):
+            train = trains[(first + second) % 3]
+            values = evaluated(
+                *("--test", test, "--run", listed, "--train", train, "-m", "rr ap"),
+                *("--complete", "--value", "rating"),
+            )
+            found = {str(user): row for user, row in values.items()}
+            assert found["301"] == {"rr": 1.0, "ap": 1.0}, (test, listed, train)
     result = evaluate("--test", "qrels.csv", "--run", "run.txt")
     assert result.exit_code == 1
     assert "item ids of test are of type int" in result.stderr

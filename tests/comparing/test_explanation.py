@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 
 import numpy as np
@@ -21,6 +22,7 @@ LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "g
 TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song": 3.0}}
 
 
+@functools.cache
 def evaluated(**options: object) -> Evaluation:
     metrics = options.pop("metrics", "ndcg@3 ap@2 recall@1")
     return rm.evaluate(rm.Lists(LISTS), TEST, metrics=metrics, **options)
@@ -275,8 +277,9 @@ def test_an_unknown_convention() -> None:
 
 
 def test_what_is_printed_fits_100_columns() -> None:
+    result = evaluated()
     for protocol in NAMES:
-        text = str(rm.explain(evaluated(), "ndcg@3", protocol=protocol))
+        text = str(rm.explain(result, "ndcg@3", protocol=protocol))
         assert max(map(len, text.splitlines())) <= 100
 
 

@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 )
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 
-N_CASES = 360
+N_CASES = 240
 
 
 @pytest.fixture

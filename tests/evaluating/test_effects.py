@@ -109,13 +109,14 @@ def paired(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     """Return the kinds of sources, and for each some that are evaluated with something else."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
-    given = {"test": TEST, "train": TRAIN}
+    given = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
+    trained = {"train": given["train"]}
     sampled = {**given, "candidates": rm.SampledCandidates(2, seed=1)}
     rows = [(user, item) for user, items in TEST.items() for item in items]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
         repeated = rm.Interactions.of(frame([*rows, (0, 1), (3, 9)], "user", "item"))
-    twice = {"test": repeated, "train": TRAIN}
+    twice = {"test": repeated, "train": given["train"]}
     some = {user: [0, 1, 2, 3] for user in range(6)}
     factors = rm.Factors(SCORES, np.eye(6), **ids)
     finite = rm.Factors(np.nan_to_num(SCORES), np.eye(6), **ids)
@@ -136,11 +137,11 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
             (listed(), {**twice, "catalogue": range(6)}),
         ],
         "Pairs": [
-            (paired(threshold=1), {"train": TRAIN}),
-            (paired(threshold=1), {"train": TRAIN, "candidates": some}),
+            (paired(threshold=1), trained),
+            (paired(threshold=1), {**trained, "candidates": some}),
             (paired(rating=False, relevance=False), given),
             (paired(rating=False, relevance=False), sampled),
-            (paired(INFINITE, threshold=1), {"train": TRAIN}),
+            (paired(INFINITE, threshold=1), trained),
             (paired(rating=False, relevance=False), twice),
         ],
     }

@@ -125,7 +125,7 @@ def _quiet():
         yield
 
 
-@given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=4))
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=3))
 def test_it_gives_what_evaluate_gives(seed, kinds):
     """An evaluator takes different kinds of models one after the other."""
     data = Data(seed)
@@ -152,7 +152,7 @@ def test_with_all_that_metrics_read(kind):
         "baseline": rm.Lists(data.lists()),
     }
     evaluator = rm.Evaluator(test, **options)
-    for _ in range(3):
+    for _ in range(2):
         source = data.source(kind)
         expected = rm.evaluate(source, test, **options)
         result = evaluator(source)
@@ -184,7 +184,7 @@ def test_under_all_that_changes_what_is_ranked(kind, options):
     if "correction" in options:
         options["metrics"] = "ndcg@3 recall@3"
     evaluator = rm.Evaluator(test, **options)
-    for _ in range(3):
+    for _ in range(2):
         source = data.source(kind)
         assert same(evaluator(source), rm.evaluate(source, test, **options))
 
@@ -250,7 +250,7 @@ def test_on_several_threads():
         named(data.test),
         {"train": named(data.train), "metrics": f"{RANKED} coverage@3"},
     )
-    sources = [data.source(kind) for kind in KINDS if kind != "lists"] * 4
+    sources = [data.source(kind) for kind in KINDS if kind != "lists"] * 2
     expected = {id(source): rm.evaluate(source, test, **options) for source in sources}
     evaluator, wrong = rm.Evaluator(test, **options), []
 
@@ -262,7 +262,7 @@ def test_on_several_threads():
                 wrong.append(source)
 
     threads = [threading.Thread(target=work, args=(sources[at::4],)) for at in range(4)]
-    threads += [threading.Thread(target=work, args=(sources[::-1][:9],))]
+    threads += [threading.Thread(target=work, args=(sources[::-1][:5],))]
     for thread in threads:
         thread.start()
     for thread in threads:

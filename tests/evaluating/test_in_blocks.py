@@ -88,14 +88,17 @@ def folders(tmp_path_factory):
     return [tmp_path_factory.mktemp("rows") / side for side in ("test", "train")]
 
 
-def lists_in(folder: Path, rng: np.random.Generator, named: bool) -> rm.Lists:
+def lists_in(
+    folder: Path, rng: np.random.Generator, named: bool, memory: int | None = 3000
+) -> rm.Lists:
     """Return lists in files, some of users who are not in test; some repeat an item."""
     path = folder.with_name("lists")
+    path.parent.mkdir(exist_ok=True)
     frame = drawn(rng, 400, False, graded=False).drop("timestamp", "rating")
     frame = frame.filter(pl.col("item_id") < N_ITEMS)  # of the catalogue
     frame = with_names(frame) if named else frame
     frame = frame.with_columns(rank=pl.int_range(pl.len()).over("user_id") + 1)
-    return rm.Lists(write(path, frame, 2), rank="rank", memory=3000)
+    return rm.Lists(write(path, frame, 2), rank="rank", memory=memory)
 
 
 KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list files", "popular"]
@@ -112,15 +115,18 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list fil
             "seen": st.sampled_from(["removed", "kept"]),
             "nan_scores": st.sampled_from(["undefined", "last"]),
             "repeated_test": st.sampled_from(["once", "counted"]),
+            "users": st.sampled_from(["all", "listed"]),
         }
     ),
     named=st.booleans(),
     graded=st.booleans(),
-    more=st.sampled_from(["nothing", "candidates", "exclude", "chance"]),
+    more=st.sampled_from(
+        ["nothing", "candidates", "exclude", "chance", "sets", "set files", "drawn"]
+    ),
     n_files=st.sampled_from([1, 3]),
     memory=st.sampled_from([2500, 9000, "1MB"]),
 )
-@examples(0.25)
+@examples(0.4)
 def test_blocks_change_nothing(
     folders, seed, kind, metrics, rules, named, graded, more, n_files, memory
 ):
@@ -145,12 +151,20 @@ def test_blocks_change_nothing(
     }
     if more == "chance":
         options |= {"chance": "list" not in kind, "metrics": "ndcg@3 rr"}
+    elif more in ("sets", "set files"):
+        frame = drawn(rng, 300, named, graded=False).drop("timestamp", "rating")
+        folder = write(folders[0].with_name("sets"), frame.unique(maintain_order=True), n_files)
+        in_files = rm.Interactions.of(folder, memory=2000)
+        options |= {"candidates": frame if more == "sets" else in_files, "exclude": items[:3]}
+    elif more == "drawn":
+        how = ["uniform", "popularity"][seed % 2]
+        options["candidates"] = rm.SampledCandidates(1 + seed % 30, by=how, seed=seed % 3)
     elif more != "nothing":
         options[more] = items
     # Lists do not rank all items.
     of_lists = kind in ("lists", "list files")
-    if kind == "list files" and metrics == "ranks" and more != "chance":
-        options["metrics"] = [one for one in OF_RANKS if "@" in one]
+    if kind == "list files" and metrics != "lists" and more != "chance":
+        options["metrics"] = [one for one in METRICS[metrics] if "@" in one]
     check_same(source, paths, memory, refused=of_lists, **options)
 
 
@@ -165,6 +179,9 @@ def check_same(
             warnings.simplefilter("always")
             sides = [rm.Interactions.of(path, **columns, memory=budget) for path in paths]
             given: dict[str, Any] = dict(zip(("test", "train"), sides, strict=False)) | options
+            sets = options.get("candidates")
+            if budget is None and isinstance(sets, rm.Interactions):
+                given["candidates"] = dataclasses.replace(sets, memory=None)
             try:
                 result = rm.evaluate(source, **given)
                 found.append((result, rm.Evaluator(**given).mean(source), result.inputs))
@@ -224,15 +241,90 @@ def named_factors(users: str = "u", items: str = "i") -> rm.Factors:
 def test_what_depends_on_all_users_is_the_same(paths, options):
     until = options.pop("until", None) if "until" in options else None
     if until is None:
-        check_same(named_factors(), paths, 2500, **options)
+        check_same(named_factors(), paths, 6000, **options)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = []
-        for memory in (None, 2500):
+        for memory in (None, 6000):
             test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
             found.append(rm.evaluate(named_factors(), test, train=train, **options, until=until))
     assert_same(found[1], found[0])
+
+
+def sets_of(n_items: int) -> pl.DataFrame:
+    """Return candidates of users, most of whom share no item, and some of whom nobody knows."""
+    users = np.repeat(np.arange(N_USERS + 2), 3)
+    items = (users + np.tile([0, 1, 17], N_USERS + 2)) % n_items
+    return with_names(pl.DataFrame({"user_id": users, "item_id": items}))
+
+
+@pytest.mark.parametrize("how", ["frame", "files", "drawn", "popular"])
+def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
+    asked: list[int] = []
+
+    def scores(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return np.random.default_rng(4).standard_normal((N_USERS, N_ITEMS))[rows]
+
+    ids = {"user_ids": [f"u{n}" for n in range(N_USERS)], "item_ids": [f"i{n}" for n in range(40)]}
+    source = rm.Scores(scores, n_users=N_USERS, n_items=N_ITEMS, **ids)
+    sets = sets_of(N_ITEMS + 5)
+    candidates: object = sets
+    if how == "files":
+        candidates = rm.Interactions.of(write(tmp_path / "sets", sets, 2), memory=2000)
+    elif how != "frame":
+        way = "popularity" if how == "popular" else "uniform"
+        candidates = rm.SampledCandidates(6, by=way)
+    metrics = "ndcg@3 coverage@3 serendipity@3(expected=rank)"
+    check_same(source, paths, 2500, candidates=candidates, metrics=metrics, exclude=["i3", "x"])
+    asked.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test, train = (rm.Interactions.of(path, memory=2500) for path in paths)
+        rm.evaluate(source, test, train=train, candidates=candidates, metrics="ndcg@3")
+    assert max(asked) < N_USERS / 3
+
+
+def test_metrics_of_lists_in_files(tmp_path, paths):
+    rng = np.random.default_rng(6)
+    sides = [lists_in(tmp_path / name / "of", rng, True) for name in ("some", "others")]
+    catalogue = pl.DataFrame({"item_id": [f"i{n}" for n in range(N_ITEMS)]})
+    categories = pl.Series([CATEGORIES[n] for n in range(N_ITEMS)])
+    options: dict[str, Any] = {
+        "catalogue": rm.Catalogue(catalogue.with_columns(categories=categories)),
+        "metrics": "ndcg@3 coverage@4 gini@4 novelty@3 subtopic_recall@3 unexpectedness@3 "
+        "serendipity@3(expected=rank) ild@3(distance=categories)",
+    }
+    check_same(sides[0], paths, 2500, **options, baseline=sides[1])
+    check_same(named_factors(), paths, 2500, **options, baseline=sides[1])
+
+
+@pytest.mark.parametrize("memory", [3000, None])
+def test_users_with_a_list_count_whom_test_lacks(tmp_path, memory):
+    rng = np.random.default_rng(7)
+    frame = drawn(rng, 200, True, True).filter(pl.col("user_id").is_in(["u3", "u5", "u8", "u25"]))
+    sides = [write(tmp_path / name, frame[number::2], 2) for number, name in enumerate("ab")]
+    lists = lists_in(tmp_path / "lists", rng, True, memory=memory)
+    options: dict[str, Any] = {
+        "metrics": "ndcg@3 coverage@3 novelty@3",
+        "users": "listed",
+        "catalogue": N_ITEMS,
+    }
+    check_same(lists, sides, 1000, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test, train = (rm.Interactions.of(path, memory=1000) for path in sides)
+        found = rm.evaluate(lists, test, train=train, **options)
+    assert found.n_users > 20 > test.n_users
+
+
+@pytest.mark.parametrize("users", ["u", "v"])
+def test_sets_without_a_candidate_are_refused_alike(paths, users):
+    sets = {f"{users}{number}": [f"x{number}", "x3"] for number in range(N_USERS)}
+    check_same(named_factors(), paths, 2500, candidates=sets, refused=True)
+    options = {"candidates": {"u3": ["i4"], "u4": ["i5"]}, "exclude": ["i4"]}
+    check_same(named_factors(), paths, 2500, metrics="ndcg@3 coverage@3", **options)
 
 
 @pytest.mark.parametrize(
@@ -248,13 +340,13 @@ def test_what_depends_on_all_users_is_the_same(paths, options):
     ids=["no user", "no score", "other ids", "no ids"],
 )
 def test_what_does_not_fit_is_refused_alike(paths, source):
-    check_same(source(), paths, 2500, refused=True)
+    check_same(source(), paths, 6000, refused=True)
 
 
 def test_a_source_without_an_item_of_test_is_refused(paths):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        test, train = (rm.Interactions.of(path, memory=2500) for path in paths)
+        test, train = (rm.Interactions.of(path, memory=6000) for path in paths)
     with pytest.raises(InputError, match=r"Factors knows none of the .* items of test, such as 'i"):
         rm.evaluate(named_factors(items="j"), test, train=train)
 
@@ -270,7 +362,7 @@ def test_warnings_are_of_all_users(tmp_path, paths):
         ("same", frame, "rows of test are in train, too"),
     ):
         sides = [write(tmp_path / f"{name}-{n}", one, 2) for n, one in enumerate((frame, train))]
-        heard = check_same(named_factors(), sides, 2500, metrics="ndcg@3 coverage@3")
+        heard = check_same(named_factors(), sides, 6000, metrics="ndcg@3 coverage@3")
         assert any(expected in one for one in heard), name
 
 
@@ -280,16 +372,16 @@ def test_sessions_of_a_user_may_be_in_several_blocks(tmp_path):
     frame = frame.unique(["user_id", "session", "item_id"], maintain_order=True)
     sides = [write(tmp_path / name, frame[number::2], 2) for number, name in enumerate("ab")]
     sessions = {"user": ["user_id", "session"], "value": "rating"}
-    check_same(named_factors(), sides, 2500, columns=sessions, metrics="ndcg@3 novelty@3")
+    check_same(named_factors(), sides, 6000, columns=sessions, metrics="ndcg@3 novelty@3")
     train = {f"u{user}": [f"i{user}", "i3"] for user in range(N_USERS)}
-    check_same(named_factors(), sides[:1], 2500, columns=sessions, train=train, metrics="ndcg@3")
+    check_same(named_factors(), sides[:1], 6000, columns=sessions, train=train, metrics="ndcg@3")
 
 
 def test_one_side_may_lie_in_files(paths):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = [rm.Interactions.of(path) for path in paths]
-        files = [rm.Interactions.of(path, memory=2500) for path in paths]
+        files = [rm.Interactions.of(path, memory=6000) for path in paths]
         expected = rm.evaluate(named_factors(), whole[0], train=whole[1])
         for test, train in ((files[0], whole[1]), (whole[0], files[1])):
             assert_same(rm.evaluate(named_factors(), test, train=train), expected)
@@ -300,7 +392,7 @@ def test_intervals_are_the_same(paths):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = []
-        for memory in (None, 2500):
+        for memory in (None, 6000):
             test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
             result = rm.evaluate(named_factors(), test, train=train, metrics=names, catalogue=40)
             found.append([str(row) for row in result.summary()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -132,3 +132,25 @@ def test_expected_lies_between_pessimistic_and_optimistic(problem):
     defined = ~np.isnan(middle)
     assert (low[defined] <= middle[defined] + 1e-14).all()
     assert (middle[defined] <= high[defined] + 1e-14).all()
+
+
+@settings(max_examples=15)
+@given(ties=st.sampled_from(RULES), seed=st.integers(0, 2**32), graded=st.booleans())
+def test_few_users_with_ties_are_measured_as_they_are_alone(ties, seed, graded):
+    rng = np.random.default_rng(seed)
+    shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
+    scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)
+    scores[tied] //= 3
+    test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4 if graded else 2, shape), 0)
+    test[:, 0] = 1
+    train = rm.Interactions.of((rng.random(shape) < 0.1) & (test == 0), user_ids=np.arange(40))
+
+    def measured(rows):
+        users = {"user_ids": np.arange(40)[rows]}
+        source, judged = rm.Scores(scores[rows], **users), rm.Interactions.of(test[rows], **users)
+        return values(source, judged, train, ties)
+
+    together = measured(slice(None))
+    others = np.setdiff1d(np.arange(40), tied)
+    np.testing.assert_array_equal(together[np.sort(tied)], measured(np.sort(tied)))
+    np.testing.assert_array_equal(together[others], measured(others))

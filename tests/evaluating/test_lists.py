@@ -291,6 +291,20 @@ def test_items_that_the_source_does_not_know(data):
     assert result.lists.n_items == 20
 
 
+def test_in_which_order_a_source_has_its_items_changes_nothing(data):
+    """Nor does it matter which of the items in train, test, catalogue and baseline it knows."""
+    names = " ".join(f"{name}@3" for name in LISTS)
+    found = []
+    for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
+        ids = [ITEMS[item] for item in order]
+        source = rm.Scores(data["scores"][:, order], user_ids=USERS, item_ids=ids)
+        found.append(evaluate({**data, "source": source}, names))
+    one, other = found
+    for name, values in one.values.items():
+        np.testing.assert_allclose(other[name], values, rtol=1e-12, err_msg=name)
+    assert other.mean() == pytest.approx(one.mean())
+
+
 def test_scores_that_are_not_finite(data):
     scores = data["scores"].copy()
     scores[0, 4] = np.nan

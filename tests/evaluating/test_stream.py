@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import pickle
 import re
 
@@ -321,6 +322,37 @@ def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
     assert max(size for _, size in sizes) < 200 * 80
 
 
+@pytest.mark.parametrize("form", ["positions", "dicts", "scores"])
+def test_all_that_is_kept_is_counted(form) -> None:
+    """Ranks and lists are kept apart, who came once; what waits to be ranked is ranked for it."""
+    n_users, rng = 200, np.random.default_rng(4)
+    test = rng.random((n_users, 12)) < 0.3
+    users = np.arange(n_users)
+    ids = {"user_ids": users, "item_ids": range(12)} if form == "dicts" else {}
+    batches = np.array_split(users, 7)
+    scores = rng.random(test.shape)
+    lists = np.argsort(-scores, axis=1)[:, :5]
+    sizes = {}
+    for metrics in ("ndcg@3", "coverage@2", "ndcg@3 coverage@2"):
+        evaluator = rm.Evaluator(rm.Interactions.of(test, **ids), metrics=metrics, catalogue=12)
+        stream = evaluator.stream()
+        for some in batches:
+            if form == "scores":
+                stream.update(scores[some], users=some)
+            elif form == "positions":
+                stream.update(items=lists[some], users=some)
+            else:
+                stream.update({user: lists[user].tolist() for user in some.tolist()})
+        sizes[metrics] = stream.nbytes
+        description = stream.compute().inputs["source"]["description"]
+        assert form == "scores" or description == f"Lists, streamed: {n_users} lists"
+        assert stream.nbytes == sizes[metrics]
+    ranked, listed, both = sizes.values()
+    came = ranked + listed - both  # a flag, and the id where lists came
+    assert came == n_users * (1 if form == "scores" else 9)
+    assert min(ranked, listed) > came
+
+
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
@@ -407,6 +439,20 @@ def test_streams_of_which_one_has_lists_that_repeat_an_item():
     # Hits: ann's first place, and none of her second; both of bob's; cid's third.
     assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
+    lists = {"ann": ["a", "a", "b"], "eve": ["a", "a", "a"], "kim": ["b", "b"], "bob": ["a"]}
+    evaluator = rm.Evaluator({"ann": ["b"], "bob": ["a"]}, metrics="recall@2", duplicates="first")
+    expected = evaluator(rm.Lists(lists)).counts
+    assert expected["list_repeats"] == 4
+    streams = [evaluator.stream() for _ in range(4)]
+    for stream, (user, items) in zip(streams, lists.items(), strict=True):
+        stream.update(rm.Lists({user: items}))
+    for other in streams[1:]:
+        streams[0].merge(other)
+    assert streams[0].compute().counts == expected
 
 
 @pytest.mark.parametrize(
@@ -554,6 +600,17 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
         whole[rows] = lists[rows]
         expected = evaluator(rm.Lists(whole, user_ids=test.user_ids))
         check(expected, stream.compute())
+        check(expected, stream.compute())
+
+
+def test_lists_of_positions_that_come_in_any_order() -> None:
+    lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
+    evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
+    expected = evaluator(rm.Lists(lists))
+    for rows in itertools.permutations(range(4)):
+        stream = evaluator.stream()
+        for some in (list(rows[:2]), list(rows[2:])):
+            stream.update(items=lists[some], users=np.array(some))
         check(expected, stream.compute())
 
 

@@ -193,6 +193,14 @@ ROWS = {
         | {"logarithms": filled(0, float), "cutoffs": filled(2)},
         {"sums": ((2, 0), float)},
     ),
+    "count_within": (
+        {"indptr": filled(1), "place": filled(0), "limits": filled(0)},
+        {"counts": 0},
+    ),
+    "rows_ascend": (
+        {"indptr": filled(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},
+        {},
+    ),
     "hold_first": ({**EVENTS, **TIMED, "sizes": filled(0)}, {"held": (0, np.uint8)}),
     "number_rows": ({**EVENTS, **TIMED}, {"places": (0, np.uint32)}),
     "hold_below": ({**EVENTS, "limit": 7}, {"held": (0, np.uint8)}),

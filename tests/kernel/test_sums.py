@@ -75,6 +75,27 @@ def test_many_hits_and_gains_are_added_up_in_parts():
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array([10**9, 3000, 1]))
 
 
+@with_cases
+def test_rows_within_a_limit_of_each_user_are_counted(seed, lengths, cutoffs):
+    rng = np.random.default_rng(seed)
+    indptr, place = placed(rng, lengths)
+    limits = rng.choice([*cutoffs, 0, 10**9], len(lengths))
+    counts = np.full((2, len(lengths)), -9)
+    for module, out in zip((_kernel, reference), counts, strict=True):
+        module.count_within(indptr, place, limits, out)
+    np.testing.assert_array_equal(*counts)
+
+
+@pytest.mark.parametrize(
+    ("place", "limits", "message"),
+    [(1, 1, "one place per row"), (3, 1, "one place per row"), (2, 2, "one limit and one count")],
+)
+def test_limits_that_do_not_fit_are_refused(place, limits, message):
+    arrays = (np.array([0, 2]), np.zeros(place, int), np.zeros(limits, int), np.zeros(1, int))
+    with pytest.raises(ValueError, match=message):
+        _kernel.count_within(*arrays)
+
+
 def compare_terms(indptr, place, gains, cutoffs):
     rows, before = (indptr, place), number(indptr, place)
     logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)

@@ -88,3 +88,29 @@ def test_what_does_not_fit_is_refused():
             find(users, **changes)
     with pytest.raises(ValueError, match="no such item"):
         _kernel.sum_rows(**rows, users=None, numbers=np.zeros(3, int), sums=np.zeros(1, int))
+
+
+@given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.int64]))
+def test_rows_that_ascend(seed, dtype):
+    rng = np.random.default_rng(seed)
+    indptr, items = table(rng, int(rng.integers(0, 6)), 12)
+    n_users, n_items = len(indptr) - 1, int(rng.integers(10, 14))
+    if len(items) and rng.random() < 0.7:
+        items[rng.integers(len(items))] = rng.integers(-1, 13)
+    first, last = np.sort(rng.integers(0, n_users + 1, 2)).tolist()
+    where = {"n_items": n_items, "first": first, "last": last}
+    given = {"indptr": indptr, "items": items.astype(dtype), **where}
+    assert _kernel.rows_ascend(**given) is reference.rows_ascend(**given)
+
+
+def test_rows_that_are_not_there_do_not_ascend():
+    given = {"indptr": np.array([0, 2]), "items": np.arange(2), "n_items": 2}
+    assert _kernel.rows_ascend(**given, first=0, last=1)
+    for first, last, changes, message in (
+        (0, 2, {}, "no such users"),
+        (1, 0, {}, "no such users"),
+        (0, 1, {"indptr": np.array([0, 3])}, "no such rows"),
+        (0, 1, {"indptr": np.array([-1, 2])}, "no such rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _kernel.rows_ascend(**{**given, **changes}, first=first, last=last)

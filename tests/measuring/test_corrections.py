@@ -220,7 +220,7 @@ def simulated():
     n_users, n_items = 2_000, 1_000
     scores = rng.normal(size=(n_users, n_items)).astype(np.float32)
     test = np.zeros((n_users, n_items))
-    relevant = np.argsort(rng.random((n_users, n_items)), axis=1)[:, :4]
+    relevant = np.argpartition(rng.random((n_users, n_items)), 4, axis=1)[:, :4]
     np.put_along_axis(test, relevant, 1, axis=1)
     scores[test > 0] += 2
     train = (rng.random((n_users, n_items)) < 0.05) & (test == 0)
@@ -319,6 +319,11 @@ def test_undefined_by_the_whole_catalogue():
     assert np.isnan(result["recall@10"][1])
     reason = "no candidate but the items of test, so there is nothing to correct with"
     assert result.skipped("ndcg@10") == {reason: 1}
+    alone = rm.evaluate(  # the only other item was not drawn
+        rm.Scores([[3.0, 2.0, 1.0]]), np.array([[1, 0, 1]]), candidates=np.array([[1, 0, 1]]),
+        metrics="ndcg@1", correction="plug_in", all_relevant="computed",
+    )  # fmt: skip
+    assert alone.skipped("ndcg@1") == {reason: 1}
 
 
 def test_messages():

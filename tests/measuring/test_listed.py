@@ -6,8 +6,10 @@ import dataclasses
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
+import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.reasons import Reason
@@ -288,3 +290,20 @@ def test_blocks_hold_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     users = ListedUsers(dataclasses.replace(NOBODY, **five).data())
     blocks = [range(block.start, block.stop) for block in users.blocks()]
     assert blocks == [range(2), range(2, 4), range(4, 5)]
+
+
+def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
+    frame = pl.DataFrame(
+        {"item": ["a", "b", "c"], "genres": ["x", "y", "x|y"], "vector": np.eye(3).tolist()}
+    )
+    result = rm.evaluate(
+        rm.Lists({"ann": ["new", "other"], "bob": ["c", "b"]}),
+        {"ann": ["a"], "bob": ["a"]},
+        metrics="category_entropy@2 ild@2",
+        catalogue=rm.Catalogue(frame, features="vector"),
+    )
+    entropy = 2 - 0.75 * math.log2(3)  # of y and of half x, half y
+    np.testing.assert_allclose(result["category_entropy@2"], [math.nan, entropy])
+    np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
+    assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
+    assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]

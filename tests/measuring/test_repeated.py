@@ -111,3 +111,14 @@ def test_the_best_order_of_a_list_has_what_it_repeats_once() -> None:
     )  # fmt: skip
     expected = (3.5 + 3 / np.log2(3)) / (3 + 1 / np.log2(3))
     assert result["ndcg@3(ideal=list)"] == pytest.approx([expected])
+
+
+def test_rows_of_unknown_items_are_counted_beside_rows_that_are_in_train() -> None:
+    """Item 4 is found; 9 is unknown and there twice; 0 is in train, and so is nothing to find."""
+    test = frame([(0, 4), (0, 9), (0, 9), (0, 0)])
+    scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
+    found = values(test, "recall@2", "counted", source=scores, train={0: [0]})
+    assert found == pytest.approx([1 / 3])
+    # Where nothing of train is left out, item 9 counts twice though it is there, and 0 is found.
+    kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
+    assert kept == pytest.approx([2 / 4])

@@ -125,7 +125,7 @@ def test_memory_is_free_when_the_values_are_there() -> None:
             for metric in metrics:
                 variant = block.variant([metric], rules)
                 block.compute(variant)
-                block.reasons(variant)
+                block.reasons(variant, 0)
                 groups = block.groups(variant)
                 parts += [weakref.ref(groups), weakref.ref(groups.ranks)]
         del block, groups

@@ -25,7 +25,9 @@ TESTS = st.dictionaries(
 K = 3
 
 
-def evaluated(lists: Items, test: Items, metrics: str, **rules: object) -> rm.Evaluation:
+def evaluated(
+    lists: Items, test: Items, metrics: str | list[str], **rules: object
+) -> rm.Evaluation:
     rows = [(user, item) for user, items in test.items() for item in items]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
@@ -55,19 +57,53 @@ def test_rows_of_test_multiply_those_of_lists(lists: Items, test: Items) -> None
         assert result[f"recall@{K}"][place] == pytest.approx(found / (found + missed))
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), min_size=1, max_size=5),
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=5, max_size=5),
+    st.sampled_from(["removed", "first", "counted", "joined"]),
+    st.sampled_from(["once", "counted", "joined"]),
+)
+def test_what_lists_and_test_repeat(
+    listed: list[list[int]], tested: list[list[int]], duplicates: str, rule: str
+) -> None:
+    """Each of the rules duplicates with each of repeated_test."""
+    lists = dict(enumerate(listed))
+    test = {user: tested[user] for user in lists}
+    names = f"precision@{K} recall@{K}"
+    result = evaluated(lists, test, names, duplicates=duplicates, repeated_test=rule)
+    for place, user in enumerate(sorted(test)):
+        times = Counter(
+            {item: 1 if rule == "once" else n for item, n in Counter(test[user]).items()}
+        )
+        once = list(dict.fromkeys(lists[user]))
+        top = (once if duplicates == "removed" else lists[user])[:K]
+        top = list(dict.fromkeys(top)) if duplicates == "first" else top
+        found = sum(times[item] if rule == "joined" else 1 for item in top if item in times)
+        entries = Counter(lists[user] if duplicates == "joined" else once)
+        relevant = sum(n * max(entries[item], 1) for item, n in times.items())
+        values = [result[f"{name}@{K}"][place] for name in ("precision", "recall")]
+        assert values == pytest.approx([found / K, found / relevant])
+
+
 @given(LISTS, TESTS)
 def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='previous_user'."""
     lists = {user: list(dict.fromkeys(lists.get(user, [0]))) for user in test}
     test = {user: list(dict.fromkeys(items)) for user, items in test.items()}
-    result = evaluated(lists, test, f"precision@{K} recall@{K} rr@{K}", short_lists="previous_user")
+    metrics = [f"precision@{K}", f"recall@{K}", f"rr@{K}", f"ndcg@{K}"]
+    of_list = f"precision@{K}(denominator=list)"
+    result = evaluated(lists, test, [*metrics, of_list], short_lists="previous_user")
     last = max(max(items) for each in (lists, test) for items in each.values())
     for place, user in enumerate(sorted(test)):
         hits = [item in test[user] for item in lists[user][:K]]
         hits += [last in test.get(user - 1, [])] * (K - len(hits))
-        found = [result[f"{name}@{K}"][place] for name in ("precision", "recall", "rr")]
+        found = [result[name][place] for name in metrics]
         first = 1 / (hits.index(True) + 1) if any(hits) else 0
-        assert found == pytest.approx([sum(hits) / K, sum(hits) / len(test[user]), first])
+        discounts = 1 / np.log2(np.arange(2, K + 2))
+        ndcg = discounts @ hits / discounts[: len(test[user])].sum()
+        assert found == pytest.approx([sum(hits) / K, sum(hits) / len(test[user]), first, ndcg])
+        if last in test.get(user - 1, []):  # the places that are filled are of the list
+            assert result[of_list][place] == pytest.approx(sum(hits) / K)
 
 
 @given(LISTS, TESTS)
@@ -75,13 +111,20 @@ def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='first_item', for users whose list has all items."""
     lists = {user: list(range(2)) for user in test}
     test = {user: list(dict.fromkeys(item % 2 for item in items)) for user, items in test.items()}
-    result = evaluated(
-        lists, test, f"precision@{K} recall@{K}", short_lists="first_item", catalogue=2
-    )
+    metrics = [f"precision@{K}", f"precision@{K}(denominator=list)", f"recall@{K}"]
+    result = evaluated(lists, test, metrics, short_lists="first_item", catalogue=2)
     for place, user in enumerate(sorted(test)):
         hits = sum(item in test[user] for item in [0, 1, 0])
-        assert result[f"precision@{K}"][place] == pytest.approx(hits / K)
-        assert result[f"recall@{K}"][place] == pytest.approx(hits / len(test[user]))
+        found = [result[name][place] for name in metrics]
+        assert found == pytest.approx([hits / K, hits / K, hits / len(test[user])])
+
+
+def test_the_first_item_fills_a_place_once_though_the_list_repeats_it() -> None:
+    result = evaluated(
+        {0: [0, 0, 0]}, {0: [0]}, "precision@4", duplicates="counted", short_lists="first_item",
+        catalogue=3,
+    )  # fmt: skip
+    assert result["precision@4"].tolist() == [4 / 4]
 
 
 def test_what_the_source_does_not_know_is_none_of_its_items() -> None:
@@ -101,6 +144,13 @@ def test_the_first_item_that_fills_places_has_its_gain_though_it_is_not_relevant
         all_relevant="computed",
     )
     assert result["dcg@3"].tolist() == pytest.approx([1 + 3 / np.log2(3) + 1 / np.log2(4)])
+
+
+def test_unknown_items_are_left_out_for_users_without_candidates_too() -> None:
+    source = rm.Scores([[2.0, 1.0], [1.0, 2.0]], user_ids=[0, 1], item_ids=[0, 1])
+    test, train = {0: [9], 1: [0]}, {0: [0, 1]}
+    result = rm.evaluate(source, test, train=train, metrics="rr", unknown_items="left_out")
+    assert result.skipped("rr") == {"no relevant item to find": 1}
 
 
 def test_unknown_items_are_left_out_where_the_ranking_is_known_to_its_end() -> None:

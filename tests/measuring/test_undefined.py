@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
@@ -33,7 +34,7 @@ def why(ranks, name="ap@2", **rules) -> Reason:
 
 
 def reasons(ranks, metric, rules):
-    return RankedUsers(ranks).reasons(RankedUsers.variant([metric], rules))[0]
+    return RankedUsers(ranks).reasons(RankedUsers.variant([metric], rules), 0)[0]
 
 
 def flagged(flag, ranks=GOOD):
@@ -58,7 +59,9 @@ def test_nothing_wrong():
         (rank([3, 2, 1], [NAN, 2, NAN], relevant_from=3), {}, Reason.NO_RELEVANT),
         (rank([3, 2], [1, NAN], excluded=[False, True]), {}, Reason.FEW_CANDIDATES),
         (GOOD, {"min_candidates": 5}, Reason.FEW_CANDIDATES),
+        (dataclasses.replace(GOOD, n_candidates=np.zeros(1, int)), {}, Reason.FEW_CANDIDATES),
         (GOOD, {"min_positives": 2}, Reason.FEW_RELEVANT),
+        (rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, 1]), {"min_positives": 2}, Reason.DEFINED),
         (GOOD, {"cold_start": False}, Reason.COLD_START),
         (flagged(UserFlag.NAN_SCORE), {}, Reason.NAN_SCORE),
         (flagged(UserFlag.INFINITE_SCORE), {}, Reason.INFINITE_SCORE),
@@ -120,6 +123,14 @@ def test_unranked_relevant_items_do_not_count_as_candidates():
     assert why(ranks) is Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.ALL_RELEVANT
+
+
+def test_every_one_of_some_candidates_is_relevant():
+    """What is relevant and no candidate changes nothing of that."""
+    scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
+    for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
+        result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
+        assert result.reasons["recall@1"].tolist() == [reason]
 
 
 def test_every_candidate_is_relevant_beyond_a_limited_depth():
@@ -206,11 +217,42 @@ def test_a_value_is_nan_exactly_where_there_is_a_reason(case, metric):
     np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, Protocol()))
 
 
+@pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
+def test_a_user_does_not_depend_on_the_others(rules):
+    """In one block or each alone, however many candidates and relevant items a user has."""
+    generator = np.random.default_rng(2)
+    shape = (9, 6)
+    gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
+    gains[1, :2] = [math.inf, 1e308]
+    gains[8, :2] = [1, NAN]
+    left_out = generator.random(shape) < np.linspace(0, 0.8, 9)[:, np.newaxis]
+    left_out[8] = [False, False, True, True, True, True]
+    ranks = rank(generator.integers(0, 9, shape), np.where(left_out, NAN, gains), excluded=left_out)
+    together, why = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
+    for user in range(9):
+        alone = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))
+        for name in together:
+            assert (alone[0][name].tobytes(), alone[1][name]) == (
+                together[name][[user]].tobytes(),
+                why[name][user],
+            ), name
+
+
+@pytest.mark.parametrize("undefined", ["nan", 0.25])
+def test_a_formula_without_a_value_has_a_reason(undefined):
+    """The first two places hold what is relevant alone, or both kinds."""
+    ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
+    name = "roc_auc@2(domain=list,one_kind=undefined)"
+    values, why = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
+    np.testing.assert_array_equal(values[name], [float(undefined), 1.0])
+    assert why[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
+
+
 def test_no_users():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
-    values, why = compute(RankedUsers(ranks), parse("ndcg@5 roc_auc"), Protocol())
-    assert list(values) == list(why) == ["ndcg@5", "roc_auc"]
-    assert values["ndcg@5"].shape == (0,)
+    values, why = compute(RankedUsers(ranks), EVERY, Protocol())
+    assert list(values) == list(why) == [str(metric) for metric in EVERY]
+    assert values["ndcg@2"].shape == (0,)
 
 
 @pytest.mark.parametrize("ties", ["expected", "random"])

@@ -155,12 +155,16 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
 
 
 def explained(path: str, every: Sequence[Drawn], entry: Mapping[str, str]) -> list[Drawn]:
-    """Find what an entry of survivors.toml is about: all that read the same in such a line."""
-    fits = [one for one in every if one.named().items() <= entry.items()]
+    """Find what an entry of survivors.toml is about: all that read the same in such a line.
+
+    Without a mutant it is about all of the line.
+    """
+    asked = {name: entry[name] for name in ("mutant", "line") if name in entry}
+    fits = [one for one in every if asked.items() <= one.named().items()]
     if not fits:
         raise SystemExit(
-            f"survivors.toml: {path} has no mutant {entry['mutant']} in a line {entry['line']}. "
-            "Hint: remove the entry if the code has changed."
+            f"survivors.toml: {path} has no mutant {entry.get('mutant', 'at all')} in a line "
+            f"{entry['line']}. Hint: remove the entry if the code has changed."
         )
     return fits
 

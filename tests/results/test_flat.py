@@ -45,7 +45,7 @@ def variants(draw: st.DrawFn) -> str:
     return str(Metric(name, draw(options[cutoff]), parameters))
 
 
-@examples(20)
+@examples(8)
 @given(variants(), st.sampled_from(STATISTICS))
 def test_every_variant_of_a_metric_has_a_safe_name_that_is_read_back(metric, statistic):
     name = str(FlatName(metric, statistic))
@@ -76,7 +76,7 @@ LIKE_NAMES = st.lists(
 TEXTS = LIKE_NAMES | st.text()
 
 
-@examples(20)
+@examples(8)
 @given(TEXTS, st.sampled_from(STATISTICS), st.none() | TEXTS, st.none() | TEXTS)
 def test_any_name_is_read_back(metric, statistic, model, other):
     given_name = FlatName(metric, statistic, model, other if model is not None else None)
@@ -93,7 +93,7 @@ def test_what_stands_beside_a_text_completes_no_word(text):
         assert FlatName.read(str(FlatName(text, statistic, "1"))).metric == text
 
 
-@examples(20)
+@examples(8)
 @given(LIKE_NAMES)
 def test_what_is_no_name_is_refused(text):
     try:

@@ -517,6 +517,28 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     same(alone, result, chosen)
 
 
+def test_popularity_that_was_counted_elsewhere_draws_the_same():
+    """As parts of users are given it; the items of others, and their order, change nothing."""
+    names = [f"i{number}" for number in range(9)]
+    scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
+    test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
+    train = np.ones((20, 9)) * (np.arange(20)[:, None] < np.array([18, 1, 0, 9, 0, 1, 2, 1, 15]))
+    popularity = [*names[::-1], "stranger"], [*train.sum(axis=0)[::-1].astype(int), 100]
+    found = []
+    of_one_user = np.arange(20)[:, None] == 0
+    for counted, part in ((None, 1), (tuple(map(np.array, popularity)), of_one_user)):
+        request = Request(
+            test,
+            rm.Interactions.of(train * part, item_ids=names),
+            Protocol(seen="kept"),
+            candidates=rm.SampledCandidates(2, "popularity"),
+            popularity=counted,
+        )
+        found.append(align(scores.index, request))
+    np.testing.assert_array_equal(found[0].candidate_indptr, found[1].candidate_indptr)
+    np.testing.assert_array_equal(found[0].candidates, found[1].candidates)
+
+
 def test_draws_are_the_same_for_ever():
     """Another machine, version or order of the data must draw these same items."""
 
@@ -813,3 +835,48 @@ def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
         for name in alone.values:
             np.testing.assert_array_equal(alone[name], whole[name])
             np.testing.assert_array_equal(alone.reasons[name], whole.reasons[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
+    """Whatever the places of these are, the first one included."""
+    scores = np.random.default_rng(6).random((4, 5))
+    test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
+    for chosen in (None, [0, 1], [0]):
+        options = {"candidates": chosen, "all_relevant": "undefined"}
+        whole = rm.evaluate(source(kind, scores), test, metrics="recall@1 roc_auc", **options)
+        alone = rm.evaluate(source(kind, scores), test, metrics="recall@1", **options)
+        np.testing.assert_array_equal(alone["recall@1"], whole["recall@1"])
+        assert alone.skipped("recall@1") == whole.skipped("recall@1") != {}
+
+
+def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
+    """Nor is what is drawn from it, whether or not it was drawn."""
+    generator = np.random.default_rng(8)
+    scores = generator.random((6, 30))
+    scores[:, 10:20] = -np.inf
+    test, train = np.zeros((6, 30)), np.zeros((6, 30))
+    test[:, [0, 12]], train[:, [1, 11]] = 1, 1
+    wanted = rm.SampledCandidates(5)
+    request = Request(
+        rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol(), candidates=wanted
+    )
+    for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
+        # Of 30, two are in test, two in train, and eight more have no score.
+        assert kind.rank(request).pool.tolist() == [18] * 6
+
+
+def test_padding_of_lists_is_no_item_where_some_are_left_out():
+    lists = rm.Lists(np.array([[0, -1, -1], [-1, 2, 1]]))
+    test = np.array([[0, 1, 0, 0], [0, 1, 0, 0]])
+    for options in ({"exclude": [3]}, {"candidates": [0, 1, 2]}, {"exclude": [3], "catalogue": 4}):
+        assert rm.evaluate(lists, test, metrics="rr", **options)["rr"].tolist() == [0, 0.5]
+
+
+def test_positions_of_the_first_two_items_are_told_from_a_matrix_by_their_padding():
+    scores, test = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], [[1, 0, 0], [0, 1, 0]]
+    for listed, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
+        result = rm.evaluate(
+            rm.Scores(scores), np.array(test), candidates=np.array(listed), metrics="rr"
+        )
+        assert result.n_candidates.tolist() == sizes

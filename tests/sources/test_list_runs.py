@@ -47,6 +47,12 @@ def test_a_column_of_runs_is_told_where_there_are_scores(tmp_path):
         assert values(rm.Lists.each(data, by="algorithm")) == ALONE
 
 
+def test_runs_of_a_named_score_are_not_read_by_rank():
+    frame = pl.DataFrame(ROWS).with_columns(score=pl.col("rank"))
+    runs = rm.Lists.each(frame, by="algorithm", score="score")
+    assert values(runs) == {"als": [0.5, 0.5], "bpr": [1.0, 0.0]}
+
+
 def test_repeated_ranks_are_told_where_no_column_tells_runs_apart():
     frame = pl.DataFrame(ROWS).drop("algorithm")
     with pytest.warns(DataWarning, match=rf"{TOLD}.*if runs are mixed: .*by='COLUMN'\)"):

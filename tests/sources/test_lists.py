@@ -59,27 +59,46 @@ def test_frames(frame):
         assert rr(lists) == EXPECTED, f"{order} rows with a {third}"
 
 
-def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame):
+def with_a_score(name):
+    """Rows that are not in order, and that have a score with some name."""
     plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
-    assert rm.Lists(frame(plain)).describe().endswith("in the order of the rows")
-    for name in ("rating_2", "my_score", "utility"):
-        rows = {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
-        with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
-            by_rows = rm.Lists(frame(rows))
-        assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
-        by_score = rm.Lists(frame(rows), score=name)
-        assert rr(by_score) == EXPECTED
-        assert "order of the rows" not in by_score.describe()
+    return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
+
+
+def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame):
+    rows = with_a_score("utility")
+    with pytest.warns(DataWarning, match="order of the rows.*'utility'.*Hint: score='utility'"):
+        by_rows = rm.Lists(frame(rows))
+    assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
+    by_score = rm.Lists(frame(rows), score="utility")
+    assert rr(by_score) == EXPECTED
+    assert "order of the rows" not in by_score.describe()
+    del rows["utility"]
+    assert rm.Lists(frame(rows)).describe().endswith("in the order of the rows")
+
+
+@pytest.mark.parametrize("name", ["rating_2", "my_score"])
+def test_names_of_columns_that_could_be_a_score(name):
+    with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
+        rm.Lists(pl.DataFrame(with_a_score(name)))
+
+
+def check_offered_as_a_rank(frame, name):
+    rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
+    rows[name] = rows.pop("rank")
+    hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
+    with pytest.warns(DataWarning, match=hint):
+        rm.Lists(frame(rows))
+    assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
 
 
 def test_what_could_be_a_rank_is_offered_as_one(frame):
-    for name in ("slot", "Order", "index", "list_position", "itemNumber"):
-        rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
-        rows[name] = rows.pop("rank")
-        hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
-        with pytest.warns(DataWarning, match=hint):
-            rm.Lists(frame(rows))
-        assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
+    check_offered_as_a_rank(frame, "itemNumber")
+
+
+@pytest.mark.parametrize("name", ["slot", "Order", "index", "list_position"])
+def test_names_of_columns_that_could_be_a_rank(name):
+    check_offered_as_a_rank(pl.DataFrame, name)
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
@@ -93,6 +112,9 @@ def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
         frame.write_csv(path, separator="\t" if extension == "tsv" else ",")
     with pytest.warns(DataWarning, match="and 'utility' says nothing"):
         by_rows = rm.Lists(path)
+    if extension == "parquet":
+        with pytest.warns(DataWarning, match="and 'utility' says nothing"):
+            rm.Lists(path, memory="1MB")
     assert by_rows.describe().endswith("in the order of the rows")
     assert rr(by_rows) == rr(rm.Lists(path, score=False))
 
@@ -236,6 +258,8 @@ def test_indices_beyond_the_items():
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
     with pytest.raises(rm.InputError, match="positions 0 to 8"):
         rr(lists, ARRAY_TEST, catalogue=9)
+    with pytest.raises(rm.InputError, match="positions 0 to 8"):
+        rr(lists, ARRAY_TEST, catalogue=range(9))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
@@ -263,6 +287,28 @@ def test_lists_and_test_that_share_no_item():
     # Train, or the catalogue, shows that the ids are right.
     assert rr(lists, test, train={"b": [104]}) == [0, 0]
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("listed", "tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
+)
+def test_that_few_entries_share_no_item_is_no_reason_to_warn(listed, tested, warned):
+    lists = rm.Lists({"ann": [f"a{number}" for number in range(listed)]})
+    test = {"ann": [f"b{number}" for number in range(tested)]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert rr(lists, test) == [0]
+    assert ["share no item" in str(one.message) for one in caught] == [True] * warned
+
+
+@pytest.mark.parametrize(("n_items", "warned"), [(5, True), (4, False)])
+def test_train_of_few_items_that_nobody_else_has_is_no_reason_to_warn(n_items, warned):
+    train = {"ann": [f"c{number}" for number in range(n_items)]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = rm.evaluate(rm.Lists({"ann": ["a"]}), {"ann": ["a"]}, train=train, metrics="rr")
+    assert result["rr"].tolist() == [1]
+    assert ["train has none" in str(one.message) for one in caught] == [True] * warned
 
 
 def test_train_that_shares_no_item():
@@ -758,3 +804,8 @@ def test_users_who_come_again_after_many_rows(n_again):
     lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))
     result = rm.evaluate(lists, {0: [8], 1: [7]}, metrics="rr")
     assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]
+
+
+def test_who_has_a_list_is_known():
+    for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
+        assert lists.listed_users().tolist() == ["bob"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 import recometer as rm
+from recometer.evaluating.held import held_bytes
 from recometer.sources.memory import Memory
 
 
@@ -72,6 +73,12 @@ def test_the_last_two_of_a_kind_are_kept() -> None:
     assert found == [0, 1, 0, 2, 0, 3]
     assert memory.find("other", "d", make) == 4
     assert sorted(part for part in memory.held() if isinstance(part, int)) == [0, 3, 4]
+
+
+def test_copies_of_arrays_are_counted_as_held() -> None:
+    memory, array = Memory(), np.arange(1000)
+    memory.find("kind", 1, lambda: np.zeros(10), equal=[array])
+    assert held_bytes(memory) == array.nbytes + 80
 
 
 def test_a_copy_is_empty() -> None:

@@ -425,6 +425,17 @@ def test_neighbours_of_implicit():
         rm.from_model(model)
 
 
+@pytest.mark.parametrize("has", ["user_factors", "item_factors"])
+def test_implicit_with_the_factors_of_one_side_is_known_by_its_lists(has):
+    train = scipy.sparse.csr_array(~TEST)
+    test = scipy.sparse.csr_array(TEST.astype(float))
+    model = implicit_model([])
+    whole = rm.evaluate(model, test, train=train, metrics="recall@3")
+    setattr(type(model), has, np.ones((N_ITEMS, 2)))
+    found = rm.evaluate(model, test, train=train, metrics="recall@3")
+    np.testing.assert_array_equal(found["recall@3"], whole["recall@3"])
+
+
 def test_what_neighbours_of_implicit_need():
     model = implicit_model([])
     with pytest.raises(rm.InputError, match="recommends by what users have already"):

@@ -123,6 +123,16 @@ def test_the_order_of_rows_makes_no_difference():
         assert once.over_rows == again.over_rows
 
 
+def test_the_order_of_rows_of_a_single_item_makes_no_difference():
+    """Which of equal predictions of one item comes first is decided by what they hold."""
+    for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
+        frame = pl.DataFrame(
+            {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
+        ).with_columns(prediction=pl.Series([row[1] for row in rows]))
+        found = means(rm.Pairs(frame, threshold=3), "rated_precision@1..2", ties="item")
+        assert found == {"rated_precision@1": 0.0, "rated_precision@2": 0.5}
+
+
 def test_duplicate_rows_stay():
     frame = pl.DataFrame(
         {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0], "relevant": [1, 1, 0, 1]}
@@ -526,3 +536,13 @@ def test_a_source_without_ratings(metric):
         says = rf"'{metric}{cutoff}' reads predicted and true .*\({type(source).__name__}: "
         with pytest.raises(rm.InputError, match=says):
             rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")
+
+
+def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
+    """On Spark all columns are named: one more with a common name is none of them."""
+    frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
+    columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
+    found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
+    expected = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
+    assert found.describe() == expected.describe()
+    assert means(found, PREDICTED) == means(expected, PREDICTED)

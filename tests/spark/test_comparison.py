@@ -1,9 +1,11 @@
 """Comparing on Spark says what one machine says."""
 
-import numpy as np
+import dataclasses
+
 import polars as pl
 import pytest
 from spark_cases import MARKS, data, schema_of
+from spark_comparisons import assert_same_rows, frame_of
 
 import recometer as rm
 import recometer.spark as rs
@@ -12,34 +14,7 @@ from recometer.errors import InputError
 pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore:Users that only one")]
 
 NAMES = ("first", "second", "third")
-COUNTS = ("n", "n_only_model", "n_only_other", "n_better", "n_equal", "n_worse", "primary")
-NUMBERS = (
-    *("mean", "mean_other", "difference", "low", "high", "relative", "relative_low"),
-    *("relative_high", "p_value", "adjusted_p", "smallest_adjusted_p", "standardised"),
-    *("deviation", "error", "probability_better", "smallest_difference", "unit"),
-)
 GIVEN = {"metrics": "ndcg@5 rr@20 novelty@5", "chance": True}
-
-
-def assert_same_rows(found, other):
-    assert len(found.rows) == len(other.rows)
-    for row, same in zip(found.rows, other.rows, strict=True):
-        assert (row.metric, row.model, row.other) == (same.metric, same.model, same.other)
-        for name in COUNTS:
-            assert getattr(row, name) == getattr(same, name), name
-        for name in NUMBERS:
-            value = getattr(same, name)
-            close = pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
-            assert getattr(row, name) == close, (row.metric, row.model, row.other, name)
-        assert (row.test.test, row.test.method) == (same.test.test, same.test.method)
-        assert row.interval.method == same.interval.method
-        assert row.notes == same.notes
-        assert (row.equivalence is None) == (same.equivalence is None)
-        if row.equivalence is not None:
-            assert row.equivalence.p_value == pytest.approx(same.equivalence.p_value, rel=1e-6)
-            assert row.equivalence.method == same.equivalence.method
-    own = set(found._said())
-    assert own >= {note for note in other._said() if "evaluation per model" not in note}
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +39,6 @@ def models(spark):
     return results, expected, users
 
 
-def frame_of(spark, columns, schema):
-    rows = zip(*(np.asarray(one, object).tolist() for one in columns.values()), strict=True)
-    return spark.createDataFrame(list(rows), schema).repartition(3)
-
-
 VARIANTS = {
     "primary": {"baseline": "second", "primary": ["ndcg@5"]},
     "wilcoxon": {"test": "wilcoxon", "metrics": "ndcg@5"},
@@ -89,6 +59,56 @@ def test_models_are_compared_as_on_one_machine(models, variant):
     assert "adjusted" in str(found)
 
 
+SEEDS = {"seeds": ["first", "second"], "third": "third"}
+RUNS = ("mean", "p_value", "n_users", "deviation_users", "share_of_runs", "deviation_runs")
+
+
+def test_seeds_of_a_model_are_compared_as_on_one_machine(models):
+    given = {"margin": 0.1, "chance": True, "baseline": "third", "metrics": "ndcg@5 novelty@5"}
+    results, expected, _ = models
+    found = rs.compare(chosen(SEEDS, results), **given)
+    other = rm.compare(chosen(SEEDS, expected), **given)
+    assert_same_rows(found, other)
+    for row, same in zip(found.rows, other.rows, strict=True):
+        for name in RUNS if row.runs is not None else ():
+            value = getattr(same.runs, name)
+            assert getattr(row.runs, name) == pytest.approx(value, nan_ok=True), name
+        assert (row.runs is None) == (same.runs is None)
+
+
+def chosen(names, results):
+    return {
+        model: [results[one] for one in own] if isinstance(own, list) else results[own]
+        for model, own in names.items()
+    }
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_batches_of_users_are_one_model(spark):
+    users, items, test, _, rng = data(seed=8)
+    truth, whole = frame_of(spark, test, schema_of(str)), pl.DataFrame(test)
+    halves, same = {}, {}
+    for name in NAMES[:2]:
+        columns = {
+            "user": [user for user in users for _ in items],
+            "item": items * len(users),
+            "score": rng.random(len(users) * len(items)),
+        }
+        lists = rs.Lists(frame_of(spark, columns, schema_of(str).replace("value", "score")))
+        one = rm.Lists(pl.DataFrame(columns))
+        parts = ("user < 'u3'", "user >= 'u3'")
+        halves[name] = [rs.evaluate(lists, truth.where(part), metrics="rr@20") for part in parts]
+        parts = (pl.col("user") < "u3", pl.col("user") >= "u3")
+        same[name] = [rm.evaluate(one, whole.filter(part), metrics="rr@20") for part in parts]
+    assert_same_rows(rs.compare(halves), rm.compare(same))
+    both = {"first": halves["first"], "second": halves["second"][0]}
+    with pytest.raises(InputError, match="numbers of batches of users: first 2, second 1"):
+        rs.compare(both)
+    wrong = [*halves["first"], *halves["second"][:1]]
+    with pytest.raises(InputError, match="3 results of 'first' are neither of the same users"):
+        rs.compare({"first": wrong, "second": halves["second"]})
+
+
 def test_clusters_of_users_are_drawn_together(models, spark):
     results, expected, users = models
     clusters = [f"c{number % 7 if number > 20 else number}" for number in range(len(users))]
@@ -99,8 +119,34 @@ def test_clusters_of_users_are_drawn_together(models, spark):
         assert_same_rows(found, rm.compare(expected, cluster=groups, **given))
     with pytest.raises(InputError, match="1 of 58 users have no cluster, for instance 'u5'"):
         rs.compare(results, cluster=frame.where("user != 'u5'"))
+    with pytest.raises(InputError, match="seeds has several seeds: the variance between seeds"):
+        rs.compare(chosen(SEEDS, results), cluster=frame)
     with pytest.raises(InputError, match="has 0 columns besides the users"):
         rs.compare(results, cluster=frame.select("user"))
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_rules_may_differ_where_that_is_allowed(models):
+    results, expected = (with_other_rules(own) for own in models[:2])
+    names = {"first": "first", "changed": "changed"}
+    with pytest.raises(InputError, match="first and changed were evaluated under different rules"):
+        rs.compare(chosen(names, results))
+    given = {"allow": "undefined", "metrics": "ndcg@5"}
+    found = rs.compare(chosen(names, results), **given)
+    assert_same_rows(found, rm.compare(chosen(names, expected), **given))
+    assert "Allowed: first and changed" in str(found)
+    with pytest.raises(
+        InputError, match="allow='test' has no effect: data on Spark have no finger"
+    ):
+        rs.compare(chosen(names, results), allow="test undefined")
+    with pytest.raises(InputError, match="results of 'both' were evaluated by different protocols"):
+        rs.compare({"both": [results["first"], results["changed"]], "second": results["second"]})
+
+
+def with_other_rules(results):
+    second = results["second"]
+    rules = second.protocol.replace(undefined=0)
+    return {**results, "changed": dataclasses.replace(second, protocol=rules)}
 
 
 def test_results_of_elsewhere_are_refused(models):

@@ -86,8 +86,17 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(lists, frame, metrics="ndcg@5", catalogue=items[:1])
     with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
         rs.evaluate(lists, frame, metrics="roc_auc")
-    with pytest.raises(InputError, match="users are not read in random order"):
-        rs.evaluate(lists, frame, until="ndcg@5 ± 0.01")
+    for call, takes in (
+        (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress")),
+        (lambda **given: rs.compare({}, **given), ("threads", "progress")),
+        (lambda **given: rs.split(frame, half, **given), ("threads",)),
+        (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset", "memory")),
+        (lambda **given: rs.Interactions(rows, **given), ("time", "n_items")),
+        (lambda **given: rs.Factors(rows, rows, **given), ("item_ids", "allow_tf32")),
+    ):
+        for name in takes:
+            with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):
+                call(**{name: 1})
     several = rs.Interactions(frame, user=["user", "item"], item="value")
     for call in (lambda: rs.split(several, rm.split.Last(1)), lambda: rs.audit(several, several)):
         with pytest.raises(InputError, match="On Spark sessions of users are evaluated, but not"):

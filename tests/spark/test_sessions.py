@@ -54,6 +54,17 @@ def test_train_and_factors_of_users_hold_for_all_of_their_sessions(table):
     assert_same_sessions(blocked, expected)
 
 
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_factors_in_blocks_leave_out_the_train_of_each_session(table):
+    users, items, test, train, rng = data(seed=12)
+    test, train = (ordered(with_sessions(one, rng)) for one in (test, train))
+    source, one = both_factors(table, rng, "float32", users, items, slice(2, None))
+    frames = [rs.Interactions(table(part, SCHEMA), user=BOTH) for part in (test, train)]
+    given = {"metrics": f"{CUT} rr roc_auc"}
+    result = rs.evaluate(source, frames[0], train=frames[1], closure=120, partitions=3, **given)
+    assert_same_sessions(result, rm.evaluate(one, paired(test), train=paired(train), **given))
+
+
 def assert_same_sessions(result, expected):
     whole = result.over_users
     assert whole == pytest.approx(dict(expected.over_users), abs=1e-12)

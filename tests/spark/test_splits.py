@@ -1,5 +1,7 @@
 """Splits on Spark put every row where one machine puts it."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -31,13 +33,16 @@ from recometer.split import (
 
 pytestmark = MARKS
 
+SCHEMA = "user string, session bigint, item bigint, rating double, time bigint, note string"
+BOTH = {"user": ["user", "session"]}
+TWO = GivenUsers([("u3", 1), ("u5", 0)])
 CASES = [
-    (Last(2), {}),
+    (Last(2), {"who": GivenUsers(["u3", "u5"])}),
     (Fraction(0.3), {"who": UsersFraction(0.5), "untested": "apart", "seed": 3}),
-    (LeaveOneOut("random"), {"who": UsersNumber(7), "min_train": 2}),
-    (Number(2), {"who": GivenUsers(["u3", "u5"]), "filters": [ValuesFrom(2), MinCounts(2, 3)]}),
+    (LeaveOneOut("random"), {"who": UsersNumber(7), "min_train": 2, **BOTH}),
+    (Number(2), {"who": TWO, "filters": [ValuesFrom(2), MinCounts(2, 3)], **BOTH}),
     (After(share=0.7), {"filters": [KCore(3), SeenInTrain()]}),
-    (ColdItems(0.2), {"filters": Duplicates("sum"), "untested": "train"}),
+    (ColdItems(0.2), {"filters": [Duplicates("sum"), SeenInTrain()], **BOTH}),
 ]
 
 
@@ -47,6 +52,7 @@ def rows():
     n = 400
     return {
         "user": [f"u{k}" for k in rng.integers(0, 30, n)],
+        "session": rng.integers(0, 2, n).tolist(),
         "item": rng.integers(0, 25, n).tolist(),
         "rating": rng.integers(1, 6, n).astype(float).tolist(),
         "time": rng.integers(0, 50, n).tolist(),
@@ -56,8 +62,7 @@ def rows():
 
 @pytest.mark.parametrize(("what", "options"), CASES, ids=lambda case: type(case).__name__)
 def test_every_row_goes_where_one_machine_puts_it(table, rows, what, options):
-    schema = "user string, item bigint, rating double, time bigint, note string"
-    made = rs.split(table(rows, schema), what, **options)
+    made = rs.split(table(rows, SCHEMA), what, **options)
     expected = rm.split(pl.DataFrame(rows), what, **options)
     for name in ("train", "test", "remainder"):
         part, other = getattr(made, name), getattr(expected, name)
@@ -70,7 +75,7 @@ def test_every_row_goes_where_one_machine_puts_it(table, rows, what, options):
 
 
 FOLDS = [
-    (KFold(3), {"who": UsersFraction(0.7), "filters": SeenInTrain()}),
+    (KFold(3), {"who": UsersFraction(0.7), "filters": SeenInTrain(), **BOTH}),
     (Windows([10, 25, 40], length=20), {"min_train": 1, "filters": [SeenInTrain()]}),
     (Last(1), {"who": UserFolds(2), "untested": "apart", "seed": 5}),
 ]
@@ -78,8 +83,7 @@ FOLDS = [
 
 @pytest.mark.parametrize(("what", "options"), FOLDS, ids=lambda case: type(case).__name__)
 def test_folds_are_those_of_one_machine(table, rows, what, options):
-    schema = "user string, item bigint, rating double, time bigint, note string"
-    made = rs.folds(table(rows, schema), what, partitions=3, **options)
+    made = rs.folds(table(rows, SCHEMA), what, partitions=3, **options)
     expected = list(folds(pl.DataFrame(rows), what, **options))
     assert len(made) == len(expected)
     for one, other in zip(made, expected, strict=True):
@@ -93,12 +97,23 @@ def test_folds_are_those_of_one_machine(table, rows, what, options):
 
 
 def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
-    schema = "user string, item bigint, rating double, time bigint, note string"
-    frame = table(rows, schema)
+    frame = table(rows, SCHEMA)
     with pytest.raises(NoTestUsersError, match="no user can be tested: of 400"):
         rs.split(frame, Last(1), min_train=1000)
     with pytest.raises(rm.InputError, match="have no user 'nobody'"):
         rs.split(frame, Last(1), who=GivenUsers(["nobody"]))
+    with pytest.raises(rm.InputError, match=r"have no user \('u3', 9\)"):
+        rs.split(frame, Last(1), who=GivenUsers([("u3", 9)]), **BOTH)
+    with pytest.raises(rm.InputTypeError, match="for instance 'u3', are no pairs, but 'user' and "):
+        rs.split(frame, Last(1), who=GivenUsers(["u3"]), **BOTH)
+    with pytest.raises(rm.InputTypeError, match="are pairs, but 'user' names each of them"):
+        rs.split(frame, Last(1), who=TWO)
+    with pytest.raises(rm.InputTypeError, match="Column 'rating' holds double, of which no ids"):
+        rs.split(frame, Last(1), user="rating")
+    with pytest.raises(
+        rm.InputError, match=r"user='note' was given beside recometer\.spark\.Inter"
+    ):
+        rs.split(rs.Interactions(frame), Last(1), user="note")
     with pytest.raises(rm.InputTypeError, match=r"several splits. Hint: recometer\.spark\.folds"):
         rs.split(frame, rm.split.KFold(3))
     with pytest.raises(rm.InputTypeError, match="One of what and who makes the folds"):
@@ -109,21 +124,58 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.split(frame, Last(1), filters=["min"])
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
-def test_an_audit_finds_what_one_machine_finds(table, rows):
-    schema = "user string, item bigint, rating double, time bigint, note string"
-    made = rs.split(table(rows, schema), Fraction(0.3), who=UsersFraction(0.8), seed=2)
-    parts = [pl.from_arrow(part.toArrow()) for part in (made.train, made.test)]
-    given = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
-    found, expected = rs.audit(made, **given), rm.audit(*parts, **given)
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_a_share_of_time_is_the_same_in_every_time_zone(table, rows, monkeypatch):
+    frame = table(rows, SCHEMA)
+    dated = frame.selectExpr("user", "item", "timestamp_micros(time * 3600000000) AS time")
+    expected = rm.split(pl.DataFrame(rows), After(share=0.7))
+    try:
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        made = rs.split(dated, After(share=0.7))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert made.protocol.counts == expected.protocol.counts
+
+
+def assert_same_findings(found, expected):
     assert [one.name for one in found.findings] == [one.name for one in expected.findings]
     for one, other in zip(found.findings, expected.findings, strict=True):
         plain, same = one.to_dict(), other.to_dict()
         assert plain.pop("statistics") == pytest.approx(same.pop("statistics")), one.name
         assert plain == same
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
+def test_an_audit_finds_what_one_machine_finds(table, rows):
+    made = rs.split(table(rows, SCHEMA), Fraction(0.3), who=UsersFraction(0.8), seed=2)
+    parts = [pl.from_arrow(part.toArrow()) for part in (made.train, made.test)]
+    given = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
+    found = rs.audit(made, **given)
+    assert_same_findings(found, rm.audit(*parts, **given))
     assert found.leaks
     assert "older_than_own_training" in str(found)
     with pytest.raises(rm.InputError, match="test is empty"):
         rs.audit(made.train, made.test.where("false"))
     with pytest.raises(rm.InputTypeError, match="needs train and test, or a SparkSplit"):
         rs.audit(made.train)
+    with pytest.raises(rm.InputError, match=r"item= was given, but a SparkSplit knows its columns"):
+        rs.audit(made, item="item")
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_an_audit_of_sessions_finds_what_one_machine_finds(table, rows):
+    made = rs.split(table(rows, SCHEMA), Fraction(0.3), **BOTH)
+    train, test = (pl.from_arrow(part.toArrow()) for part in (made.train, made.test))
+    assert_same_findings(rs.audit(made), rm.audit(train, test, **BOTH))
+    few = made.train.where("user > 'u15'")
+    some = train.filter(pl.col("user") > "u15")
+    users = rm.Interactions.of(some, user="user"), rm.Interactions.of(test, **BOTH)
+    found = rs.audit(rs.Interactions(few, user="user"), rs.Interactions(made.test, **BOTH))
+    assert_same_findings(found, rm.audit(*users))
+    with pytest.raises(rm.InputError, match="train has sessions of users, but test has none"):
+        rs.audit(rs.Interactions(made.train, **BOTH), made.test)
+    with pytest.raises(rm.InputError, match="are of different kinds: they differ by a factor"):
+        rs.audit(made.train, made.test.withColumn("time", made.test["time"] * 10**9))

@@ -24,10 +24,11 @@ from recometer.stats import (
     randomisation,
     relative_difference,
 )
-from recometer.stats.comparing import FEW_DIFFER, Test
+from recometer.stats.comparing import FEW_DIFFER, Test, compare_grouped
+from recometer.stats.grouping import group
 from recometer.stats.inversion import consistent
 from recometer.stats.sign_flips import SignFlips
-from recometer.stats.sign_sums import multiples_of_unit
+from recometer.stats.sign_sums import multiples_of_unit, of_multiples
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -113,10 +114,12 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
     assert found.method == "binomial"
     assert expected < 1e-150
     assert found.p_value == pytest.approx(expected, rel=1e-9)
-    # The same by convolution: two units, of which one is hardly there.
+    # The same by convolution: two differences of two units add -4, 0 or 4 to the binomial sum.
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
-    assert 1 < nearly.p_value / expected < 1e3
+    assert nearly.p_value == pytest.approx(
+        2 * stats.binom.sf([897, 899, 901], 1_000, 0.5) @ [0.25, 0.5, 0.25], rel=1e-9
+    )
 
 
 def test_resampling_agrees_on_users_of_several_thousands() -> None:
@@ -196,7 +199,7 @@ def test_students_t_is_scipys() -> None:
     np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
 
 
-@pytest.mark.parametrize("n", [5, 50, 400])
+@pytest.mark.parametrize("n", [5, 50, 51, 400])
 @pytest.mark.parametrize("digits", [1, 9])
 def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
     first, second = models(n, gain=0.1, share=1.0)
@@ -207,6 +210,11 @@ def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
     expected = stats.wilcoxon(differences[differences != 0], method=method).pvalue
     assert found.test.p_value == pytest.approx(max(expected, found.test.smallest_p), rel=1e-9)
     assert found.test.exact == (method == "exact")
+
+
+@pytest.mark.parametrize(("n", "method"), [(30, "enumeration"), (31, "saddlepoint")])
+def test_so_many_differences_are_enumerated(n: int, method: str) -> None:
+    assert randomisation(np.random.default_rng(0).random(n)).method == method
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
@@ -223,6 +231,7 @@ def test_the_sign_test_is_the_binomial() -> None:
     expected = stats.binomtest(better, better + worse).pvalue
     assert found.test.p_value == pytest.approx(expected, rel=1e-9)
     assert found.test.note == ""
+    assert compare([1.0, 0.0], [0.0, 1.0], test="sign").test.p_value == 1
 
 
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
@@ -230,6 +239,12 @@ def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
     found = compare(*models(3_001), test=test)
     assert "errs more often" in found.test.note
     assert compare(*models(3_000), test=test).test.note == ""
+
+
+@pytest.mark.parametrize(("n_differ", "method"), [(29, "gaffke"), (30, "randomisation")])
+def test_from_30_who_differ_the_test_has_the_interval(n_differ: int, method: str) -> None:
+    differences = np.append(np.linspace(0.1, 0.9, n_differ), np.zeros(70))
+    assert compare(differences, np.zeros(n_differ + 70), bounds=UNIT).interval.method == method
 
 
 def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
@@ -267,6 +282,16 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
         relative_difference(first, second[1:])
     width = found.relative_interval.width
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
+
+
+def test_a_ratio_whose_divisor_few_users_make_up_has_no_upper_end() -> None:
+    """A resample without the first user, one in three, divides by 0."""
+    second = np.zeros(20)
+    second[0] = 1.0
+    value, found = relative_difference(np.ones(20), second)
+    assert value == 19
+    assert 0 < found.low < value < found.high == np.inf
+    assert "divisor is 0 in too many resamples" in found.note
 
 
 def test_effects_by_definition() -> None:
@@ -335,10 +360,9 @@ def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.Monk
         assert in_cells.test.method == one_by_one.test.method
         assert in_cells.test.p_value == pytest.approx(one_by_one.test.p_value, rel=1e-5)
         assert in_cells.effects.n_better == one_by_one.effects.n_better
-        width = one_by_one.interval.width
-        np.testing.assert_allclose(
-            tuple(in_cells.interval), tuple(one_by_one.interval), atol=1e-6 * width
-        )
+        for name, near in (("interval", 1e-6), ("relative_interval", 1e-4)):
+            found, expected = getattr(in_cells, name), getattr(one_by_one, name)
+            np.testing.assert_allclose(tuple(found), tuple(expected), atol=near * expected.width)
 
 
 def test_a_few_who_differ_among_many_are_counted_exactly() -> None:
@@ -355,6 +379,23 @@ def test_all_pairs_on_threads_are_each_alone() -> None:
     alone = [compare(*pair, bounds=UNIT) for pair in pairs]
     assert compare_all(pairs, bounds=[UNIT] * 3, threads=2) == alone
     assert compare_all(pairs, bounds=[UNIT] * 3) == alone
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t", "sign", "wilcoxon"])
+@pytest.mark.parametrize("interval", ["auto", "gaffke", "randomisation"])
+def test_a_comparison_of_what_is_grouped_is_that_of_its_values(test, interval) -> None:
+    first, second = models(60, gain=0.1)
+    expected = compare(first, second, bounds=UNIT, test=test, interval=interval, confidence=0.9)
+    how = {"bounds": UNIT, "test": test, "interval": interval}
+    facts = {
+        "n_only": (0, 0),
+        "means": (float(first.mean()), float(second.mean())),
+        "relative": relative_difference(first, second, 0.9),
+    }
+    assert compare_grouped(group(first - second), **facts, **how, confidence=0.9) == expected
+    for wrong in ({"confidence": 2}, {"test": "z"}, {"interval": "z"}):
+        with pytest.raises((InputError, UnknownNameError)):
+            compare_grouped(group(first - second), **facts, **{**how, **wrong})
 
 
 def test_users_that_only_one_model_has_a_value_for_are_counted_apart() -> None:
@@ -416,6 +457,7 @@ def test_rounding_is_no_difference() -> None:
     first = np.array([0.1 + 0.2, 0.7, 0.5])
     found = compare(first, [0.3, 0.1, 0.2])
     assert found.test.n_differ == 2
+    assert compare(first, [0.3, 0.1, 0.2], test="wilcoxon").test.n_differ == 2
     assert found.effects.n_equal == 1
 
 
@@ -467,6 +509,14 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
     assert found == pytest.approx(-sign * stats.norm.ppf(2.0**-30), rel=1e-12)
 
 
+@pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
+def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
+    """Of ±1 ±1 ±2 ±3, with the sums of 16 assignments of signs."""
+    sums = np.array([sum(one) for one in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))])
+    found = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
+    assert found == pytest.approx(np.mean(sums >= total))
+
+
 @pytest.mark.parametrize(
     ("sizes", "multiples"),
     [
@@ -474,6 +524,7 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
         ([0.1, 0.3], [1, 3]),
         ([1 / 3, 0.5, 1.0], [2, 3, 6]),
         ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
+        ([1e-5, 1.0], None),
         ([1.0, math.pi], None),
         ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # except for rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),
@@ -496,7 +547,15 @@ def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
     assert (below.low, below.high) == (-0.3, -5e-324)
 
 
-@pytest.mark.parametrize(("n", "method"), [(64, "convolution"), (65, "saddlepoint")])
-def test_so_many_sizes_have_a_unit(n: int, method: str) -> None:
-    found = randomisation(np.arange(1, n + 1) * np.resize([1, 1, -1], n))
+@pytest.mark.parametrize(
+    ("n", "apart", "method"),
+    [
+        (64, 1, "convolution"),
+        (65, 1, "saddlepoint"),
+        (64, 10, "convolution"),
+        (64, 100, "saddlepoint"),
+    ],
+)
+def test_so_many_sizes_have_a_unit_and_take_little_work(n: int, apart: int, method: str) -> None:
+    found = randomisation((apart * np.arange(n) + 1) * np.resize([1, 1, -1], n))
     assert (found.method, found.n_differ) == (method, n)

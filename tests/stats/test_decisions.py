@@ -26,8 +26,11 @@ from recometer.stats import (
     unit_of,
     users_needed,
 )
+from recometer.stats.clusters import by_cluster
+from recometer.stats.comparing import differences_of
+from recometer.stats.grouping import group
 from recometer.stats.several import normal_range_quantile, normal_range_tail
-from recometer.stats.two_one_sided import equivalence_over_runs
+from recometer.stats.two_one_sided import equivalence_grouped, equivalence_over_runs
 
 # statsmodels 0.15.0: statsmodels.stats.multitest.multipletests(P, method=method)[1], with the
 # methods holm, fdr_bh and bonferroni.
@@ -96,6 +99,17 @@ def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) 
     assert power_of(effect * 2, 2.0, n, alpha=alpha) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("n", [2, 5, 100, 1_000])
+@pytest.mark.parametrize("alpha", [0.05, 0.001, 1e-6])
+def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
+    found = [
+        power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha) for centre in np.arange(0, 30, 0.37)
+    ]
+    assert found[0] == alpha
+    assert (np.diff(found) >= -1e-12).all()
+    assert found[-1] <= 1
+
+
 def test_power_meets_the_normal_approximation_where_it_begins() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
@@ -119,8 +133,13 @@ def test_users_and_differences_that_are_needed() -> None:
         assert enough is not None
         assert power_of(0.02, 0.3, enough) >= wanted > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
+    # (1.96 + 0.84)² users per squared effect: 5e11, and more than a trillion.
+    assert users_needed(4e-6, 1.0) == pytest.approx(2.8016**2 / 1.6e-11, rel=1e-3)
+    assert users_needed(2.6e-6, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
     assert np.isnan(smallest_difference(1.0, 1))
+    assert power_of(9.0, 1.0, 1) == 0
+    assert power_of(smallest_difference(1.0, 2), 1.0, 2) == pytest.approx(0.8)
     # A difference is relative to the deviation, whatever that is.
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
@@ -158,7 +177,8 @@ def test_the_unit_of_differences() -> None:
     assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
     assert unit_of([0.5] * 30 + [-0.123]) == 0.5
     assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # what is left of 0 by rounding
-    assert unit_of(np.random.default_rng(0).normal(size=100)) == 0.0
+    for n in (100, 5_000):
+        assert unit_of(np.random.default_rng(0).normal(size=n)) == 0.0
     assert unit_of([]) == unit_of([0.0]) == 0.0
     hits = np.repeat([1.0, -1.0, 0.0], [30, 10, 60])
     assert power(hits, 0.2).power < power(hits, 0.2, unit=0.0).power - 0.02
@@ -175,7 +195,7 @@ def test_the_plan_of_a_comparison() -> None:
     assert "Fewer than two users" in power([0.5]).note
     constant = power([0.5, 0.5, 0.5], 0.1)
     assert "spread is not known" in constant.note
-    assert constant.users_needed is None
+    assert (constant.users_needed, constant.deviation) == (None, 0)
     with pytest.raises(InputError, match="power wanted"):
         power(differences, wanted=0.01)
     for alpha in (0, 1, 1.5, 5):
@@ -234,6 +254,18 @@ def test_equivalence_keeps_clusters_together(test) -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
+@pytest.mark.parametrize("clusters", [None, np.arange(60) // 4, np.arange(60) ** 2 // 240])
+def test_equivalence_of_what_is_grouped_is_that_of_its_values(test, clusters) -> None:
+    given = np.random.default_rng(2).normal(0.01, 0.1, 60)
+    units = differences_of(given, np.zeros(60), clusters)
+    sums = units if clusters is None else group(by_cluster(given, clusters))
+    found = equivalence_grouped(units, sums, 0.03, test=test, bounds=(0, 1))
+    expected = equivalence(given, 0.03, test=test, bounds=(0, 1), clusters=clusters)
+    assert found.p_value == pytest.approx(expected.p_value)
+    assert tuple(found.interval) == pytest.approx(tuple(expected.interval))
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t"])
 def test_a_p_as_large_as_the_level_is_significant(test) -> None:
     differences = np.random.default_rng(2).normal(0.001, 0.05, 60)
     p = equivalence(differences, 0.02, test=test).p_value
@@ -265,7 +297,9 @@ def test_equivalence_of_few_who_differ() -> None:
     assert found.equivalent
     tight = equivalence(differences, found.interval.high, bounds=(0, 1))
     assert tight.p_value == pytest.approx(0.05, abs=1e-3)
-    assert "No user" in equivalence([np.nan], 0.1).note
+    nobody = equivalence([np.nan], 0.1)
+    assert "No user" in nobody.note
+    assert not nobody.equivalent
     assert "no value" in equivalence(np.full(40, 0.01), 0.02, test="t").note
     with pytest.raises(InputError, match="margin=0"):
         equivalence(differences, 0)
@@ -315,7 +349,14 @@ def test_what_published_tables_tell() -> None:
     for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):
         assert np.isnan(published(mean, mean, n).certain_difference)
     scaled = published(4.0, 3.0, 500, bounds=(0, 10))
-    assert scaled.largest_p == pytest.approx(published(0.4, 0.3, 500).largest_p)
+    moved, plain = published(9.0, 8.0, 500, bounds=(5, 15)), published(0.4, 0.3, 500)
+    assert scaled.largest_p == moved.largest_p == pytest.approx(plain.largest_p)
+    assert (
+        scaled.p_if_independent == moved.p_if_independent == pytest.approx(plain.p_if_independent)
+    )
+    for one in (scaled, moved):
+        assert one.certain_difference == pytest.approx(10 * plain.certain_difference)
+        assert one.difference == pytest.approx(10 * plain.difference)
     with pytest.raises(InputError, match="lies outside"):
         published(1.4, 0.3, 100)
     for bounds in ((0, np.inf), (-np.inf, 1), (1, 1), (1, 0)):
@@ -369,6 +410,8 @@ def test_tukey_of_few_users() -> None:
     values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
     found = tukey(values, n_resamples=2_000)
     assert found.n == 2
+    default = tukey(values, n_resamples=10_000)
+    np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
     # 36 orders of two users; the largest range has both users' best together, worst together.
     assert found.p_values[0, 1] > 0.1
     np.testing.assert_array_equal(found.p_values, found.p_values.T)
@@ -377,6 +420,18 @@ def test_tukey_of_few_users() -> None:
     with pytest.raises(InputError, match="0 users have"):
         tukey(np.full((5, 2), np.nan))
     assert (tukey(np.ones((200, 3))).p_values == 1).all()
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 1.0, 2.0**30])
+@pytest.mark.parametrize("n", [100, 101])
+def test_tukey_knows_no_unit_and_takes_no_rounding_for_a_difference(n: int, unit: float) -> None:
+    values = np.random.default_rng(6).random((n + 20, 3))
+    values[:20] = [0.3, 0.3, 0.1 + 0.2]
+    values[19] = 0
+    found, expected = (tukey(one, n_resamples=50) for one in (unit * values, values))
+    assert found.method == ("resampled" if n == 100 else "studentised range")
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    assert found.critical_difference == unit * expected.critical_difference
 
 
 def test_ranks_follow_from_adjusted_pairs() -> None:
@@ -393,6 +448,8 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
     assert rank_intervals([0.4, 0.35, 0.3, 0.1], p).best.tolist() == [True, True, True, False]
     strict = rank_intervals([0.4, 0.35, 0.3, 0.1], p, alpha=0.001)
     assert strict.best.all()
+    equal = rank_intervals([0.2, 0.2], np.zeros((2, 2)))
+    assert (equal.low.tolist(), equal.high.tolist()) == ([1, 1], [2, 2])
     with pytest.raises(InputError, match=r"must have the shape \(2, 2\)"):
         rank_intervals([0.1, 0.2], p)
 

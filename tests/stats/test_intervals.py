@@ -140,6 +140,7 @@ def test_bootstrap_of_several_metrics_equals_each_alone() -> None:
     columns = [generator.random(30) for _ in range(3)]
     columns[1][::2] = np.nan
     together = bootstrap(columns, seed=3)
+    assert together == bootstrap(columns, seed=3, n_resamples=2_000)
     assert together == [bootstrap([column], seed=3)[0] for column in columns]
     assert together == bootstrap(columns, seed=3)
     assert together != bootstrap(columns, seed=4)
@@ -191,4 +192,5 @@ def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
     low, high = resampled(mean, {"mean": 0.5}, 2, n_resamples=200)["mean"]
     assert (low + high) / 2 == pytest.approx(0.5)
     assert high - low > 0.5
-    assert np.isnan(resampled(mean, {"mean": 0.0}, 1)["mean"]).all()
+    for n_users in (0, 1):
+        assert np.isnan(resampled(mean, {"mean": 0.0}, n_users)["mean"]).all()

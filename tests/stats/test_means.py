@@ -16,7 +16,7 @@ from scipy import stats
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
-from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group
+from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group, shifted, summed
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -153,8 +153,9 @@ def test_the_weighted_mean_is_a_ratio_as_scipy_resamples_it() -> None:
     assert found.method == "bca"
     assert "weighted" in found.note
     np.testing.assert_allclose(tuple(found), tuple(drawn), atol=0.04 * found.width)
-    same = interval(values, weights=np.full(300, 2.0), bounds=UNIT)
-    np.testing.assert_allclose(tuple(same), tuple(interval(values, bounds=UNIT)))
+    for some in (values, values[:1]):
+        same = interval(some, weights=np.full(len(some), 2.0), bounds=UNIT)
+        np.testing.assert_allclose(tuple(same), tuple(interval(some, bounds=UNIT)))
 
 
 def test_student_is_scipys() -> None:
@@ -177,6 +178,7 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
     for one in np.outer([1, -1, 1e-6, -1e-6, 1e6, -1e6], values):
         found = group(one)
         assert len(found.values) <= N_CELLS[-1] + 1
+        assert found.exact == (what != "continuous")
         if what == "few kinds":
             np.testing.assert_array_equal(found.values, np.unique(one))
         # What cells hide is little, beside the variance without the farthest users, too.
@@ -261,6 +263,20 @@ def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(found) == pytest.approx((0.1, 0.9))
 
 
+@pytest.mark.parametrize("kind", ["bca", "percentile"])
+@pytest.mark.parametrize("confidence", [0.02, 0.2, 0.5, 0.9])
+def test_resampled_means_of_what_is_symmetric_are_normal(kind, confidence: float) -> None:
+    values = np.append(sparse(200, share=1.0), -sparse(200, share=1.0))
+    low, high = interval(values, kind, confidence=confidence)
+    half = stats.norm.ppf((1 + confidence) / 2) * values.std() / 20
+    assert (low, high) == pytest.approx((-half, half), rel=0.01)
+
+
+def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
+    low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
+    assert 0.03 < low < high < 0.05
+
+
 @pytest.mark.parametrize("kind", ["bca", "percentile", "t"])
 def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
     values = sparse(40)
@@ -273,6 +289,43 @@ def test_the_skewness_of_a_sum() -> None:
     """Three 0 and a 1: the residuals' cubes add up to 3/8, their squares to 3/4."""
     assert group([0.0, 0.0, 1.0, 0.0]).skewness == pytest.approx((3 / 8) / (3 / 4) ** 1.5)
     assert group([0.5, 0.5, 0.5]).skewness == 0
+
+
+@pytest.mark.parametrize("n", [3, SORTED_UP_TO, SORTED_UP_TO + 1, 40_000])
+@pytest.mark.parametrize("share", [0.01, 1.0])
+@pytest.mark.parametrize("with_sizes", [False, True])
+def test_groups_hold_every_user_once(n: int, share: float, with_sizes: bool) -> None:
+    x = sparse(n, share=share) - 0.25 * (np.arange(n) % 7 == 0)
+    y = np.random.default_rng(1).integers(1, 4, n).astype(float) if with_sizes else np.ones(n)
+    found = group(x, y if with_sizes else None)
+    assert found.n == n == found.counts.sum()
+    assert found.estimate == pytest.approx(x.sum() / y.sum())
+    assert found.counts @ found.values == pytest.approx(x.sum())
+    assert np.sum(found.counts * found.sizes) == pytest.approx(y.sum())
+    squares = float(((x - found.estimate * y) ** 2).sum())
+    assert found.sum_of_squares == pytest.approx(squares)
+    assert found.counts @ found.residuals**2 == pytest.approx(squares, rel=2e-6)
+    if not with_sizes:
+        assert (found.n_above, found.n_below) == ((x > 0).sum(), (x < 0).sum())
+        assert (np.diff(found.values) > 0).all()
+
+
+@pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
+@pytest.mark.parametrize("with_sizes", [False, True])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_groups_are_shifted_as_their_values_are(n: int, with_sizes: bool, sign: int) -> None:
+    x = np.round(sparse(n) - 0.3, 1)
+    y = np.arange(n) % 3 + 1.0 if with_sizes else None
+    given, moved = group(x, y), sign * x + 0.125 * (1.0 if y is None else y)
+    for one, other, values in (
+        (shifted(given, sign, 0.125), group(moved, y), moved),
+        (summed(given), group(x), x),
+    ):
+        above, below = np.count_nonzero(values > 1e-9), np.count_nonzero(values < -1e-9)
+        assert (one.n, one.n_above, one.n_below) == (n, above, below)
+        assert one.estimate == pytest.approx(other.estimate)
+        assert one.sum_of_squares == pytest.approx(other.sum_of_squares)
+        assert one.counts @ one.residuals**2 == pytest.approx(other.sum_of_squares)
 
 
 def test_a_group_of_nobody_is_empty() -> None:
@@ -330,6 +383,10 @@ def test_an_end_without_bound_is_explained() -> None:
 def test_values_whose_cubes_are_no_numbers_are_refused():
     with pytest.raises(InputError, match=r"values\[1\] is 1e\+80: .* sums of cubes"):
         interval([1.0, 1e80, np.nan])
+    with pytest.raises(InputError, match=r"values\[2\] is -1e\+80: .* sums of cubes"):
+        interval([np.nan, 1.0, -1e80])
+    with pytest.raises(InputError, match=r"values\[1\] is -inf: a mean with it has no interval"):
+        interval([1e80, -np.inf, np.nan])
 
 
 def test_an_interval_is_a_pair_of_ends() -> None:

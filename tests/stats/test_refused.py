@@ -12,12 +12,15 @@ from recometer.errors import InputError, InputTypeError
 from recometer.stats import (
     ConfidenceSequence,
     compare,
+    friedman,
     interval,
     most_changed,
     over_runs,
     power_of,
     published,
+    smallest_difference,
     tukey,
+    users_needed,
 )
 from recometer.stats.gaffke import clopper_pearson
 from recometer.stats.grouping import group
@@ -37,6 +40,30 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
     (lambda: power_of(0.1, 0.0, 10), r"deviation=0\.0 must be above 0"),
+    (lambda: power_of(0.1, math.nan, 10), "deviation=nan must be a finite number"),
+    (lambda: power_of(math.inf, 1.0, 10), "difference=inf must be a finite number"),
+    (lambda: power_of(0.1, 1.0, 10, alpha=0), "alpha=0 must be above 0"),
+    (lambda: users_needed(math.nan, 1.0), "difference=nan must be a finite number"),
+    (lambda: users_needed(0.1, -1.0), "deviation=-1"),
+    (lambda: users_needed(0.1, 1.0, wanted=1), "power wanted, 1, must be above"),
+    (lambda: smallest_difference(0.0, 10), "deviation=0"),
+    (lambda: smallest_difference(1.0, math.inf), "n=inf must be a finite number"),  # type: ignore[arg-type]
+    (lambda: smallest_difference(1.0, 10, wanted=0.05), r"power wanted, 0\.05, must be above"),
+    (lambda: published(math.nan, 0.4, 10), "first=nan must be a finite number"),
+    (lambda: published(0.4, math.nan, 10), "second=nan must be a finite number"),
+    (lambda: published(0.4, 0.3, 10, alpha=1), "alpha=1 must be"),
+    (lambda: friedman(np.eye(3), alpha=0), "alpha=0 must be"),
+    (lambda: tukey(np.eye(3), alpha=0), "alpha=0 must be"),
+    (lambda: tukey(np.eye(3), seed=-1), "seed=-1 must be a whole number, at least 0"),
+    (lambda: tukey(np.eye(3), n_resamples=0), "n_resamples=0 must be a whole number, at least 1"),
+    (lambda: ConfidenceSequence(UNIT, population=1.5), r"population=1\.5 must be a whole number"),  # type: ignore[arg-type]
+    (lambda: ConfidenceSequence(UNIT, population=-1), "population=-1 must be a whole number"),
+    (lambda: ConfidenceSequence(UNIT, aim=math.inf), "aim=inf must be a finite number"),
+    (lambda: ConfidenceSequence(UNIT).p_value(math.nan), "mean=nan must be a finite number"),
+    (lambda: interval(VALUES, weights=[1.0, -1.0, 1.0]), "A weight is -1, but"),
+    (lambda: interval(VALUES, "gaffke", bounds=(0, math.inf)), "are not a range"),
+    (lambda: interval(VALUES, "gaffke", bounds=(-math.inf, 1)), "are not a range"),
+    (lambda: interval(VALUES, "gaffke", bounds=(1, 1)), "are not a range"),
     (lambda: tukey([[0.1, 0.2], [0.3, 0.1]], clusters=["a"]), "one entry for each of the 2 rows"),
     (lambda: ConfidenceSequence((1.0, 0.0)), "are not a range"),
     (lambda: ConfidenceSequence((0.0, 0.0)), "are not a range"),

@@ -86,10 +86,10 @@ def test_p_values_agree_with_the_interval(aim: float | None) -> None:
 def test_the_mean_of_the_population_is_covered_at_all_times(
     aim: float | str | None, undefined: float
 ) -> None:
-    """300 populations of 150 users, mostly 0: whether the mean is excluded after any user."""
+    """150 populations of 150 users, mostly 0: whether the mean is excluded after any user."""
     generator, missed = np.random.default_rng(3), 0
     relative = aim == "relative"
-    for _ in range(300):
+    for _ in range(150):
         x = np.where(generator.random(150) < 0.3, generator.random(150), 0.0)
         x[generator.random(150) < undefined] = np.nan
         sequence = ConfidenceSequence(
@@ -102,7 +102,7 @@ def test_the_mean_of_the_population_is_covered_at_all_times(
         )
         sequence.add(x[:149])
         missed += sequence.p_value(float(np.nanmean(x))) <= 0.1
-    assert missed / 300 <= 0.1
+    assert missed / 150 <= 0.1
 
 
 @pytest.mark.parametrize("aim", AIMS)
@@ -121,6 +121,7 @@ def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
     assert nobody.update([np.nan]).note == "No user has been seen yet."
     assert math.isnan(nobody.update([np.nan]).low)
     assert ConfidenceSequence(UNIT, population=3).update([0.5, 0.5, 0.5]).width == 0
+    assert math.isnan(ConfidenceSequence(UNIT, population=0).interval.low)
     equal = ConfidenceSequence((-1, 1), population=2)
     equal.update([0.0, 0.0])
     assert equal.p_value() == 1
@@ -154,6 +155,29 @@ def test_an_interval_that_missed_the_mean_is_one_still() -> None:
         assert found.low <= found.high
     assert 150 / 400 in sequence.update(np.zeros(4))
     assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_aims_are_in_the_unit_of_the_values_or_a_share_of_their_mean(relative: bool) -> None:
+    x = np.random.default_rng(7).random(400) ** 2
+    found, moved = (
+        ConfidenceSequence(
+            (-unit, 3 * unit), aim=0.1 if relative else 0.1 * unit, relative=relative
+        ).update(unit * x)
+        for unit in (1, 10)
+    )
+    np.testing.assert_allclose(tuple(moved), (10 * found.low, 10 * found.high), rtol=1e-6)
+    # A share of the mean, which is 1/3, is as good as that number.
+    alike = ConfidenceSequence((-1, 3), aim=0.1 / 3 if relative else 0.1).update(x)
+    np.testing.assert_allclose(tuple(alike), tuple(found), atol=0.05 * found.width)
+
+
+def test_a_population_of_millions_is_nearly_infinite() -> None:
+    x = np.random.default_rng(6).random(3_000)
+    found, expected = (
+        ConfidenceSequence(UNIT, population=n, aim="any").update(x) for n in (None, 10**8)
+    )
+    np.testing.assert_allclose(tuple(found), tuple(expected), atol=1e-3 * expected.width)
 
 
 def test_stakes_that_aim_at_a_width_get_there_sooner() -> None:

@@ -101,7 +101,7 @@ def plain():
 @given(names)
 @example([f"{text}{at}" for at, text in enumerate(TRICKY[:9])])
 @example([f"{text}{at}" for at, text in enumerate(TRICKY[4:])])
-@examples(0.4)
+@examples(0.3)
 def test_a_report_has_no_other_elements(plain, called):
     found = Page(report(called))
     assert found.elements == plain.elements

@@ -356,6 +356,24 @@ def take_lists(
     taken: NDArray[numpy.int32],
     taken_users: NDArray[numpy.int64],
 ) -> bool: ...
+@overload
+def rows_ascend(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int32],
+    n_items: int,
+    first: int,
+    last: int,
+) -> bool: ...
+@overload
+def rows_ascend(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int64],
+    n_items: int,
+    first: int,
+    last: int,
+) -> bool: ...
 def find_rows(
     *,
     indptr: NDArray[numpy.int64],
@@ -400,6 +418,12 @@ def add_discounted(
     logarithms: NDArray[numpy.float64],
     cutoffs: NDArray[numpy.int64],
     sums: NDArray[numpy.float64],
+) -> None: ...
+def count_within(
+    indptr: NDArray[numpy.int64],
+    place: NDArray[numpy.int64],
+    limits: NDArray[numpy.int64],
+    counts: NDArray[numpy.int64],
 ) -> None: ...
 def hold_first(
     *,

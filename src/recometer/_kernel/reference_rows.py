@@ -62,6 +62,15 @@ def take_lists(
     return True
 
 
+def rows_ascend(*, indptr: Int64, items: Array, n_items: int, first: int, last: int) -> bool:
+    """Tell whether the items of some users ascend strictly within the range of items."""
+    for begin, end in itertools.pairwise(indptr[first : last + 1].tolist()):
+        rows = items[begin:end].tolist()
+        if rows != sorted(set(rows)) or (rows and not 0 <= rows[0] <= rows[-1] < n_items):
+            return False
+    return True
+
+
 def find_rows(
     *,
     indptr: Int64,
@@ -314,6 +323,12 @@ def add_discounted(
     last = len(logarithms) - 1  # beyond all cut-offs
     terms = gains / logarithms[np.minimum(place + 2, last)] if len(place) else gains
     add_within(indptr, place, terms, cutoffs, sums)
+
+
+def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> None:
+    """Count the rows of each user that lie below a limit of the user's; see `cpp/sums.hpp`."""
+    for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        counts[user] = (place[begin:end] < limits[user]).sum()
 
 
 def _sum(terms: list[float]) -> float:

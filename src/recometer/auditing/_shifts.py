@@ -10,6 +10,7 @@ from recometer.arrays import Bool, Int64
 from recometer.auditing._sides import Sides
 from recometer.auditing.findings import Finding, counted
 from recometer.auditing.shift import expected_variation, head, total_variation
+from recometer.data.sessions import are_pairs, clusters_of
 
 
 def popularity_shift(sides: Sides) -> Finding:
@@ -26,7 +27,13 @@ def of_items(first: Int64, second: Int64, times: Int64 | int = 1) -> Finding:
 def activity_shift(sides: Sides) -> Finding:
     """How differently the interactions of train and test spread over the users."""
     of_train, of_test = np.diff(sides.train.indptr), np.diff(sides.test.indptr)
-    return of_users(*_beside(of_train, of_test, sides.users))
+    users = sides.users
+    whose = clusters_of(sides.test.user_ids)
+    if whose is not None and not are_pairs(sides.train.user_ids):
+        # Train is of users, to whom all of their sessions in test belong.
+        of_test = np.bincount(whose, of_test).astype(np.int64)
+        users = users[np.unique(whose, return_index=True)[1]]
+    return of_users(*_beside(of_train, of_test, users))
 
 
 def of_users(first: Int64, second: Int64, times: Int64 | int = 1) -> Finding:

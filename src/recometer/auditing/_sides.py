@@ -13,6 +13,7 @@ from recometer.arrays import Array, Bool, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
+    check_number_of_positions,
     match_items,
     places_of_users,
     relevant_rows,
@@ -53,7 +54,8 @@ class Sides:
     @classmethod
     def of(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
         """Match users and items by id, or by position where neither side has ids."""
-        _check_times(train, test)
+        if train.times is not None and test.times is not None and len(train) and len(test):
+            check_times(*((one.min(), one.max()) for one in (train.times, test.times)))
         return cls.of_some_users(train, test, rules)
 
     @classmethod
@@ -61,6 +63,9 @@ class Sides:
         """Match the sides of some users, one of which may be empty."""
         users = places_of_users(train, test, "train")
         index = SourceIndex.of_data(train, "train")
+        if train.item_ids is None and test.item_ids is None:
+            for side, data in (("train", train), ("test", test)):
+                check_number_of_positions(data.n_items, len(train) + len(test), side)
         items = match_items(index, train.item_ids, test, "test")
         items = np.arange(test.n_items) if items is None else items
         return cls(train, test, users, items, rules)
@@ -150,16 +155,19 @@ def _count_items(data: Interactions) -> Int64:
     return counts
 
 
-def _check_times(train: Interactions, test: Interactions) -> None:
-    """Refuse times that cannot count the same, such as seconds and milliseconds since 1970."""
-    if train.times is None or test.times is None or not len(train) or not len(test):
-        return
-    for early, late in ((train.times, test.times), (test.times, train.times)):
-        largest = max(abs(float(early.min())), abs(float(early.max())))
-        if late.min() > max(UNIX_TIME, APART * largest):
+def check_times(train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
+    """Refuse times that cannot count the same, such as seconds and milliseconds since 1970.
+
+    Parameters
+    ----------
+    train, test
+        The oldest and the newest time of each side.
+    """
+    for early, late in ((train, test), (test, train)):
+        if late[0] > max(UNIX_TIME, APART * max(abs(float(end)) for end in early)):
             raise InputError(
-                f"The times of train ({train.times.min()} to {train.times.max()}) and of test "
-                f"({test.times.min()} to {test.times.max()}) are of different kinds: they differ "
-                f"by a factor of more than {APART}. Dates are microseconds since 1970. Hint: "
-                "convert one side, or pass time=False to leave times unchecked."
+                f"The times of train ({train[0]} to {train[1]}) and of test ({test[0]} to "
+                f"{test[1]}) are of different kinds: they differ by a factor of more than {APART}. "
+                "Dates are microseconds since 1970. Hint: convert one side, or pass time=False to "
+                "leave times unchecked."
             )

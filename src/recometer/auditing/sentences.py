@@ -8,10 +8,11 @@ from recometer.auditing._evaluable import (
 )
 from recometer.auditing._leakage import older_than_training_among, on_newer, on_overlap
 from recometer.auditing._shifts import of_items, of_users
-from recometer.auditing._sides import Sides
+from recometer.auditing._sides import Sides, check_times
 
 __all__ = [
     "Sides",
+    "check_times",
     "compare_ids",
     "of_items",
     "of_unseen_items",

@@ -9,6 +9,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.data.interactions import Interactions
+from recometer.data.matching import check_number_of_positions
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
 from recometer.tasks import Ticker, run_tasks
@@ -21,7 +22,10 @@ Fitted = TypeVar("Fitted")
 
 def training_interactions(train: Any) -> Interactions:
     """Return Interactions unchanged, or read them from a frame, a matrix, a dict or a file."""
-    return train if isinstance(train, Interactions) else Interactions.of(train)
+    found = train if isinstance(train, Interactions) else Interactions.of(train)
+    if found.item_ids is None:
+        check_number_of_positions(found.n_items, len(found), "train")
+    return found
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:

@@ -48,12 +48,23 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
     InputError
         If something differs that `allow` does not name.
     """
+    found = [one for pair in _pairs(models) for one in _differences(*pair, users)]
+    return settled(found, allow)
+
+
+def settled(differences: Iterable[tuple[str, str]], allow: tuple[str, ...]) -> list[str]:
+    """Return notes on the aspects that differ, each with a sentence on how.
+
+    Raises
+    ------
+    InputError
+        If something differs that `allow` does not name.
+    """
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
-    for pair in _pairs(models):
-        for name, reason in _differences(*pair, users):
-            by_rule = name in RULES and "protocol" in allow
-            (allowed if name in allow or by_rule else refused).setdefault(name, reason)
+    for name, reason in differences:
+        by_rule = name in RULES and "protocol" in allow
+        (allowed if name in allow or by_rule else refused).setdefault(name, reason)
     if refused:
         first, *others = refused.values()
         more = f" {len(others)} more: {' '.join(others)}" if others else ""
@@ -69,6 +80,20 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
     if unused:
         notes.append(f"allow names {', '.join(unused)}, in which the models do not differ.")
     return notes
+
+
+def differing_rules(
+    first: str, one: Protocol, second: str, other: Protocol
+) -> Iterator[tuple[str, str]]:
+    """Yield the rules in which two protocols differ, and how; `first` and `second` are labels."""
+    for name in RULES:
+        values = getattr(one, name), getattr(other, name)
+        if values[0] != values[1]:
+            yield (
+                name,
+                f"{first} and {second} were evaluated under different rules: {name} is "
+                f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
+            )
 
 
 Run = tuple[str, Evaluation, Model, int]
@@ -106,14 +131,7 @@ def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
                 for label, each in ((first, result), (second, other))
             )
             yield name, f"{first} and {second} were evaluated with different {what}: {found}."
-    for name in RULES:
-        values = getattr(result.protocol, name), getattr(other.protocol, name)
-        if values[0] != values[1]:
-            yield (
-                name,
-                f"{first} and {second} were evaluated under different rules: {name} is "
-                f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
-            )
+    yield from differing_rules(first, result.protocol, second, other.protocol)
     if not inputs:
         yield from _numbers_of_candidates(one, two, users)
 

@@ -152,7 +152,7 @@ def _row(
     runs = _runs(metric, pair, users, options)
     test, interval, relative_interval = found.test, found.interval, found.relative_interval
     if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
-        test, interval = _of_runs(runs, test)
+        test, interval = of_runs(runs, test)
         relative_interval = _relative_of_runs(metric, pair, users, relative_interval)
     row = pair_row(
         metric,
@@ -264,8 +264,11 @@ def _runs(metric: str, pair: Pair, users: Users, options: Options) -> Runs | Non
     return stats.over_folds(differences, confidence=options.confidence)
 
 
-def _of_runs(runs: Runs, test: TestResult) -> tuple[TestResult, Interval]:
-    """Return the test and the interval for users and seeds that are both drawn."""
+def of_runs(runs: Runs, test: TestResult) -> tuple[TestResult, Interval]:
+    """Return the test and the interval for users and seeds that are both drawn.
+
+    `test` is the one over users alone.
+    """
     note = "" if np.isfinite(runs.p_value) else runs.note
     changed = dataclasses.replace(
         test,
@@ -291,10 +294,16 @@ def _relative_of_runs(metric: str, pair: Pair, users: Users, over_users: Interva
     mean = float(y[known].mean())
     ratio = float(x[known].mean()) / mean
     found = stats.over_runs(x / mean, ratio * y / mean, confidence=over_users.confidence).interval
+    return about_ratio(found, ratio, float(x[known].min()))
+
+
+def about_ratio(found: Interval, ratio: float, lowest: float) -> Interval:
+    """Return the interval of a ratio minus 1 from that of what it is off by.
+
+    `lowest` is the lowest value above the line; from 0 on, so is the ratio.
+    """
     low, high = (ratio - 1 + end for end in found)
-    if x[known].min() >= 0:
-        low = max(low, -1.0)
-    return dataclasses.replace(found, low=low, high=high)
+    return dataclasses.replace(found, low=max(low, -1.0) if lowest >= 0 else low, high=high)
 
 
 def _notes(

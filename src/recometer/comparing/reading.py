@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError, did_y
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.parts import Parts
 from recometer.evaluating.reading import (
-    batches,
     bounds_here,
     check_readable,
     reading_order,
@@ -28,12 +27,17 @@ from recometer.evaluating.reading import (
 from recometer.evaluating.until import Until, check_bounds
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
 from recometer.stats import ConfidenceSequence
 from recometer.stats.ends import check_confidence
 from recometer.stats.multiplicity import Correction as Adjusted
 
 HINT = 'Hint: rm.compare({"als": source, "bpr": other}, evaluator=rm.Evaluator(test, ...)'
+TOLD_APART = (
+    "rm.compare({...sources...}, evaluator=rm.Evaluator(test, ...), until='decided') reads the "
+    "users that tell the models apart"
+)
 USUAL = {"test": "randomisation", "interval": "auto", "margin": None, "cluster": None}
 
 
@@ -54,23 +58,78 @@ def evaluated(
     All parameters are those of `recometer.compare`.
     """
     if until is not None:
-        _check_options(evaluator, correction, chance, options)
+        check_options(evaluator, correction, chance, options)
     if evaluator is None:
         return models, None
     sources = _sources_of(models, evaluator)
     if until is None:
         return {name: evaluator(one) for name, one in sources.items()}, None
     level = evaluator.asked.protocol.confidence if confidence is None else confidence
-    followed = Followed(
+    return _read(
         sources,
         evaluator,
         Until.of(until),
+        primary,
         baseline=baseline,
-        primary=primary,
-        correction="none" if correction == "tukey" else correction,  # which was refused
+        correction=as_adjusted(correction),
         confidence=check_confidence(level),
     )
-    return followed.read()
+
+
+def as_adjusted(correction: Correction) -> Adjusted:
+    """Return the correction of p-values; Tukey's, which has none, was refused."""
+    return "none" if correction == "tukey" else correction
+
+
+def _read(
+    sources: Mapping[str, object],
+    evaluator: Evaluator,
+    until: Until,
+    primary: str | Iterable[str] | None,
+    **options: Any,
+) -> tuple[dict[str, Evaluation], Sequences]:
+    """Read users until enough is known; return the evaluations, and what holds of them."""
+    check_several(list(sources), options["baseline"])
+    if evaluator.truth is None or evaluator.asked.counts_listed_users:
+        raise unknown_before()
+    begin = time.perf_counter()
+    given = {name: evaluator.inputs(source) for name, source in sources.items()}
+    first = next(iter(given.values()))
+    check_readable(first)
+    metrics = decisive(until, primary, first.truth.metrics, evaluator.asked.protocol)
+    parts = {name: Parts(one) for name, one in given.items()}
+    order = reading_order(first, list(parts.values()))
+    ranges = {one: bounds_here(one, first) for one in metrics}
+    followed = Followed(list(sources), ranges, len(order), until, **options)
+    started = time.perf_counter()
+    n_read, reached = followed.read(
+        lambda name, start, stop: values_in_order(parts[name], order[start:stop], metrics)
+    )
+    seconds = started - begin, (time.perf_counter() - started) / len(parts)
+    read, results = order[:n_read], {}
+    for name, one in parts.items():
+        result = one.evaluation(*seconds)
+        results[name] = with_users_read(result, read, len(order), until, reached, {})
+    users_read = next(iter(results.values())).users_read
+    assert users_read is not None
+    place = np.searchsorted(np.sort(read), read)
+    names = tuple(map(str, metrics))
+    return results, Sequences(users_read, until, place, options["confidence"], names)
+
+
+def check_several(names: Sequence[str], baseline: str | None) -> None:
+    """Refuse a single source, and a baseline that is none of them."""
+    if len(names) < 2:
+        raise InputError(f"A comparison needs at least two models. {HINT}).")
+    check_baseline(baseline, names)
+
+
+def unknown_before() -> InputError:
+    """Return the error for users of whom only a source knows that they count."""
+    return InputError(
+        "Which users are read has to be known from test, alike for all models. Hint: "
+        "rm.Evaluator(test, ...), without users='listed'."
+    )
 
 
 def _sources_of(models: Any, evaluator: object) -> dict[str, Any]:
@@ -92,7 +151,7 @@ def _sources_of(models: Any, evaluator: object) -> dict[str, Any]:
     )
 
 
-def _check_options(
+def check_options(
     evaluator: object, correction: str, chance: bool, options: Mapping[str, object]
 ) -> None:
     """Refuse options that do not apply to intervals that are followed."""
@@ -114,102 +173,89 @@ def _check_options(
         )
 
 
-def check_read(models: Iterable[Model]) -> None:
-    """Refuse evaluations whose users were read until enough was known of one model."""
+def check_read(models: Iterable[Model], instead: str = TOLD_APART) -> None:
+    """Refuse evaluations whose users were read until enough was known of one model.
+
+    `instead` says what does tell models apart.
+    """
     for model in models:
         for run in model.runs:
             if run.users_read is not None and run.users_read.n_read < run.users_read.n_users:
                 raise InputError(
                     f"{model.name} was evaluated until enough was known of it, and which users "
-                    "these are depends on what was found. Hint: rm.compare({...sources...}, "
-                    "evaluator=rm.Evaluator(test, ...), until='decided') reads the users that tell "
-                    "the models apart."
+                    f"these are depends on what was found. Hint: {instead}."
                 )
 
 
 class Followed:
-    """Models whose differences are followed, user by user."""
+    """Differences between models that are followed, user by user.
+
+    Parameters
+    ----------
+    names
+        The models.
+    ranges
+        The metrics that decide, with the range of each.
+    n_users
+        How many users there are to read.
+    until, baseline, correction, confidence
+        As for `recometer.compare`.
+    """
 
     def __init__(
         self,
-        sources: Mapping[str, object],
-        evaluator: Evaluator,
+        names: Sequence[str],
+        ranges: Mapping[Metric, tuple[float, float] | None],
+        n_users: int,
         until: Until,
         *,
         baseline: str | None,
-        primary: str | Iterable[str] | None,
         correction: Adjusted,
         confidence: float,
     ) -> None:
-        if len(sources) < 2:
-            raise InputError(f"A comparison needs at least two models. {HINT}).")
-        check_baseline(baseline, sources)
-        if evaluator.truth is None or evaluator.asked.counts_listed_users:
-            raise InputError(
-                "Which users are read has to be known from test, alike for all models. Hint: "
-                "rm.Evaluator(test, ...), without users='listed'."
-            )
-        self.begin = time.perf_counter()
+        self.names, self.metrics, self.n_users = names, list(ranges), n_users
         self.until, self.correction, self.confidence = until, correction, confidence
-        self.given = {name: evaluator.inputs(source) for name, source in sources.items()}
-        first = next(iter(self.given.values()))
-        check_readable(first)
-        self.metrics = _decisive(until, primary, first.truth.metrics, evaluator)
-        self.parts = {name: Parts(one) for name, one in self.given.items()}
-        self.order = reading_order(first, list(self.parts.values()))
-        self.pairs = [
+        self.baseline = baseline
+        pairs = [
             pair
-            for pair in itertools.combinations(sources, 2)
+            for pair in itertools.combinations(names, 2)
             if baseline is None or baseline in pair
         ]
-        self.baseline = baseline
         self.sequences = {
-            (str(metric), *pair): self._sequence(metric)
-            for metric in self.metrics
-            for pair in self.pairs
+            (str(metric), *pair): self._sequence(check_bounds(metric, bounds))
+            for metric, bounds in ranges.items()
+            for pair in pairs
         }
 
-    def _sequence(self, metric: Metric) -> ConfidenceSequence:
-        low, high = check_bounds(metric, bounds_here(metric, next(iter(self.given.values()))))
+    def _sequence(self, bounds: tuple[float, float]) -> ConfidenceSequence:
+        low, high = bounds
         width = None if self.until.relative else self.until.width
         return ConfidenceSequence(
             (low - high, high - low),
             self.confidence,
-            len(self.order),
+            self.n_users,
             aim="any" if width is None else width,
             some_undefined=True,
         )
 
-    def read(self) -> tuple[dict[str, Evaluation], Sequences]:
-        """Read users until enough is known; return the evaluations, and what holds of them."""
-        n_read, reached, begin = 0, False, time.perf_counter()
-        totals = {(str(m), name): np.zeros(2) for m in self.metrics for name in self.parts}
-        for batch in batches(self.order, self.until):
-            found = {
-                name: values_in_order(one, batch, self.metrics) for name, one in self.parts.items()
-            }
+    def read(self, values_of: Callable[[str, int, int], Mapping[str, Float64]]) -> tuple[int, bool]:
+        """Follow users until enough is known; return how many, and whether it is known.
+
+        `values_of` returns the values of a model, by metric, of the users from one place in the
+        order of reading to another.
+        """
+        n_read, reached = 0, False
+        totals = {(str(m), name): np.zeros(2) for m in self.metrics for name in self.names}
+        while n_read < self.n_users and not reached:
+            stop = self.until.next_number(n_read, self.n_users)
+            found = {name: values_of(name, n_read, stop) for name in self.names}
             for (metric, one, other), sequence in self.sequences.items():
                 sequence.add(found[one][metric] - found[other][metric])
             for metric, name in totals:
                 column = found[name][metric]
                 totals[metric, name] += np.nansum(column), np.count_nonzero(~np.isnan(column))
-            n_read += len(batch)
-            reached = self._enough(totals)
-            if reached:
-                break
-        seconds = begin - self.begin, (time.perf_counter() - begin) / len(self.parts)
-        read = self.order[:n_read]
-        results = {}
-        for name, parts in self.parts.items():
-            result = parts.evaluation(*seconds)
-            results[name] = with_users_read(
-                result, parts.test, read, len(self.order), self.until, reached, {}
-            )
-        users_read = next(iter(results.values())).users_read
-        assert users_read is not None
-        place = np.searchsorted(np.sort(read), read)
-        followed = tuple(map(str, self.metrics))
-        return results, Sequences(users_read, self.until, place, self.confidence, followed)
+            n_read, reached = stop, self._enough(totals)
+        return n_read, reached
 
     def _enough(self, totals: Mapping[tuple[str, str], Float64]) -> bool:
         """Tell whether what was asked is known."""
@@ -236,17 +282,16 @@ class Followed:
             total, n = totals[str(metric), name].tolist()
             return sign * total / n if n else -np.inf
 
-        return max(self.parts, key=score)
+        return max(self.names, key=score)
 
 
-def _decisive(
+def decisive(
     until: Until,
     primary: str | Iterable[str] | None,
     metrics: Sequence[Metric],
-    evaluator: Evaluator,
+    protocol: Protocol,
 ) -> list[Metric]:
     """Return the metrics whose differences are followed."""
-    protocol = evaluator.asked.protocol
     if until.relative:
         raise InputError(
             f"until={until.text!r}: a difference may be 0, of which a share says nothing. Hint: "

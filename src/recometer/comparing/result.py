@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from recometer.comparing import wording
 from recometer.comparing.compared import Compared
 from recometer.comparing.gates import Gate, GateReport, Mode, check_gates
-from recometer.comparing.rows import SIGNS, difference_columns, standing_text, user_columns
+from recometer.comparing.leaderboard import leaderboard
+from recometer.comparing.rows import difference_columns, user_columns
 from recometer.rendering import Column, Printed, Table
 from recometer.results.flat import FlatName
 from recometer.results.reported import Reported
-from recometer.results.side_by_side import fitting, metric_column
 from recometer.results.tracked import Tracked
 from recometer.version import __version__
 
@@ -79,15 +79,12 @@ class Comparison(Compared, Tracked, Reported, Printed):
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the leaderboard, how users differ, and the differences."""
-        *before, board = fitting(self._board, self.metrics, width)
-        board = dataclasses.replace(
-            board,
-            legend=SIGNS,
-            notes=wording.on_standings(self.standings, self.options, self.correction),
+        boards = leaderboard(
+            self.standings, self.metrics, self.options, self.correction, width=width
         )
         per_user = [row for row in self.rows if not row.for_all_users]
         of_users = [Table(user_columns(self.confidence), per_user)] if per_user else []
-        return [*before, board, *of_users, self.table()]
+        return [*boards, *of_users, self.table()]
 
     def data(self) -> Table:
         """Return a row per metric and pair, with all values."""
@@ -159,22 +156,6 @@ class Comparison(Compared, Tracked, Reported, Printed):
             *self.notes,
             *wording.on_rows(self.rows),
         ]
-
-    def _board(self, metrics: Sequence[str]) -> Table:
-        """Return a row per model and a column per metric, best first by the first of all."""
-        order = [row.model for row in self.standings if row.metric == self.metrics[0]]
-        of = {(row.model, row.metric): row for row in self.standings}
-        lines = [
-            {"model": model, **{one: standing_text(of[model, one]) for one in metrics}}
-            for model in order
-        ]
-        best = {
-            (line, at)
-            for line, model in enumerate(order)
-            for at, metric in enumerate(metrics, start=1)
-            if of[model, metric].leads
-        }
-        return Table([Column("model"), *map(metric_column, metrics)], lines, best=best)
 
 
 def _named(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,21 +57,77 @@ def standings_by(
             pair = models[one], models[two]
             p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
         p_values[one, two] = p_values[two, one] = p
-    if correction == "tukey":
-        adjusted = np.maximum(p_values, tukey_by(metric, models, users, options).p_values)
-    else:
-        adjusted = _by_holm(p_values)
+    tukey = tukey_by(metric, models, users, options).p_values if correction == "tukey" else None
     if options.sequences is not None:
         intervals = [options.sequences.interval(one, bounds) for one in followed.T]
     else:
         intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
-    higher = models[0].first.known_metric(metric).definition.higher_is_better
-    found = _standings(metric, models, means, intervals, adjusted, len(columns), higher, options)
-    for model in given:
-        if model.by_chance:
-            values = users.values(model, metric)[known]
-            mean = float(values.mean()) if len(values) else np.nan
-            found.append(_unranked(metric, model, mean, len(values), options))
+    chance = {
+        model.name: float(np.mean(users.values(model, metric)[known])) if len(columns) else np.nan
+        for model in given
+        if model.by_chance
+    }
+    return ordered(
+        metric,
+        [model.name for model in models],
+        Means(means, intervals, len(columns), chance),
+        p_values,
+        tukey,
+        higher=models[0].first.known_metric(metric).definition.higher_is_better,
+        options=options,
+    )
+
+
+class Means(NamedTuple):
+    """The means of models over the users that all of them have a value for.
+
+    Attributes
+    ----------
+    values : float64 [n_models]
+    intervals
+    n
+        The number of these users.
+    chance
+        The means of random orders, by name.
+    """
+
+    values: Float64
+    intervals: Sequence[Interval]
+    n: int
+    chance: Mapping[str, float]
+
+
+def ordered(
+    metric: str,
+    names: Sequence[str],
+    means: Means,
+    p_values: Float64,
+    tukey: Float64 | None,
+    *,
+    higher: bool,
+    options: Options,
+) -> list[Standing]:
+    """Return models by a metric, best first, from their means and p of all pairs.
+
+    Parameters
+    ----------
+    metric
+    names
+        The models that are ranked.
+    means
+    p_values : float64 [n_models, n_models]
+        Not adjusted; 1 on the diagonal.
+    tukey : float64 [n_models, n_models] or None
+        p of Tukey's test, instead of the adjustment by Holm's method.
+    higher
+        Whether higher values are better.
+    options
+    """
+    adjusted = _by_holm(p_values) if tukey is None else np.maximum(p_values, tukey)
+    found = _standings(
+        metric, names, means.values, means.intervals, adjusted, means.n, higher, options
+    )
+    found += [_unranked(metric, *one, means.n, options) for one in means.chance.items()]
 
     def score(one: Standing) -> float:
         return np.inf if np.isnan(one.mean) else -one.mean if higher else one.mean
@@ -91,11 +148,11 @@ def _interval(
     )
 
 
-def _unranked(metric: str, model: Model, mean: float, n: int, options: Options) -> Standing:
+def _unranked(metric: str, model: str, mean: float, n: int, options: Options) -> Standing:
     """Return the mean of a random order."""
     return Standing(
         metric=metric,
-        model=model.name,
+        model=model,
         mean=mean,
         interval=Interval.unknown(options.confidence, n, "A random order is not ranked."),
         n=n,
@@ -126,8 +183,8 @@ def standings_of_whole(
     higher = rows[0].higher_is_better
     adjusted = _by_holm(p_values)
     unknowns = [unknown] * len(names)
-    found = _standings(metric, models, means, unknowns, adjusted, n, higher, options)
-    chance = [model for model in given if model.by_chance]
+    found = _standings(metric, names, means, unknowns, adjusted, n, higher, options)
+    chance = [model.name for model in given if model.by_chance]
     return [*found, *(_unranked(metric, model, np.nan, n, options) for model in chance)]
 
 
@@ -162,7 +219,7 @@ def _p(
 
 def _standings(
     metric: str,
-    models: Sequence[Model],
+    names: Sequence[str],
     means: Float64,
     intervals: Sequence[Interval],
     adjusted: Float64,
@@ -178,7 +235,7 @@ def _standings(
     return [
         Standing(
             metric=metric,
-            model=models[at].name,
+            model=names[at],
             mean=float(means[at]),
             interval=intervals[at],
             n=n,

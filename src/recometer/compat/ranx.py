@@ -15,6 +15,7 @@ from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
+from recometer.data.paths import as_path
 from recometer.data.trec import read_qrels, read_run
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
@@ -118,7 +119,7 @@ class Qrels(_Queries):
     @classmethod
     def from_file(cls, path: str) -> Qrels:
         """Read a TREC qrels file, also a gzipped one."""
-        return cls.from_df(read_qrels(path), "user", "item", "value")
+        return cls.from_df(read_qrels(as_path(path, "qrels")), "user", "item", "value")
 
 
 class Run(_Queries):
@@ -166,7 +167,7 @@ class Run(_Queries):
     @classmethod
     def from_file(cls, path: str, name: str | None = None) -> Run:
         """Read a TREC run, also a gzipped one."""
-        return cls.from_df(read_run(path), "user", "item", "score", name)
+        return cls.from_df(read_run(as_path(path, "a run")), "user", "item", "score", name)
 
 
 def evaluate(

@@ -250,7 +250,7 @@ def undefined_values(
     """
     asked = set(labels)
     ranked = RankedUsers(ranks)
-    reason, _ = ranked.reasons(ranked.variant([Metric("roc_auc")], protocol))
+    reason, _ = ranked.reasons(ranked.variant([Metric("roc_auc")], protocol), 0)
     all_relevant = reason == Reason.ALL_RELEVANT
     nothing_at_all = (reason != Reason.DEFINED) & ~all_relevant
     no_choice = ranks.n_candidates == k  # the first k are all there is
@@ -267,7 +267,7 @@ def undefined_values(
     undefined = {}
     for label in labels:
         if label == "NDCG@K":
-            more = ranked.reasons(ranked.variant([Metric("ndcg", k)], protocol))[0] != 0
+            more = ranked.reasons(ranked.variant([Metric("ndcg", k)], protocol), 0)[0] != 0
         elif label in AREAS:
             more = all_relevant
         elif label in kept_without_choice:

@@ -140,6 +140,10 @@ class ColumnPair(str):  # noqa: SLOT000  # it has parts
         """Return the pair itself, so that what takes a name keeps the parts."""
         return self
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        """Return what a copy, or a process that receives the pair, makes it of."""
+        return self.parts
+
     @classmethod
     def of(cls, names: object) -> object:
         """Return the pair of two names; everything else as it is."""

@@ -56,9 +56,9 @@ def check_rows(data: Interactions) -> None:
         raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
     if (indptr[1:] < indptr[:-1]).any():
         raise InputError("indptr must not decrease.")
-    if len(items) and (items.min() < 0 or items.max() >= data.n_items):
-        raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
-    if not ascending(indptr, items):
+    if not ascending(indptr, items, data.n_items):
+        if items.min() < 0 or items.max() >= data.n_items:
+            raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
         raise InputError("The items of a user must ascend, without duplicates.")
     lengths = dict.fromkeys(("values", "times", "copies"), len(items))
     lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}

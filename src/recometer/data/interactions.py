@@ -272,10 +272,10 @@ class Interactions:
             return self
         every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
         order = np.argsort(every, kind="stable")
-        # Users of the source follow those of test, and have no rows.
+        # Users of the source follow those of test, and have no rows: all rows stay where they are.
         chosen = np.where(order < self.n_users, order, -1)
-        indptr, rows = ragged.take(self.indptr, chosen)
-        return self.with_rows(indptr, rows, user_ids=every[order])
+        indptr = ragged.indptr_of(ragged.lengths(self.indptr, chosen))
+        return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
         """Return some rows, by their positions or a mask, in a table with this indptr.

@@ -35,6 +35,12 @@ BY_POSITION = {
 }
 
 
+# Positions of which nearly none is named are ids that were taken for positions. Fewer cost too
+# little to refuse them: what is counted of each item takes 2 GB.
+MANY_POSITIONS = 2**28
+POSITIONS_PER_ENTRY = 1000
+
+
 @dataclasses.dataclass(frozen=True)
 class SourceIndex:
     """Which users and items a source has."""
@@ -325,3 +331,16 @@ def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
     if test.values is None:
         return np.full(len(test), relevant_from is None or relevant_from <= 1)
     return test.values != 0 if relevant_from is None else test.values >= relevant_from
+
+
+def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
+    """Refuse more positions of items than can be meant, before memory is taken for each.
+
+    `n_entries` is how many entries of all sides name an item, `side` whose number it is.
+    """
+    if n_items > MANY_POSITIONS and n_items > POSITIONS_PER_ENTRY * n_entries:
+        raise InputError(
+            f"The items of {side} are the positions 0 to {n_items - 1:,}, but only {n_entries:,} "
+            "entries of all sides name one. Hint: numbers that are ids need a form that has ids, "
+            "such as a frame with the columns user and item, or a dict from user to items."
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
@@ -25,11 +27,12 @@ from recometer.data.sizes import bytes_of
 from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
-from recometer.tasks import ROWS_PER_TASK, each_block
+from recometer.tasks import on_all_threads
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
 MAX_NUMBER = 2**31 - 1  # of users, and of items
+ROWS_AT_ONCE = 2**22  # that are checked by one thread: it takes a millisecond
 NUMBERED = 64  # bytes of memory per row of a piece, beside what is read, while it is numbered
 
 UNDERSTOOD = (
@@ -262,9 +265,11 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         n = int(indptr[-1])
         items = matrix.indices[:n]
         values = numbers(matrix.data[:n], what)
-        _check_range(items, n_items, 0, "item", "entry")
         rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
-        return rows if ascending(indptr, items) else rows.unsorted()
+        if ascending(indptr, items, n_items):
+            return rows
+        _check_range(items, n_items, 0, "item", "entry")
+        return rows.unsorted()
     if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
         # SciPy itself converts no objects.
         matrix = copy.copy(matrix)
@@ -374,20 +379,23 @@ def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def ascending(indptr: Int64, items: Array) -> bool:
-    """Return whether items ascend strictly within every user."""
-    starts = indptr[1:-1]
+def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
+    """Return whether items ascend strictly within every user, and are from 0 to n_items - 1.
 
-    def falls(block: slice) -> bool:
-        first = max(block.start, 1)
-        rows = items[first - 1 : block.stop]
-        found = rows[1:] <= rows[:-1]
-        # Between the last item of a user and the first of the next everything is allowed.
-        here = slice(*np.searchsorted(starts, [first, block.stop]))
-        found[starts[here] - first] = False
-        return bool(found.any())
+    `indptr` must rise from 0 on.
+    """
+    if items.dtype not in (np.int32, np.int64) or not items.flags.c_contiguous:
+        items = np.ascontiguousarray(items, np.int64)
+    ends = np.searchsorted(indptr, np.arange(ROWS_AT_ONCE, len(items), ROWS_AT_ONCE))
 
-    return not any(each_block(len(items), falls, ROWS_PER_TASK))
+    def ascend(users: tuple[int, int]) -> bool:
+        first, last = users
+        return _kernel.rows_ascend(
+            indptr=indptr, items=items, n_items=n_items, first=first, last=last
+        )
+
+    parts = itertools.pairwise([0, *ends.tolist(), len(indptr) - 1])
+    return all(on_all_threads(ascend, list(parts)))
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recometer.arrays import Array, Int32
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
@@ -42,7 +43,9 @@ class Asked:
     as_given: Mapping[str, Any]  # what the evaluation is repeated with
     popularity: Popularity | None = None  # of the whole train, where train holds some users
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
+    offered: Int32 | None = None  # to all users, where some users' candidates are known
     part: Part | None = None  # whose part these users are, where all are matched once
+    filled: Array | None = None  # whose lists the user before fills, where that one is elsewhere
 
     @cached_property
     def by_hand(self) -> Sequence[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from recometer.data.interactions import Interactions
@@ -61,21 +61,32 @@ def evaluate_made(
     if hasattr(made, "interactions"):
         test, train = parts_of(made, None)
         return evaluate(source, test, **{**options, "train": train})
+    refuse_until(options)
+    from recometer.results.folds import pool  # most evaluations have no folds
+
+    return pool(
+        [evaluate_made(evaluate, of_fold, one, options) for of_fold, one in each_fold(source, made)]
+    )
+
+
+def refuse_until(options: Mapping[str, object]) -> None:
+    """Refuse ``until=`` among the options of an evaluation of folds."""
     if options.get("until") is not None:
         raise InputError(
             "until= reads the users of one test, and folds have several. Hint: "
             "[rm.evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
         )
-    from recometer.results.folds import pool  # most evaluations have no folds
 
-    # Each fold is made when its turn comes.
+
+def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
+    """Yield the source of each fold, and its split, which is made when its turn comes.
+
+    `source` is a function from a split to a source, or a list with a source for each.
+    """
     if callable(source):
-        return pool(
-            [
-                evaluate_made(evaluate, _made_by(source, one, number), one, options)
-                for number, one in enumerate(made)
-            ]
-        )
+        for number, one in enumerate(made):
+            yield _made_by(source, one, number), one
+        return
     if not isinstance(source, list | tuple):
         raise InputTypeError(
             "Folds are evaluated with an output of a model for each, found one of type "
@@ -87,11 +98,10 @@ def evaluate_made(
             f"There are {len(source)} sources for {len(made)} folds. Hint: give one per "
             "fold, or a function that is called with each split and returns a source."
         )
-    pairs = zip(source, made, strict=True)
-    return pool([evaluate_made(evaluate, of_fold, one, options) for of_fold, one in pairs])
+    yield from zip(source, made, strict=True)
 
 
-def _made_by(function: Callable[[Split], object], one: Split, number: int) -> object:
+def _made_by(function: Callable[[Any], object], one: object, number: int) -> object:
     """Return the source that the user's function makes from a fold."""
     try:
         return function(one)

@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Int64, any_of
+from recometer.arrays import Array, Int32, Int64, any_of
 from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import Unwarned
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_baseline, check_lists
 from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.lists_together import FoundLists, ListsTogether
 from recometer.evaluating.making import assembled, by_popularity, means_with_values, measure_lists
 from recometer.evaluating.records import (
     Users,
     check_all,
+    depth_of_lists,
     find_records,
     measured_by,
     removed_rows,
@@ -30,24 +32,26 @@ from recometer.evaluating.records import (
 from recometer.measuring.compute import compute
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.side_data import Popularity, list_data, needed_by
-from recometer.ranks import TopLists
+from recometer.ranks import TopLists, UserFlag, raised
 from recometer.results.evaluation import Evaluation
 from recometer.results.profiles import FoundByPopularity
-from recometer.sources.base import Apart
-from recometer.sources.candidates import Items
+from recometer.sources.base import Apart, Source
+from recometer.sources.candidates import Items, SampledCandidates, check_sets
 from recometer.sources.list_stream import nobody
 from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
 from recometer.tasks import Ticker, run_tasks
 
-# Bytes of memory per row of test and of train, while the users of a block are ranked and measured.
-PER_TEST_ROW, PER_TRAIN_ROW = 192, 64
+# Bytes of memory per row of test, of train and of candidates, while the users of a block are ranked
+# and measured.
+PER_TEST_ROW, PER_TRAIN_ROW, PER_CANDIDATE = 192, 64, 96
 
 # Counts of items of the arguments, which are the same for all users; and the counts that are named
 # last, in this order, as blocks need not have all of them: those of lists, and of other sources.
 OF_ITEMS = ("candidates_unknown", "exclude_unknown")
 LAST_OF_LISTS = ("list_repeats", "cut_in_ties", "users_below_cutoff")
-LAST = (*OF_ITEMS, "relevant_not_candidates", *LAST_OF_LISTS)
+OF_CANDIDATES = ("relevant_not_candidates", "users_without_candidates", "candidates_short")
+LAST = (*OF_ITEMS, *OF_CANDIDATES, *LAST_OF_LISTS)
 
 
 def blocks_of(given: Inputs) -> Sequence[Apart] | None:
@@ -56,21 +60,38 @@ def blocks_of(given: Inputs) -> Sequence[Apart] | None:
     Users are in blocks if rows lie in files, take more than the memory that was given, and a user's
     values do not depend on those of others.
     """
-    truth, asked, train = given.truth, given.asked, given.asked.train
-    budgets = [one.memory for one in (truth.test, train) if one is not None and one.memory]
+    truth, rules = given.truth, given.protocol
+    sides = (truth.test, given.asked.train, _sets(given))
+    budgets = [one.memory for one in sides if one is not None and one.memory]
     apart = not given.brings_truth and truth.test.user_ids is not None
-    apart &= isinstance(truth.candidates, Items | None) and not asked.counts_listed_users
-    rules = given.protocol
-    # What lists of a part hold is numbered by the items of this part.
-    numbered = not isinstance(given.source, Lists) or not truth.of_lists
-    if not budgets or not apart or not numbered or rules.short_lists == "previous_user":
+    if not budgets or not apart or rules.short_lists == "previous_user":
         return None
-    sizes = PER_TEST_ROW * np.diff(truth.test.indptr)
-    if train is not None:
-        users = matching.users_in(train, truth.test, "train")
-        sizes += PER_TRAIN_ROW * ragged.lengths(train.indptr, users)
-    found = ragged.blocks(ragged.indptr_of(sizes), min(budgets), max(1, truth.test.n_users))
+    sizes = ragged.indptr_of(_sizes(given))
+    found = ragged.blocks(sizes, min(budgets), max(1, truth.test.n_users))
     return given.source.apart(request_of(given), found) if len(found) > 1 else None
+
+
+def _sizes(given: Inputs) -> Int64:
+    """Return how many bytes of memory the rows of each user of test take."""
+    test, train, sets = given.truth.test, given.asked.train, _sets(given)
+    n_rows: Int64 = np.diff(test.indptr)
+    sizes = PER_TEST_ROW * n_rows
+    if train is not None:
+        users = matching.users_in(train, test, "train")
+        sizes += PER_TRAIN_ROW * ragged.lengths(train.indptr, users)
+    if sets is not None:
+        users = matching.users_in(sets, test, "candidates")
+        sizes += PER_CANDIDATE * ragged.lengths(sets.indptr, users)
+    drawn = given.truth.candidates
+    if isinstance(drawn, SampledCandidates):
+        sizes += PER_CANDIDATE * (n_rows + drawn.n)
+    return sizes
+
+
+def _sets(given: Inputs) -> Interactions | None:
+    """Return the candidates of each user, if they were given."""
+    candidates = given.truth.candidates
+    return candidates if isinstance(candidates, Interactions) else None
 
 
 class _Block(NamedTuple):
@@ -78,8 +99,6 @@ class _Block(NamedTuple):
 
     users: Users
     counts: Mapping[str, int]
-    lists: TopLists | None
-    baseline: TopLists | None
     judged: Judged | None
     by_popularity: FoundByPopularity | None
     n_relevant: Int64  # of each user, a repeated pair once
@@ -96,17 +115,25 @@ class InBlocks:
         self._given, self._cuts = given, blocks
         users = np.concatenate([block.users for block in blocks])
         self._order: Int64 = np.argsort(users)  # of the users, one block after the other
-        truth, train = given.truth, given.asked.train
+        truth, train, sets = given.truth, given.asked.train, _sets(given)
         self._places: Int64 | None = None
+        self._places_of_sets: Int64 | None = None
         self._popularity: Popularity | None = None
+        self._offered: Int32 | None = None
+        self._of_baseline: TopLists | None = None
         self._trained = np.zeros(0 if train is None else train.n_items, bool)  # items of train
         self._judged = np.zeros(truth.test.n_items, bool)  # items of test
         if train is not None:
             self._places = matching.places_of_users(train, truth.test, "train")
-            if "train" in needed_by(truth.metrics):
+            drawn = isinstance(truth.candidates, SampledCandidates)
+            if drawn or "train" in needed_by(truth.metrics):
                 self._popularity = Popularity.of(train)
+        if sets is not None:
+            self._places_of_sets = matching.places_of_users(sets, truth.test, "candidates")
+            self._offered = self._found_in(sets, self._places_of_sets)
         self._columns: dict[str, dict[str, Array]] = {}  # values, reasons, chance
         self._blocks: list[_Block] = []
+        self._lists, self._baselines = ListsTogether(), ListsTogether()
         self._seconds = {"ranking": 0.0, "measuring": 0.0}
 
     def evaluation(self, reading: float) -> Evaluation:
@@ -145,13 +172,14 @@ class InBlocks:
         columns = zip(*(one.users for one in self._blocks), strict=True)
         users = Users(*(np.concatenate(column)[self._order] for column in columns))
         counts = self._counts()
-        lists = self._together([one.lists for one in self._blocks])
-        self._check(users, counts, lists)
+        lists, baseline = self._lists.of(self._order), self._baselines.of(self._order)
+        self._check(users, counts, lists, baseline)
         measured: dict[str, Any] = dict(self._columns)
         if lists is not None:
             own = {name: n for name, n in counts.items() if name in lists.counts}
             lists = dataclasses.replace(lists, counts=own)
-            measured |= {**measure_lists(self._given, self._listed(lists)), "lists": lists}
+            listed = self._listed(lists, baseline)
+            measured |= {**measure_lists(self._given, listed), "lists": lists}
         return measured, users, counts
 
     def _add(self, block: Apart, ticker: Ticker) -> None:
@@ -174,14 +202,15 @@ class InBlocks:
         found = _Block(
             records.users,
             records.counts,
-            records.lists,
-            records.baseline,
             records.judged,
             by_popularity(given, ranks, self._given.truth.bands),
             (records.users if ranks is None else ranks).n_relevant,
             ranks is not None and any_of(ranks.ends_early),
         )
         self._blocks.append(found)
+        for together, lists in ((self._lists, records.lists), (self._baselines, records.baseline)):
+            if lists is not None:
+                together.add(lists)
         gone = request.protocol.seen != "kept" and request.train is not None
         self._judged[truth.test.items[~request.in_train()] if gone else truth.test.items] = True
         if asked.train is not None:
@@ -206,14 +235,44 @@ class InBlocks:
             train = matching.known_users(train, self._places[block.users])
         test = truth.test.select_users(block.users)
         changed = dataclasses.replace(
-            asked, train=train, popularity=self._popularity, some_users=True, progress=False
+            asked,
+            train=train,
+            popularity=self._popularity,
+            offered=self._offered,
+            baseline=self._baseline_of(block.users),
+            some_users=True,
+            progress=False,
         )
-        some = truth.of_some(changed, test, test)
+        some, sets = truth.of_some(changed, test, test), _sets(given)
+        if sets is not None and self._places_of_sets is not None:
+            own = matching.known_users(sets, self._places_of_sets[block.users])
+            some = dataclasses.replace(some, candidates=own)
         return dataclasses.replace(given, source=block.source, truth=some)
+
+    def _baseline_of(self, users: Int64) -> Source | Evaluation | None:
+        """Return the baseline for some users; lists in files are read for all users at once."""
+        baseline, truth = self._given.asked.baseline, self._given.truth
+        in_files = isinstance(baseline, Lists) and baseline.in_files
+        if not in_files or "baseline" not in needed_by(truth.of_lists):
+            return baseline
+        assert isinstance(baseline, Lists)
+        if self._of_baseline is None:
+            depth = depth_of_lists(truth.of_lists)
+            self._of_baseline = baseline.top(request_of(self._given), depth)
+        return FoundLists(baseline, self._of_baseline.users(users))
+
+    def _found_in(self, data: Interactions, places: Int64) -> Int32:
+        """Return the items that users at some places have, ascending."""
+        found = np.zeros(data.n_items, bool)
+        for block in self._cuts:
+            _, rows = ragged.take(data.indptr, places[block.users])
+            found[data.items[rows]] = True
+        return np.flatnonzero(found).astype(np.int32)
 
     def _unknown(self, data: Interactions, items: Array, *, some_users: bool) -> int:
         """Return how many items of test or train the source does not know."""
         assert self._given.truth.test.user_ids is not None
+        candidates = self._given.truth.candidates
         stand_in = Interactions(
             indptr=np.array([0, len(items)]),
             items=items.astype(np.int32),
@@ -225,6 +284,7 @@ class InBlocks:
             request_of(self._given),
             test=stand_in,
             train=None,
+            candidates=candidates if isinstance(candidates, Items) else None,
             memory=Memory(),
             some_users=some_users,
         )
@@ -248,7 +308,7 @@ class InBlocks:
             found["items_unknown"] = self._unknown(self._given.truth.test, judged, some_users=True)
         return found
 
-    def _listed(self, lists: TopLists) -> ListedUsers:
+    def _listed(self, lists: TopLists, baseline: TopLists | None) -> ListedUsers:
         """Return the users with all that values of all users together are computed from."""
         truth, asked = self._given.truth, self._given.asked
         of_lists, request = truth.of_lists, request_of(self._given)
@@ -265,7 +325,7 @@ class InBlocks:
             relevant_from=request.protocol.relevant_from,
             ranks=None,
             catalogue=asked.catalogue,
-            baseline=self._together([one.baseline for one in self._blocks]),
+            baseline=baseline,
             in_train=in_train,
             memory=Memory(),
             popularity=self._popularity,
@@ -276,7 +336,13 @@ class InBlocks:
         """Put records of all blocks together, None where there are none."""
         return None if parts[0] is None else type(parts[0]).concat(parts).users(self._order)
 
-    def _check(self, users: Users, counts: Mapping[str, int], lists: TopLists | None) -> None:
+    def _check(
+        self,
+        users: Users,
+        counts: Mapping[str, int],
+        lists: TopLists | None,
+        baseline: TopLists | None,
+    ) -> None:
         """Check and warn of what only all users together tell."""
         given, truth, train = self._given, self._given.truth, self._given.asked.train
         if train is not None and self._places is not None:
@@ -286,9 +352,14 @@ class InBlocks:
             removed &= not isinstance(given.source, Lists)
             if removed and len(trained) == self._unknown(train, trained, some_users=True) > 0:
                 matching.warn_of_unknown_train(type(given.source).__name__)
+        sets = _sets(given)
+        if sets is not None and self._places_of_sets is not None:
+            matching.warn_of_strangers(self._places_of_sets, sets, truth.test, "candidates")
+        if not isinstance(truth.candidates, Items | None):
+            n_known = int(np.count_nonzero(raised(users.flags, UserFlag.KNOWN)))
+            check_sets(counts.get("users_without_candidates", 0), n_known)
         if lists is not None:
             check_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
-        baseline = self._together([one.baseline for one in self._blocks])
         if baseline is not None:
             check_baseline(baseline, truth.descriptions["baseline"]["description"])
         n_relevant = np.concatenate([one.n_relevant for one in self._blocks])

@@ -18,6 +18,10 @@ from recometer.evaluating.making import evaluation_of
 from recometer.evaluating.records import find_records, measured_by, request_of
 from recometer.evaluating.truth import as_counted
 from recometer.measuring.compute import compute
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.measured import Measured
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.rated import RatedUsers
 from recometer.measuring.reasons import entering
 from recometer.measuring.side_data import Popularity, needed_by
 from recometer.metrics.registry import Metric, rules_of
@@ -27,6 +31,12 @@ from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Part, Request, Source
 from recometer.sources.memory import Memory
 from recometer.sources.pairs import Pairs
+
+MEASURED: dict[str, type[Measured]] = {
+    "ranks": RankedUsers,
+    "ratings": RatedUsers,
+    "lists": ListedUsers,
+}
 
 
 class Parts:
@@ -81,15 +91,7 @@ class Parts:
             )
         self._read.append(users)
         for metric in metrics:
-            rules = rules_of(metric, given.protocol)
-            if "duplicates" in self._named.source.unread_rules(listed=False):
-                rules = rules.replace(duplicates="removed")  # there are none
-            if not measured[metric.definition.record].bounded(rules):
-                raise InputError(
-                    f"By these rules, values of {metric} may lie beyond its range: items count "
-                    "more than once, or share places. Hint: until= needs the own rules duplicates, "
-                    "short_lists, repeated_test and ties."
-                )
+            check_bounded(metric, given.protocol, self._named.source)
         return {
             str(one): entering(found[str(one)], reasons[str(one)], rules_of(one, given.protocol))
             for one in metrics
@@ -141,11 +143,7 @@ class Parts:
 
     def has_relevant(self) -> Bool:
         """Return which users have an item in test that is relevant to the source."""
-        truth, rules = self._named.truth, self._named.protocol
-        relevant = matching.relevant_rows(truth.test, rules.relevant_from)
-        if truth.asked.train is not None and self._named.source.removes_train(rules):
-            relevant &= ~self._whole.in_train()
-        return np.diff(ragged.offsets(relevant, truth.test.indptr)) > 0
+        return has_relevant(self._named, self._whole)
 
     def _part(self, users: Int64) -> Inputs:
         given = self._of(users, some_users=True)
@@ -178,6 +176,37 @@ class Parts:
         counted = as_counted(test, asked.metrics, named.protocol) if named.brings_truth else test
         truth = named.truth.of_some(changed, test, counted)
         return dataclasses.replace(named, source=source, truth=truth)
+
+
+def has_relevant(given: Inputs, request: Request) -> Bool:
+    """Return which users have an item in test that is relevant to the source.
+
+    `request` is what the source is asked for.
+    """
+    test, rules = given.truth.test, given.protocol
+    relevant = matching.relevant_rows(test, rules.relevant_from)
+    if request.train is not None and given.source.removes_train(rules):
+        relevant &= ~request.in_train()
+    return np.diff(ragged.offsets(relevant, test.indptr)) > 0
+
+
+def check_bounded(metric: Metric, protocol: Protocol, source: Source) -> None:
+    """Refuse rules by which a value may lie beyond the range of its metric.
+
+    Raises
+    ------
+    InputError
+        If there are such rules.
+    """
+    rules = rules_of(metric, protocol)
+    if "duplicates" in source.unread_rules(listed=False):
+        rules = rules.replace(duplicates="removed")  # there are none
+    if not MEASURED[metric.definition.record].bounded(rules):
+        raise InputError(
+            f"By these rules, values of {metric} may lie beyond its range: items count more than "
+            "once, or share places. Hint: until= needs the own rules duplicates, short_lists, "
+            "repeated_test and ties."
+        )
 
 
 def _with(given: Inputs, *, some_users: bool) -> Inputs:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Array, Float64, Int64, UInt64
 from recometer.data import ids, sessions
-from recometer.data.interactions import Interactions
 from recometer.draws import mix, mixed_seed
 from recometer.errors import InputError
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.parts import Parts
 from recometer.evaluating.until import Until, bounds_of, check_bounds, check_metric
 from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
 from recometer.results.users_read import UsersRead
 from recometer.stats import ConfidenceSequence, Interval
@@ -33,11 +33,7 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
 
     `begin` is when the reading of the data began.
     """
-    if until.decided or until.width is None:
-        raise InputError(
-            f"until={until.text!r} is a question about several models. Hint: rm.compare(..., "
-            "until='decided'); of one model, until='ndcg@10 ± 0.002'."
-        )
+    check_of_one(until)
     read = time.perf_counter()
     check_readable(given)
     metric = until.metric_of(given.truth.metrics, given.asked.protocol)
@@ -52,34 +48,81 @@ def evaluate_until(given: Inputs, until: Until, begin: float) -> Evaluation:
         relative=until.relative,
         some_undefined=True,
     )
-    reached, n_read = False, 0
-    found: list[Float64] = []
-    for batch in batches(order, until, lambda: users_needed(sequence, found, until)):
-        n_read += len(batch)
-        if n_read == len(order) > len(batch):  # the mean of all is known, and no interval asked for
-            parts.read(np.sort(batch))
-            break
-        found.append(values_in_order(parts, batch, [metric])[str(metric)])
-        sequence.add(found[-1])
-        reached = _is_narrow(sequence, until)
-        if reached:
-            break
+
+    def values_of(start: int, stop: int) -> Float64:
+        return values_in_order(parts, order[start:stop], [metric])[str(metric)]
+
+    n_read, reached = read_until(sequence, until, values_of)
+    if n_read < len(order) and not reached:
+        parts.read(np.sort(order[n_read:]))
+        n_read = len(order)
     result = parts.evaluation(read - begin, time.perf_counter() - read)
     known = {str(metric): sequence} if n_read < len(order) else {}
-    return with_users_read(result, parts.test, order[:n_read], len(order), until, reached, known)
+    return with_users_read(result, order[:n_read], len(order), until, reached, known)
+
+
+def check_of_one(until: Until) -> None:
+    """Refuse a question about several models."""
+    if until.width is None:
+        raise InputError(
+            f"until={until.text!r} is a question about several models. Hint: rm.compare(..., "
+            "until='decided'); of one model, until='ndcg@10 ± 0.002'."
+        )
+
+
+def read_until(
+    sequence: ConfidenceSequence, until: Until, values_of: Callable[[int, int], Float64]
+) -> tuple[int, bool]:
+    """Follow the values of users in their order, until enough is known of their mean.
+
+    Parameters
+    ----------
+    sequence
+        What is known; its population are all users.
+    values_of
+        Returns the values of the users from one place in the order to another.
+
+    Returns
+    -------
+    n_read
+        How many users were followed. If more would take nearly all, these are not followed: the
+        mean of all is known then, and no interval is asked for.
+    reached
+        Whether enough is known.
+    """
+    n_users, n_read = sequence.population, 0
+    assert n_users is not None
+    found: list[Float64] = []
+    while n_read < n_users:
+        needed = users_needed(sequence, found, until) if found else 0.0
+        stop = until.next_number(n_read, n_users, needed)
+        if found and stop == n_users:
+            break
+        found.append(values_of(n_read, stop))
+        sequence.add(found[-1])
+        n_read = stop
+        if _is_narrow(sequence, until):
+            return n_read, True
+    return n_read, False
 
 
 def check_readable(given: Inputs) -> None:
     """Refuse metrics that a part of the users cannot tell, and users who depend on each other."""
-    test, asked = given.truth.test, given.asked
-    for metric in given.truth.metrics:
-        check_metric(metric, asked.protocol)
-    if sessions.clusters_of(test.user_ids) is not None:
+    truth = given.truth
+    has_sessions = sessions.clusters_of(truth.test.user_ids) is not None
+    check_rules(truth.metrics, given.asked.protocol, has_sessions=has_sessions)
+
+
+def check_rules(metrics: Sequence[Metric], protocol: Protocol, *, has_sessions: bool) -> None:
+    """Refuse what `check_readable` refuses."""
+    for metric in metrics:
+        check_metric(metric, protocol)
+    if has_sessions:
         raise InputError(
             "test has sessions of users, which depend on each other: until= reads users one by "
             "one. Hint: test with one row of users, without sessions."
         )
-    if asked.protocol.short_lists == "previous_user":
+    if protocol.short_lists == "previous_user":
         raise InputError(
             "By the rule short_lists='previous_user' a user's values depend on the user before. "
             "Hint: until= needs another rule."
@@ -92,37 +135,37 @@ def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:
     It depends on the seed and the users' ids alone. Users without a relevant item are left out
     where they count in no mean of any of some models, which have the same test.
     """
-    test, rules = models[0].test, [rules_of(one, given.protocol) for one in given.truth.metrics]
-    keys = ids.user_keys(test.user_ids, test.n_users)
-    drawn = mix(mix(mixed_seed(given.asked.seed) ^ STREAM) ^ keys)
-    order: Int64 = np.argsort(drawn, kind="stable").astype(np.int64, copy=False)
-    need_relevant = not given.brings_truth and all(
-        one.definition.record == "ranks"
-        and (own.undefined, own.no_relevant, own.missing) == ("nan", "undefined", "skip")
-        for one, own in zip(given.truth.metrics, rules, strict=True)
-    )
-    if need_relevant:
+    test = models[0].test
+    keys = reading_keys(test.user_ids, test.n_users, given.asked.seed)
+    order: Int64 = np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+    if not given.brings_truth and need_relevant(given.truth.metrics, given.protocol):
         order = order[np.any([parts.has_relevant() for parts in models], axis=0)[order]]
     if not len(order):
-        raise InputError(
-            "No user of test has a relevant item, so that there is nobody to read. Hint: see the "
-            "rule relevant_from, and whether test is in train."
-        )
+        raise nobody_to_read()
     return order
 
 
-def batches(
-    order: Int64, until: Until, needed: Callable[[], float] = lambda: 0.0
-) -> Iterator[Int64]:
-    """Cut the users into batches; there is a look after each of them.
+def reading_keys(user_ids: Array | None, n_users: int, seed: int) -> UInt64:
+    """Return the numbers in whose order users are read: uint64 [n_users]."""
+    keys = ids.user_keys(user_ids, n_users)
+    return mix(mix(mixed_seed(seed) ^ STREAM) ^ keys)
 
-    `needed` is asked before each how many users are needed, as far as is known.
-    """
-    n_read = 0
-    while n_read < len(order):
-        stop = until.next_number(n_read, len(order), needed() if n_read else 0.0)
-        yield order[n_read:stop]
-        n_read = stop
+
+def need_relevant(metrics: Sequence[Metric], protocol: Protocol) -> bool:
+    """Return whether users without a relevant item count in no mean of these metrics."""
+    return all(
+        one.definition.record == "ranks"
+        and (own.undefined, own.no_relevant, own.missing) == ("nan", "undefined", "skip")
+        for one, own in ((one, rules_of(one, protocol)) for one in metrics)
+    )
+
+
+def nobody_to_read() -> InputError:
+    """Return the error for a test in which nobody has a relevant item."""
+    return InputError(
+        "No user of test has a relevant item, so that there is nobody to read. Hint: see the rule "
+        "relevant_from, and whether test is in train."
+    )
 
 
 def values_in_order(parts: Parts, batch: Int64, metrics: Sequence[Metric]) -> dict[str, Float64]:
@@ -135,7 +178,6 @@ def values_in_order(parts: Parts, batch: Int64, metrics: Sequence[Metric]) -> di
 
 def with_users_read(
     result: Evaluation,
-    test: Interactions,
     read: Int64,
     n_users: int,
     until: Until,
@@ -147,33 +189,65 @@ def with_users_read(
     `read` are the users that were, in their order, of `n_users`; `known` are the sequences that
     were followed.
     """
-    place = np.searchsorted(np.sort(read), read)
-    intervals = {}
-    for metric in result.metrics:
-        name = str(metric)
-        if len(read) == n_users:
-            mean, counted = result.mean()[name], result.counted_values(name)
-            n = int(np.count_nonzero(~np.isnan(counted)))
-            intervals[name] = Interval(mean, mean, "betting", result.protocol.confidence, n, EXACT)
-            continue
-        sequence = known.get(name)
-        if sequence is None:
-            bounds = bounds_of(
-                metric,
-                result.protocol,
-                negative=result.negative_gains,
-                binary=result.binary_gains,
-            )
-            if bounds is None:
-                continue
-            sequence = ConfidenceSequence(
-                bounds, result.protocol.confidence, n_users, aim="any", some_undefined=True
-            )
-            sequence.add(result.counted_values(name)[place])
-        intervals[name] = sequence.interval
+    place, metrics, rules = np.searchsorted(np.sort(read), read), result.metrics, result.protocol
+    if len(read) == n_users:
+        columns = {str(one): result.counted_values(str(one)) for one in metrics}
+        counted = {name: int((~np.isnan(one)).sum()) for name, one in columns.items()}
+        intervals = exact_intervals(result.mean(), counted, rules.confidence)
+    else:
+        ranges = {
+            one: bounds_of(one, rules, negative=result.negative_gains, binary=result.binary_gains)
+            for one in metrics
+        }
+        intervals = intervals_read(
+            ranges, rules, n_users, known, lambda name: result.counted_values(name)[place]
+        )
     reached = reached and len(read) < n_users
     found = UsersRead(until.text, len(read), n_users, reached, intervals)
     return dataclasses.replace(result, users_read=found)
+
+
+def exact_intervals(
+    means: Mapping[str, float], counted: Mapping[str, int], confidence: float
+) -> dict[str, Interval]:
+    """Return the intervals of metrics if all users were read: their means."""
+    return {
+        name: Interval(means[name], means[name], "betting", confidence, n, EXACT)
+        for name, n in counted.items()
+    }
+
+
+def intervals_read(
+    ranges: Mapping[Metric, tuple[float, float] | None],
+    protocol: Protocol,
+    n_users: int,
+    known: Mapping[str, ConfidenceSequence],
+    values_of: Callable[[str], Float64],
+) -> dict[str, Interval]:
+    """Return the intervals of metrics over all users, from those that were read.
+
+    Parameters
+    ----------
+    ranges
+        The range of each metric; those without one have no interval.
+    known
+        The sequences that were followed.
+    values_of
+        Returns the values that count in the mean of a metric, in the order of reading.
+    """
+    intervals = {}
+    for metric, bounds in ranges.items():
+        name = str(metric)
+        sequence = known.get(name)
+        if sequence is None:
+            if bounds is None:
+                continue
+            sequence = ConfidenceSequence(
+                bounds, protocol.confidence, n_users, aim="any", some_undefined=True
+            )
+            sequence.add(values_of(name))
+        intervals[name] = sequence.interval
+    return intervals
 
 
 def bounds_here(metric: Metric, given: Inputs) -> tuple[float, float] | None:

@@ -185,14 +185,14 @@ def _request(given: Inputs) -> Request:
         asked.some_users,
         asked.part,
         _whole_popularity(asked.popularity),
+        asked.offered,
+        asked.filled,
     )
 
 
-def _whole_popularity(popularity: Popularity | None) -> tuple[Array, Int64] | None:
+def _whole_popularity(popularity: Popularity | None) -> tuple[Array | None, Int64] | None:
     """Return the popularity of the items of the whole train, where it was counted elsewhere."""
-    if popularity is None or popularity.item_ids is None:
-        return None
-    return popularity.item_ids, popularity.users
+    return None if popularity is None else (popularity.item_ids, popularity.users)
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
@@ -260,7 +260,7 @@ def _lists(
     metrics: Sequence[Metric],
 ) -> tuple[TopLists, TopLists | None]:
     """Request lists as long as metrics read them, from the source and perhaps the baseline."""
-    depth = max(metric.cutoff or 1 for metric in metrics)
+    depth = depth_of_lists(metrics)
     lists = source.top(request, depth)
     if not request.some_users:
         check_lists(int(lists.lengths.max(initial=0)), metrics)
@@ -280,6 +280,11 @@ def _lists(
     if not request.some_users:
         check_baseline(found, what)
     return lists, found
+
+
+def depth_of_lists(metrics: Sequence[Metric]) -> int:
+    """Return how long the lists are that metrics of lists read."""
+    return max(metric.cutoff or 1 for metric in metrics)
 
 
 def data_of_result(data: ListData, needed: Container[str]) -> ListData:

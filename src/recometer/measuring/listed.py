@@ -9,7 +9,6 @@ from dataclasses import field
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
-from recometer.errors import InternalError
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
@@ -78,7 +77,7 @@ class ListedUsers(Measured):
         judged = None if self._judged is None else self._judged.users(block)
         return ListedUsers(self.data.users(block), judged)
 
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
         metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
@@ -112,14 +111,21 @@ class ListedUsers(Measured):
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the one value of all users; those without a ranking do not count."""
-        counted = self._who_counts(rules)
-        if counted is not None:
-            weights = counted if weights is None else weights * counted
+        weights = self._weights(rules, weights)
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
 
-    def add_up(self, metric: Metric, rules: Protocol) -> Summed:
-        """Return what the users add up to, for a metric with one value for all of them."""
-        return add_up(metric, self.data, self._who_counts(rules))
+    def add_up(self, metric: Metric, rules: Protocol, weights: Int64 | None = None) -> Summed:
+        """Return what the users add up to, for a metric with one value for all of them.
+
+        `weights`, int64 [n_users], say how often each user counts.
+        """
+        return add_up(metric, self.data, self._weights(rules, weights))
+
+    def _weights(self, rules: Protocol, weights: Int64 | None) -> Int64 | None:
+        counted = self._who_counts(rules)
+        if counted is None:
+            return weights
+        return counted if weights is None else weights * counted
 
     def _who_counts(self, rules: Protocol) -> Int64 | None:
         """Return 1 for the users who count, and 0 for the others; None where all do."""
@@ -134,9 +140,7 @@ class ListedUsers(Measured):
         """What test has of the users."""
         if self._judged is not None:
             return self._judged
-        test, relevant = self.data.test, self.data.relevant
-        if test is None or relevant is None:
-            raise InternalError("A rule reads what is relevant, and nothing says what is.")
+        test, relevant = needed(self.data.test), needed(self.data.relevant)
         return Judged(
             np.diff(test.indptr), np.bincount(test.user[relevant], minlength=self.n_users)
         )

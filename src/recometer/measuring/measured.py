@@ -95,7 +95,7 @@ class Measured(abc.ABC):
         return Variant.of(metrics, rules)
 
     @abc.abstractmethod
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` of each user by one of the metrics, 0 without one.
 
         It must not be changed. And whether a user has one.

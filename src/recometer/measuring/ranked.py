@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_
 # Users are taken in blocks, so that working memory does not grow with their number.
 BLOCK_USERS = 2**16
 BLOCK_JUDGED = 2**18
+FEW_TIED = 1 / 8  # of the users: those with ties are measured apart, since ties cost more
 
 
 class RankedUsers(Measured):
@@ -61,9 +63,7 @@ class RankedUsers(Measured):
         """Return some users alone, without copying what is known of them."""
         if block == slice(0, self.n_users):
             return self
-        keys = self.user_keys
-        keys = np.arange(block.start, block.stop, dtype=np.uint64) if keys is None else keys[block]
-        return RankedUsers(self.ranks.users(block), self.seed, keys)
+        return RankedUsers(self.ranks.users(block), *self._drawn(block))
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
@@ -72,7 +72,7 @@ class RankedUsers(Measured):
         without_values = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
         return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, without_values))
 
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
         reading = self._reading(variant)
         return self._ruled(reading).reasons(reading.facts[number])
@@ -91,6 +91,11 @@ class RankedUsers(Measured):
 
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        if self._parts is not None:
+            tied, every, alone = self._parts
+            values = every.compute(variant).copy()
+            values[tied] = alone.compute(variant)
+            return values
         groups, rules = self.groups(variant), variant.rules
         if rules.correction == "none":
             return variant.values(groups)
@@ -129,9 +134,30 @@ class RankedUsers(Measured):
         return found
 
     @cached_property
+    def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
+        """Few users with ties, everybody as if without ties, and these users; None otherwise."""
+        ranks = self.ranks
+        if not any_of(ranks.tied):
+            return None
+        rows = (ranks.tied != 0).nonzero()[0]
+        users = np.unique(ranks.indptr.searchsorted(rows, side="right") - 1)
+        if len(users) > FEW_TIED * self.n_users:
+            return None
+        none = np.zeros_like(ranks.tied)
+        every = RankedUsers(dataclasses.replace(ranks, tied=none, before=none), *self._drawn())
+        return users, every, RankedUsers(ranks.users(users), *self._drawn(users))
+
+    def _drawn(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
+        """Return the seed, and what stands for some users in what is drawn."""
+        keys = self.user_keys
+        every = np.arange(self.n_users, dtype=np.uint64) if keys is None else keys
+        return self.seed, every[users]
+
+    @cached_property
     def _one_property(self) -> bool:
         """Whether the groups of gains are those of relevance, and found once."""
-        return all_of(self.ranks.gain == self.ranks.relevant)
+        gain, relevant = self.ranks.gain, self.ranks.relevant
+        return all_of(gain == (1 if all_of(relevant) else relevant))
 
 
 class _Grouping(NamedTuple):

@@ -62,7 +62,7 @@ class RatedUsers(Measured):
         """Settle what does not depend on the users, for a metric at several cut-offs."""
         return RankedUsers.variant(metrics, rules)
 
-    def reasons(self, variant: Variant, number: int = 0) -> tuple[UInt8, bool]:
+    def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
         rules, definition = variant.rules, variant.metrics[number].definition
         ranks, rows = self.ratings.ranks, self._rows_by(rules)

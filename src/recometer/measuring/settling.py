@@ -186,18 +186,19 @@ def _filled(ranks: Ranks, places: int) -> Ranks:
     number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     above = np.concatenate([ranks.above, np.repeat(ranks.depth, count) + number])
     order = np.lexsort((above, above < 0, user))
-    n_own, n_all = len(ranks.above), len(user)
+    n_own = len(ranks.above)
+    n_new = len(user) - n_own
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(ranks):
         column = getattr(ranks, field.name)
         if isinstance(column, np.ndarray) and field.metadata == ragged.PER_ROW:
-            more = np.ones(n_all - n_own, column.dtype)
+            more = np.ones(n_new, column.dtype)
             fields[field.name] = np.concatenate([column, more])[order]
     repeated = np.zeros(n_own, bool) if ranks.repeated is None else ranks.repeated
     fields["above"] = above[order]
-    fields["tied"] = np.concatenate([ranks.tied, np.zeros(n_all - n_own, np.int64)])[order]
-    fields["before"] = np.concatenate([ranks.before, np.zeros(n_all - n_own, np.int64)])[order]
-    fields["repeated"] = np.concatenate([repeated, np.ones(n_all - n_own, bool)])[order]
+    fields["tied"] = np.concatenate([ranks.tied, np.zeros(n_new, np.int64)])[order]
+    fields["before"] = np.concatenate([ranks.before, np.zeros(n_new, np.int64)])[order]
+    fields["repeated"] = np.concatenate([repeated, np.ones(n_new, bool)])[order]
     fields["indptr"] = ragged.indptr_of(np.bincount(user, minlength=ranks.n_users))
     depth = np.where(ranks.filled, np.maximum(ranks.depth, places), ranks.depth)
     return dataclasses.replace(ranks, **fields, depth=depth)

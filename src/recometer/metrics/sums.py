@@ -95,6 +95,14 @@ def hit_totals(term: HitTerm, value: PerGroup, groups: Groups, cutoffs: Int64) -
     return sums.T
 
 
+def single_within(groups: Groups, limits: Int64) -> Int64:
+    """Count the items of each user that are above a number of places, where all are single."""
+    indptr, start, _ = _placed(groups)
+    counts = np.empty(groups.n_users, np.int64)
+    _kernel.count_within(indptr, start, limits.astype(np.int64, copy=False), counts)
+    return counts
+
+
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
     indptr, start, _ = _placed(groups)

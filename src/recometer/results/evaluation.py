@@ -291,7 +291,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         cluster
             As in `recometer.compare`: intervals are over whole clusters of users.
         """
-        summary.check_interval(self, interval, cluster)
+        summary.check_interval(self.users_read, interval, cluster)
         if interval is not None:
             return summary.under_interval(self, interval).summary(weights, cluster=cluster)
         if cluster is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,12 +39,16 @@ class FoldedEvaluation(Evaluation):
 
         ``users`` is the number of users with a relevant item.
         """
-        import polars as pl
-
         users = [int(np.count_nonzero(fold.n_relevant)) for fold in self.folds]
-        means = [fold.mean() for fold in self.folds]
-        columns = {name: [mean[name] for mean in means] for name in means[0]}
-        return pl.DataFrame({"fold": range(len(self.folds)), "users": users, **columns})
+        return per_fold([fold.mean() for fold in self.folds], users)
+
+
+def per_fold(means: Sequence[Mapping[str, float]], users: Sequence[int]) -> pl.DataFrame:
+    """Return the frame of `FoldedEvaluation.per_fold`."""
+    import polars as pl
+
+    columns = {name: [mean[name] for mean in means] for name in means[0]}
+    return pl.DataFrame({"fold": range(len(means)), "users": users, **columns})
 
 
 def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:

@@ -132,7 +132,11 @@ def bands(users_of_item: Int64) -> Bands:
     above = total - np.cumsum(rows)
     band = np.minimum(N_BANDS * above // max(total, 1), N_BANDS - 1).astype(np.int8)
     band[0] = N_BANDS - 1
-    there = (items > 0) | (numbers == 0)
-    inside = [numbers[there & (band == one)] for one in range(N_BANDS)]
+    there = np.flatnonzero((items > 0) | (numbers == 0))
+    # The more users an item has, the lower its band: each one's numbers follow one another.
+    begins, ends = (
+        np.searchsorted(-band[there], -np.arange(N_BANDS), side=side) for side in ("left", "right")
+    )
+    inside = [there[begin:end] for begin, end in zip(begins, ends, strict=True)]
     ranges = tuple((int(of[0]), int(of[-1])) if len(of) else (0, 0) for of in inside)
     return Bands(band[users_of_item], ranges)

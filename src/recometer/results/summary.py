@@ -19,6 +19,7 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.results.evaluation import Evaluation
     from recometer.results.groups import SegmentRow
+    from recometer.results.users_read import UsersRead
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
@@ -97,12 +98,12 @@ def under_interval(result: Evaluation, interval: str) -> Evaluation:
     return changed
 
 
-def check_interval(result: Evaluation, interval: object, cluster: object) -> None:
-    """Refuse other intervals of a result whose users were read until enough was known.
+def check_interval(read: UsersRead | None, interval: object, cluster: object) -> None:
+    """Refuse other intervals of a result whose users were `read` until enough was known.
 
     They do not hold where what was found says when to stop. InputError: one was asked for.
     """
-    if result.users_read is not None and (interval is not None or cluster is not None):
+    if read is not None and (interval is not None or cluster is not None):
         raise InputError(
             "Users were read until enough was known, and the intervals that hold then are those of "
             "result.interval(...). Hint: leave interval= and cluster= out."

@@ -17,7 +17,7 @@ from recometer.ranks import UserFlag
 from recometer.sources import _align_narrow
 from recometer.sources._align_result import Aligned
 from recometer.sources.base import Request
-from recometer.sources.candidates import Items, SampledCandidates
+from recometer.sources.candidates import Items, SampledCandidates, check_sets
 
 
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
@@ -180,10 +180,15 @@ def _choose(
 ) -> Aligned:
     """Leave only what `candidates` and `exclude` of the request allow."""
     test, train, wanted = request.test, request.train, request.candidates
+    if wanted is None and request.exclude is None:
+        return aligned
     kept = np.ones(aligned.n_items, bool)
     if catalogue is not None and isinstance(wanted, SampledCandidates):
         kept = catalogue.copy()
     counts: dict[str, int] = {}
+    sets = None
+    if isinstance(wanted, Interactions):
+        sets = _sets(index, sorted_ids, request, wanted, counts)
     if isinstance(wanted, Items):
         kept[:] = False
         kept[positions_of(index, sorted_ids, wanted, counts)] = True
@@ -191,24 +196,43 @@ def _choose(
         kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
     aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = _align_narrow.leave_out(aligned, kept)
-    if isinstance(wanted, Interactions):
-        indptr, items, positions = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
-        if positions is not None and (positions < 0).any():
-            counts = {"candidates_unknown": int(np.count_nonzero(positions < 0))}
-            aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
-        indptr, items = matching.known_rows(indptr, items, positions)
-        return _align_narrow.restrict(aligned, indptr, items)
-    if isinstance(wanted, SampledCandidates):
+    if sets is not None:
+        aligned = _align_narrow.restrict(aligned, *sets)
+    elif isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)
         popularity = None
         if wanted.by == "popularity":
             if train is None:
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
             popularity = _popularity(index, sorted_ids, train, request)
-        return _align_narrow.draw(
+        aligned = _align_narrow.draw(
             aligned, wanted, keys, popularity, request.threads, request.progress
         )
+    if aligned.candidates is not None and not request.some_users:
+        n_known = int(np.count_nonzero(aligned.rows >= 0))
+        check_sets(aligned.counts.get("users_without_candidates", 0), n_known)
     return aligned
+
+
+def _sets(
+    index: SourceIndex,
+    sorted_ids: Array | None,
+    request: Request,
+    wanted: Interactions,
+    counts: dict[str, int],
+) -> tuple[Int64, Int32, Int32 | None]:
+    """Return the candidates of each user as positions, and those of all users if told.
+
+    Count items that the source does not know.
+    """
+    test, offered = request.test, request.offered
+    indptr, items, positions = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
+    if positions is not None and (positions < 0).any():
+        counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
+    if offered is not None and positions is not None:
+        offered = positions[offered].astype(np.int32)
+        offered = offered[offered >= 0]
+    return *matching.known_rows(indptr, items, positions), offered
 
 
 def _popularity(
@@ -216,8 +240,10 @@ def _popularity(
 ) -> Int64:
     """Return how many users of train have each item of the source: int64 [n_items]."""
     found: Int64
-    if request.popularity is not None and sorted_ids is not None:
+    if request.popularity is not None:
         named, users = request.popularity
+        if named is None or sorted_ids is None:
+            return users
         positions = ids.match(named, sorted_ids, "item ids of train")
         found = np.zeros(index.n_items, np.int64)
         found[positions[positions >= 0]] = users[positions >= 0]

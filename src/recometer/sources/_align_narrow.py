@@ -53,23 +53,24 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
     )
 
 
-def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
+def restrict(
+    aligned: Aligned, indptr: Int64, items: Int32, offered: Int32 | None = None
+) -> Aligned:
     """Give every user a set of candidates, less what is excluded.
 
     `items` are positions in the order of the (sorted) item ids, ascending within a user.
 
-    Raises
-    ------
-    InputError
-        If nobody has a candidate.
+    `offered` are the positions in the sets of all users, where others have sets, too.
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
+        offered = None if offered is None else aligned.numbers[offered]
     listed = numbered(indptr, items, aligned.n_items)[items >= 0]
     narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
-    offered = np.zeros(aligned.n_items, bool)
-    offered[items[items >= 0]] = True
-    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(offered)))
+    offered = items if offered is None else offered
+    in_a_set = np.zeros(aligned.n_items, bool)
+    in_a_set[offered[offered >= 0]] = True
+    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(in_a_set)))
 
 
 def draw(
@@ -141,8 +142,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
         return scores
     indptr, at = ragged.take(aligned.candidate_indptr, users)
     who, columns = users_of(indptr), _columns(aligned, aligned.candidates[at])
-    if aligned.pool is not None:
-        _drain(aligned, users, scores)
+    _drain(aligned, users, scores)
     if is_tensor(scores):
         torch = sys.modules["torch"]
         cells = [
@@ -167,11 +167,6 @@ def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64
 def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
     """Make ascending pairs the table of candidates."""
     n_users, n_items = aligned.n_users, aligned.n_items
-    if not len(listed):
-        raise InputError(
-            "No user of test has a candidate that the source knows and that is not in train. "
-            "Hint: are the ids of users and items in candidates= those of test?"
-        )
     lengths = np.bincount(listed // n_items, minlength=n_users)
     indptr = indptr_of(lengths)
     judged = aligned.judged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from recometer.arrays import Array, Bool
 from recometer.data import ids
 from recometer.data.interactions import Interactions
-from recometer.data.matching import both_have_ids
+from recometer.data.matching import both_have_ids, check_number_of_positions
 from recometer.errors import InputError, warn
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
@@ -69,22 +70,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         _warn_of_strangers(table, test, [other for other in others if other is not None])
         _warn_of_train(table, test, train)
         return widened, request
-    n_items = max(
-        test.n_items,
-        0 if train is None else train.n_items,
-        0 if sets is None else sets.n_items,
-        *(
-            int(items.ids.max(initial=-1)) + 1
-            for items in (request.candidates, never)
-            if isinstance(items, Items) and items.ids.dtype == np.int64
-        ),
-    )
-    if isinstance(catalogue, int):
-        n_items = max(n_items, catalogue)
-    elif catalogue is not None:
-        if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
-            both_have_ids("item", "the catalogue", catalogue, "Lists", None)
-        n_items = max(n_items, int(catalogue.max(initial=-1)) + 1)
+    n_items = _number_of_positions(table, request, sets)
     _check_positions(table, n_items)
     return (
         dataclasses.replace(table, n_items=n_items),
@@ -95,6 +81,28 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
             candidates=request.candidates if sets is None else _widened(sets, n_items),
         ),
     )
+
+
+def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:
+    """Return how many items the sides have that have no ids."""
+    sides = {"test": request.test, "train": request.train, "candidates": sets}
+    numbers = {side: data.n_items for side, data in sides.items() if data is not None}
+    n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
+    for items in (request.candidates, request.exclude):
+        if isinstance(items, Items) and items.ids.dtype == np.int64:
+            numbers[items.what] = int(items.ids.max(initial=-1)) + 1
+            n_entries += len(items.ids)
+    catalogue = request.catalogue
+    if isinstance(catalogue, int):
+        numbers["the catalogue"] = catalogue
+    elif catalogue is not None:
+        if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
+            both_have_ids("item", "the catalogue", catalogue, "Lists", None)
+        numbers["the catalogue"] = int(catalogue.max(initial=-1)) + 1
+        n_entries += len(catalogue)
+    side, n_items = max(numbers.items(), key=operator.itemgetter(1))
+    check_number_of_positions(n_items, n_entries, side)
+    return n_items
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:

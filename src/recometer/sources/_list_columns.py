@@ -149,8 +149,8 @@ def place(
     placed = np.empty_like(items)
     each_block(len(placed), lambda block: placed[block].fill(-1))
 
-    def one(rows: slice) -> bool:
-        return _kernel.place_rows(
+    def one(rows: slice) -> None:
+        _kernel.place_rows(
             list=lists[rows],
             items=items[rows],
             places=ranks[rows],
@@ -159,8 +159,9 @@ def place(
             sorted_items=placed,
         )
 
-    # A rank that is there twice leaves another place empty.
-    fits = all(on_all_threads(one, parts)) and placed.min(initial=0) >= 0
+    on_all_threads(one, parts)
+    # A rank that is there twice, or in no list, leaves a place empty.
+    fits = placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
 
 

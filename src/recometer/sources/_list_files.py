@@ -6,6 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class ListFiles:
             found["score"] = None  # lists are read by rank
         self._by_rows = found["rank"] is None and found["score"] is None
         # As parts have them; False says that there is none, and that this is meant.
-        self._columns = {
+        self._columns: dict[str, Any] = {
             option: option if name is not None else False for option, name in found.items()
         }
         self._parts = FileParts(path, found, memory)

@@ -16,9 +16,13 @@ def filled_by_previous(table: ListTable, request: Request) -> Bool:
     """Tell for which users of test the last item of all is relevant for the user before.
 
     The last one is that of the highest id among the listed and the relevant items; `table` and
-    `request` name the same items.
+    `request` name the same items. Where other users are elsewhere, the request says for which.
     """
     test = request.test
+    if request.filled is not None:
+        assert test.user_ids is not None
+        known: Bool = ids.match(test.user_ids, request.filled, "user ids of test") >= 0
+        return known
     relevant = relevant_rows(test, request.protocol.relevant_from)
     items = test.items[relevant].astype(np.int64)
     if test.item_ids is not None and table.item_ids is not None:

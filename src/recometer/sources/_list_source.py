@@ -44,13 +44,23 @@ class TableLists(Source):
 
     @classmethod
     def of_some_users(
-        cls, recommendations: object, *, depth: int | None = None, **options: Any
+        cls,
+        recommendations: object,
+        *,
+        depth: int | None = None,
+        every_item: Array | None = None,
+        **options: Any,
     ) -> Self:
         """Read the lists of some users, perhaps of none: others are read elsewhere.
 
-        `options` are columns and ids, by the parameters of `recometer.Lists`.
+        `options` are columns and ids, by the parameters of `recometer.Lists`. `every_item` are the
+        ids of the items of all users, so that items have the numbers that they have among these;
+        None numbers those that are found.
         """
-        return cls.of_table(read_lists(recommendations, **{**NOTHING, **options}), depth)
+        table = read_lists(recommendations, **{**NOTHING, **options})
+        if every_item is not None:
+            table = table.with_items({"all users": every_item})
+        return cls.of_table(table, depth)
 
     @classmethod
     def of_table(cls, table: ListTable, depth: int | None) -> Self:

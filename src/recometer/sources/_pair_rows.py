@@ -96,6 +96,14 @@ def from_frame(data: Any, **given: object) -> PairRows:
     )
 
 
+def with_items(rows: PairRows, item_ids: Array) -> PairRows:
+    """Return the same rows among more items, of which `item_ids` are sorted and distinct."""
+    assert rows.item_ids is not None
+    places = ids.match(rows.item_ids, item_ids, "item ids of Pairs")
+    item = places[rows.item] if len(places) else rows.item
+    return dataclasses.replace(rows, item=item, item_ids=item_ids, n_items=len(item_ids))
+
+
 def from_arrays(relevance: object, scores: object, groups: object) -> PairRows:
     """Read arrays, each with an entry per row."""
     truth = _numbers(relevance, "relevance")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool, Int32, Int64
 from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
@@ -54,8 +54,14 @@ class Request:
     part
         The whole that these users are a part of, so that all its users are matched only once.
     popularity
-        The ids of the items of the whole train and how many users have each, if `train` contains
-        only some of the users.
+        The ids of the items of the whole train (None for positions) and how many users have each,
+        if `train` contains only some of the users.
+    offered
+        The items that a user of test has as a candidate, ascending, as `candidates` numbers them,
+        if this contains the sets of only some of the users: int32 [n_offered].
+    filled
+        The ids of users whose lists the user before fills with a relevant item, by the rule
+        ``short_lists="previous_user"``, if test contains only some of the users.
     """
 
     test: Interactions
@@ -71,7 +77,9 @@ class Request:
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
     part: Part | None = None
-    popularity: tuple[Array, Int64] | None = None
+    popularity: tuple[Array | None, Int64] | None = None
+    offered: Int32 | None = None
+    filled: Array | None = None
 
     @property
     def pace(self) -> dict[str, Any]:

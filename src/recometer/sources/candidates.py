@@ -136,6 +136,21 @@ class Items:
 Candidates = Items | Interactions | SampledCandidates
 
 
+def check_sets(n_without: int, n_known: int) -> None:
+    """Refuse sets of candidates if none of the users of test that a source knows has one.
+
+    Raises
+    ------
+    InputError
+        If all of the `n_known` users are without candidates.
+    """
+    if n_without == n_known > 0:
+        raise InputError(
+            "No user of test has a candidate that the source knows and that is not in train. "
+            "Hint: are the ids of users and items in candidates= those of test?"
+        )
+
+
 def read_candidates(given: object, test: Interactions | None = None) -> Candidates | None:
     """Read `candidates`: items for all users, a set per user, or a sample.
 

@@ -133,8 +133,7 @@ class StreamedLists(TableLists):
 
         Parameters
         ----------
-        items : int64 or int32 [n, k]
-            Padded with -1.
+        items : int64 or int32 [n, k], padded with -1
         places : int64 [n]
             Where the users stand in test.
 
@@ -195,7 +194,10 @@ class StreamedLists(TableLists):
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
         request = self._narrowed(np.sort(places[known]), others)
+        listed = batch.arrays()["item_ids"]
         if not request.test.n_users:
+            if self._k is not None and listed is not None:
+                self._items.add(listed)
             self._n_lists += len(users)
             self._ignored += len(users)
             if request.protocol.duplicates != "removed":  # they are counted whoever has them
@@ -213,7 +215,6 @@ class StreamedLists(TableLists):
         assert request.test.user_ids is not None
         self._ids.append(request.test.user_ids)
         self._came[places[known]] = True
-        listed = batch.arrays()["item_ids"]
         if listed is not None:
             self._items.add(listed)
         self._keep(ranks, lists)
@@ -242,7 +243,9 @@ class StreamedLists(TableLists):
         test = request.test.select_users(places)
         if len(others):
             return dataclasses.replace(request, test=test.with_users(others))
-        train = None if request.train is None else _some(request.train, test, "train")
+        train = request.train
+        if train is not None:
+            train = matching.known_users(train, matching.places_of_users(train, test, "train"))
         return dataclasses.replace(request, test=test, train=train)
 
     def _of_test(self, item_ids: Array | None) -> Int64 | None:
@@ -467,11 +470,6 @@ def _named(request: Request) -> Request:
         matching.users_in(train, request.test, "train")  # refuses other numbers of users
         train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
     return dataclasses.replace(request, test=test, train=train)
-
-
-def _some(data: Interactions, test: Interactions, what: str) -> Interactions:
-    """Return the interactions of the users of test alone."""
-    return matching.known_users(data, matching.places_of_users(data, test, what))
 
 
 def _joined(parts: list[Array], like: Array) -> Array:

@@ -103,7 +103,7 @@ class StreamedPairs:
             order = np.argsort(user_ids, kind="stable")
             user_ids = user_ids[order]
         ratings: Ratings | None = None
-        if len(self._rated):
+        if self._rated:
             ratings = self._rated.together().users(order)
         ranks = self._ranked.together().users(order) if ratings is None else ratings.ranks
         if self._items is None:

@@ -127,14 +127,24 @@ class Pairs(Source):
         self._fill(rows, threshold, default)
 
     @classmethod
-    def of_some_users(cls, frame: Any, *, threshold: Threshold = None, **columns: Any) -> Pairs:
+    def of_some_users(
+        cls,
+        frame: Any,
+        *,
+        threshold: Threshold = None,
+        every_item: Array | None = None,
+        **columns: Any,
+    ) -> Pairs:
         """Read the pairs of some users, or of none; others are read elsewhere.
 
-        `columns` maps the parameters of the class to the names of all columns.
+        `columns` maps the parameters of the class to the names of all columns. `every_item` are the
+        ids of the items of all users, sorted and distinct; None stands for those found here.
         """
         pairs = cls.__new__(cls)
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
         rows = _pair_rows.from_frame(frame, **{**options, **columns})
+        if every_item is not None:
+            rows = _pair_rows.with_items(rows, every_item)
         pairs._fill(rows, threshold, RELEVANT_FROM)
         return pairs
 

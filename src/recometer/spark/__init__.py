@@ -7,17 +7,21 @@
 from recometer.spark.auditing import audit
 from recometer.spark.comparing import SparkComparison, compare
 from recometer.spark.evaluation import evaluate
+from recometer.spark.evaluator import Evaluator
 from recometer.spark.given import Factors, Interactions, Lists, Pairs
+from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.splitting import SparkSplit, folds, split
 
 __all__ = [
+    "Evaluator",
     "Factors",
     "Interactions",
     "Lists",
     "Pairs",
     "SparkComparison",
     "SparkEvaluation",
+    "SparkFoldedEvaluation",
     "SparkSplit",
     "audit",
     "compare",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from recometer.spark import _frames
@@ -21,7 +22,7 @@ from recometer.spark._frames import Frame, IdKinds, Table
 from recometer.spark._job import SOURCE
 
 MOST_BLOCKS = 1_000
-DRAWN_PER_BLOCK = 50  # ids of items, of which the limits of blocks are taken
+DRAWN_PER_BLOCK = 50  # ids, of which the limits of blocks are taken
 ROWS_OF_FACTORS = 2**15  # of users and judged items, with the factors of each
 
 
@@ -37,6 +38,8 @@ class Blocked:
         What is judged, and what leaves the ranking. None excludes nothing.
     kinds
         As what ids are read.
+    sessions
+        Whether each session of a user has items of train of its own, and is counted as a user.
     how
         What runs on the executors.
     limits
@@ -51,6 +54,7 @@ class Blocked:
     test: Table
     train: Table | None
     kinds: IdKinds
+    sessions: bool
     how: Counting
     limits: tuple[Any, ...]
     n_user_blocks: int
@@ -62,8 +66,10 @@ class Blocked:
     def counts(self) -> Frame:
         """Return, in the form of all rows, the counts of judged items, and a row per known user."""
         found = self._beside().groupBy("u", "i").agg({"x": "sum", "y": "sum", "p": "sum"})
-        named = found.selectExpr("u", "i", "`sum(x)` AS x", "`sum(y)` AS y", "`sum(p)` AS p")
-        table = Table("counts", named, {"user": "u"})
+        sums = ("i", "`sum(x)` AS x", "`sum(y)` AS y", "`sum(p)` AS p")
+        user, session = _parts_of_key() if self.sessions else ("u", "NULL")
+        named = found.selectExpr(f"{user} AS u", f"{session} AS session", *sums)
+        table = Table("counts", named, {"user": "u", "session": "session"})
         return _frames.rows(table, SOURCE, self.kinds, i="i", x="x", y="y", p="p")
 
     def _item_factors(self) -> Frame:
@@ -83,13 +89,25 @@ class Blocked:
             f"CAST({users['vector']} AS {self._array}) AS f",
             f"{bias} AS x",
         )
-        return rows.join(self._pairs(self.test).select("u").distinct(), "u", "left_semi")
+        if not self.sessions:
+            return rows.join(self._pairs(self.test).select("u").distinct(), "u", "left_semi")
+        of = f"CAST({self.test['user']} AS {self.kinds.user}) AS whose"
+        named = self.test.frame.selectExpr(of, f"{self._user(self.test)} AS u").distinct()
+        return rows.withColumnRenamed("u", "whose").join(named, "whose").select("u", "f", "x")
 
     def _pairs(self, table: Table) -> Frame:
         return table.frame.selectExpr(
-            f"CAST({table['user']} AS {self.kinds.user}) AS u",
-            f"CAST({table['item']} AS {self.kinds.item}) AS i",
+            f"{self._user(table)} AS u", f"CAST({table['item']} AS {self.kinds.item}) AS i"
         ).distinct()
+
+    def _user(self, table: Table) -> str:
+        """Return what names a user, or a session of one as a text."""
+        user = f"CAST({table['user']} AS {self.kinds.user})"
+        if not self.sessions:
+            return user
+        text = f"CAST({user} AS string)"
+        session = f"CAST({table['session']} AS {self.kinds.session})"
+        return f"concat(CAST(char_length({text}) AS string), ':', {text}, {session})"
 
     @property
     def _array(self) -> str:
@@ -97,10 +115,7 @@ class Blocked:
 
     def _block(self) -> str:
         """Return the block of the item ``i``: how many limits are not above its id."""
-        if not self.limits:
-            return "0 AS s"
-        values = ", ".join(map(_literal, self.limits))
-        return f"size(filter(array({values}), limit -> limit <= i)) AS s"
+        return f"{place_among(self.limits, 'i')} AS s"
 
     def _scores(self) -> Frame:
         """Return the scores of the judged items: u, i, x."""
@@ -151,26 +166,42 @@ class Blocked:
         return ordered.mapInArrow(run, how.schema())
 
 
+def _parts_of_key() -> tuple[str, str]:
+    """Return the user and the session that a text names: the length of the user comes first."""
+    length = "substring_index(u, ':', 1)"
+    begin = f"char_length({length}) + 2"
+    user = f"substring(u, {begin}, CAST({length} AS int))"
+    return user, f"substring(u, {begin} + CAST({length} AS int))"
+
+
 def _part(frame: Frame, number: int, of: Blocked, **columns: str) -> Frame:
     """Return rows of one kind with all columns; those that are not given are NULL, or empty."""
-    types = {"u": of.kinds.user, "i": of.kinds.item, "x": "double", "f": of._array, "b": "double"}
+    types = {"u": of.how.user, "i": of.kinds.item, "x": "double", "f": of._array, "b": "double"}
     nothing = {name: f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items()}
     nothing["f"] = f"CAST(array() AS {of._array}) AS f"  # see `_frames.rows`
     chosen = {**nothing, **columns}
     return frame.selectExpr(f"CAST({number} AS tinyint) AS t", *chosen.values())
 
 
-def _literal(name: Any) -> str:
+def literal(name: Any) -> str:
     """Return an id as SQL has it."""
     return str(name) if isinstance(name, int) else f"CAST(X'{name.encode().hex()}' AS string)"
 
 
-def limits_of(items: Table, kind: str, n_items: int, n_blocks: int) -> tuple[Any, ...]:
-    """Return ids that cut the items into about this number of blocks of similar size."""
-    share = DRAWN_PER_BLOCK * n_blocks / n_items
-    named = items.frame.selectExpr(f"CAST({items['item']} AS {kind}) AS i")
+def place_among(limits: Sequence[Any], column: str) -> str:
+    """Return, as SQL, how many limits are not above the id in a column."""
+    if not limits:
+        return "0"
+    values = ", ".join(map(literal, limits))
+    return f"size(filter(array({values}), limit -> limit <= {column}))"
+
+
+def limits_of(frame: Frame, column: str, n_ids: int, n_blocks: int) -> tuple[Any, ...]:
+    """Return ids of a column that cut it into about this number of blocks of similar size."""
+    share = DRAWN_PER_BLOCK * n_blocks / n_ids
+    named = frame.select(column)
     drawn = named if share >= 1 else named.sample(share, seed=0)
-    found = sorted({row["i"] for row in drawn.collect() if row["i"] is not None})
+    found = sorted({row[column] for row in drawn.collect() if row[column] is not None})
     step = max(1, -(-len(found) // n_blocks))
     return tuple(found[step::step])
 

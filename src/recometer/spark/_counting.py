@@ -7,7 +7,7 @@ known which come before them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -269,18 +269,20 @@ class Counted(Source):
     ----------
     table
         Rows of u, i, x (above), y (tied) and p (before), and one without an item per user.
+    user
+        The columns that name a user.
     item_ids
         The items that these users have in test or train, of those that have factors.
     n_items
         How many items have factors.
     """
 
-    def __init__(self, table: Any, item_ids: Array, n_items: int) -> None:
+    def __init__(self, table: Any, user: Sequence[str], item_ids: Array, n_items: int) -> None:
         of_users = np.asarray(table["i"].is_null())
-        self._users = ids(table["u"].filter(of_users))
+        self._users = _named(table.filter(of_users), user)
         self._flags = [numbers(table[name].filter(of_users)) > 0 for name in ("x", "y")]
         rows = table.filter(~of_users)
-        self._of, self._items = ids(rows["u"]), ids(rows["i"])
+        self._of, self._items = _named(rows, user), ids(rows["i"])
         self._counts = [numbers(rows[name]) for name in ("x", "y", "p")]
         self._index = SourceIndex("Factors", len(self._users), len(item_ids), self._users, item_ids)
         self._n_items = n_items
@@ -306,6 +308,15 @@ class Counted(Source):
         return counted.ranks(
             self._index, request, self._n_items, flags, users, self._items, self._counts
         )
+
+
+def _named(table: Any, user: Sequence[str]) -> Array:
+    """Return the ids of users, or pairs of users and sessions."""
+    columns = [ids(table[name]) for name in user]
+    if len(columns) == 1:
+        return columns[0]
+    pairs = zip(*(column.tolist() for column in columns), strict=True)
+    return np.fromiter(pairs, object, table.num_rows)
 
 
 def _runs(batches: Iterable[Any]) -> Iterator[tuple[tuple[int, int], int, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,28 @@ from recometer.stats import Interval, Tukey
 from recometer.stats.clusters import by_cluster
 from recometer.stats.effect_sizes import ratio_of_grouped
 from recometer.stats.grouping import Grouped
+from recometer.stats.runs import Moments, RunMoments
 from recometer.stats.several import RESAMPLED_UP_TO, differing_rows, tukey_of
 
 NO_RATIO = "The mean that the difference is relative to is not above 0."
 NOBODY = "No user has both values."
+
+
+class Each(NamedTuple):
+    """What is added up over users: differences of two models by a metric, or values of one.
+
+    Attributes
+    ----------
+    metric, model, other
+        Their numbers. Without another model, `other` is None, and differences are values.
+    everyone
+        Whether only the users count whom all ranked models have a value of.
+    """
+
+    metric: int
+    model: int
+    other: int | None
+    everyone: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,9 +61,13 @@ class Compared:
     Attributes
     ----------
     each
-        The numbers of a metric and of two models, for each row of the comparison.
+        A row of the comparison, or a mean.
     rules
-        By metric.
+        By metric and model.
+    n_runs
+        The number of runs (seeds) of each model.
+    ranked
+        The numbers of the models that are ranked.
     shuffled
         For Tukey's test, the numbers of the metrics, and those of the models.
     clustered
@@ -54,11 +76,19 @@ class Compared:
         The columns that name a user, by which rows are sorted.
     """
 
-    each: Sequence[tuple[int, int, int]]
-    rules: Sequence[Protocol]
+    each: Sequence[Each]
+    rules: Sequence[Sequence[Protocol]]
+    n_runs: Sequence[int]
+    ranked: Sequence[int]
     shuffled: tuple[Sequence[int], Sequence[int]]
     clustered: bool
     names: Sequence[str]
+
+    def has_seeds(self, one: Each) -> bool:
+        """Return whether two models are compared one of which has several runs."""
+        if one.other is None:
+            return False
+        return max(self.n_runs[one.model], self.n_runs[one.other]) > 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,16 +105,19 @@ class Differences:
         Parameters
         ----------
         joined
-            A row per user with a column for each model and metric, of its values (``m0_1``) and
-            reasons (``r0_1``), missing where a model does not have the user.
+            A row per user with a column for each model, run and metric, of its values (``m0_0_1``)
+            and reasons (``r0_0_1``), missing where a model does not have the user.
         asked
         """
-        first = added_up(joined, functools.partial(_first, asked=asked))
+        first = cls.only_first(joined, asked).sums
         if not first:
             raise InputError("The models have no users in common. Hint: were they evaluated alike?")
-        centres = {
-            key: one for number in range(len(asked.each)) for key, one in _centres(number, first)
-        }
+        centres: dict[str, Any] = {}
+        for number, each in enumerate(asked.each):
+            centres |= dict(_centres(number, first))
+            if asked.has_seeds(each):
+                means = list(_means_of_runs(first, number, asked.n_runs[each.model]))
+                centres[f"{number} of_runs"] = means
         scales = {
             metric: float(first[f"{metric} largest"].values[0]) for metric in asked.shuffled[0]
         }
@@ -92,6 +125,11 @@ class Differences:
             joined, functools.partial(_second, asked=asked, centres=centres, scales=scales)
         )
         return cls(asked, {**first, **second})
+
+    @classmethod
+    def only_first(cls, joined: Frame, asked: Compared) -> Differences:
+        """Add up what a single pass over the users tells: cells, totals and ends."""
+        return cls(asked, added_up(joined, functools.partial(_first, asked=asked)))
 
     @property
     def n_rows(self) -> tuple[int, int]:
@@ -108,6 +146,43 @@ class Differences:
         """Return the sums of the values of both models, and how many have only one of them."""
         found: Float64 = self.sums[f"{number} sums"]
         return found
+
+    def moments(self, number: int) -> Moments:
+        """Return the number, mean and variance of the differences."""
+        cells = self.sums.get(f"{number} cells")
+        if cells is None or cells.n < 2:
+            return Moments(0 if cells is None else cells.n, np.nan, np.nan)
+        return Moments(cells.n, cells.mean, cells.squares / (cells.n - 1))
+
+    def ends(self, metric: int) -> Float64:
+        """Return the smallest and the largest value of each model; infinite without a value."""
+        found = self.sums[f"{metric} ends"].values.reshape(-1, 2)
+        return np.column_stack([-found[:, 0], found[:, 1]])
+
+    def runs(self, number: int) -> RunMoments | None:
+        """Return what is known of seeds and users; None where both models have one seed."""
+        one = self.asked.each[number]
+        if not self.asked.has_seeds(one):
+            return None
+        assert one.other is not None
+        n_runs = self.asked.n_runs[one.model], self.asked.n_runs[one.other]
+        users, rests = self.moments(number), self.sums[f"{number} rests"]
+        squares = []
+        for means, rest in zip(_means_of_runs(self.sums, number, n_runs[0]), rests, strict=True):
+            between, r = users.n * float(((means - means.mean()) ** 2).sum()), len(means)
+            few = r < 2 or users.n < 2
+            squares.append(
+                (0.0, 0.0) if few else (between / (r - 1), float(rest) / ((users.n - 1) * (r - 1)))
+            )
+        return RunMoments(users, n_runs, tuple(squares))
+
+    def squares_about_ratio(self, number: int) -> float:
+        """Return the sum of squares of x - r y, where r is the ratio of the means of x and y."""
+        return float(self.sums[f"{number} ratios"].squares)
+
+    def lowest(self, number: int) -> float:
+        """Return the lowest value of the first model in any of its runs, if there are several."""
+        return -float(self.sums[f"{number} lowest"].values[0])
 
     def clusters(self, number: int) -> tuple[Grouped, Grouped] | None:
         """Return the differences of clusters and of their sums, as `compare_grouped` takes them."""
@@ -150,23 +225,52 @@ class _Users:
     table: Any
     asked: Compared
     clusters: Array | None
+    kept: dict[tuple[int, int], list[Float64]] = dataclasses.field(default_factory=dict)
 
-    def values(self, model: int, metric: int) -> Float64:
-        """Return the values of the users who count in the mean; NaN for the others."""
-        column = np.asarray(self.table[f"m{model}_{metric}"]).astype(np.float64)
-        codes = self.table[f"r{model}_{metric}"]
+    def runs(self, model: int, metric: int) -> list[Float64]:
+        """Return the values of the users who count in the mean, of each run; NaN for others."""
+        key = model, metric
+        if key not in self.kept:
+            runs = range(self.asked.n_runs[model])
+            rules = self.asked.rules[metric][model]
+            self.kept[key] = [self._column(f"{model}_{run}_{metric}", rules) for run in runs]
+        return self.kept[key]
+
+    def _column(self, name: str, rules: Protocol) -> Float64:
+        column = np.asarray(self.table[f"m{name}"]).astype(np.float64)
+        codes = self.table[f"r{name}"]
         there = np.asarray(codes.is_valid())
         reasons = np.asarray(codes.fill_null(1)).astype(np.uint8)
-        found = entering(column, reasons, self.asked.rules[metric])
+        found = entering(column, reasons, rules)
         if np.isinf(found).any():
             raise InputError("A value is infinite: differences have no mean.")
         return np.where(there, found, np.nan)
 
-    def pair(self, metric: int, one: int, other: int) -> tuple[Float64, Float64, Any]:
+    def values(self, model: int | None, metric: int) -> Float64:
+        """Return the values of a model: means over its runs; zeros without a model."""
+        if model is None:
+            return np.zeros(self.table.num_rows)
+        found = self.runs(model, metric)
+        return found[0] if len(found) == 1 else np.asarray(np.mean(found, axis=0))
+
+    def everyone(self, metric: int) -> Array:
+        """Return which users all ranked models have a value of."""
+        known = [~np.isnan(self.values(model, metric)) for model in self.asked.ranked]
+        return np.asarray(np.all(known, axis=0))
+
+    def pair(self, one: Each) -> tuple[Float64, Float64, Any]:
         """Return the values of the users who have both, and which these are."""
-        x, y = self.values(one, metric), self.values(other, metric)
+        x, y = self.values(one.model, one.metric), self.values(one.other, one.metric)
         both = ~(np.isnan(x) | np.isnan(y))
+        if one.everyone:
+            both &= self.everyone(one.metric)
         return x[both], y[both], both
+
+    def tables(self, one: Each, both: Any) -> list[Float64]:
+        """Return the values of some users in each run of both models, [n, n_runs]."""
+        assert one.other is not None
+        models = one.model, one.other
+        return [np.column_stack(self.runs(model, one.metric))[both] for model in models]
 
     def summed(self, values: Float64, chosen: Any) -> Float64:
         """Return values of some users, added up over clusters where there are some."""
@@ -226,15 +330,23 @@ def _first(batches: Any, *, asked: Compared) -> Iterator[dict[str, Any]]:
         found: dict[str, Any] = {
             "all sums": np.array([users.table.num_rows, n_clusters], np.float64)
         }
-        for key, (metric, one, other) in enumerate(asked.each):
-            x, y, both = users.pair(metric, one, other)
-            known = [~np.isnan(users.values(model, metric)) for model in (one, other)]
+        for key, each in enumerate(asked.each):
+            x, y, both = users.pair(each)
+            models = each.model, each.other
+            known = [~np.isnan(users.values(model, each.metric)) for model in models]
             only = [np.count_nonzero(mask & ~both) for mask in known]
             found[f"{key} sums"] = np.array([x.sum(), y.sum(), *only], np.float64)
             found[f"{key} cells"] = Cells.of(x - y)
             if asked.clustered:
                 of_clusters = users.summed(x, both), users.summed(y, both)
                 found[f"{key} of_sums"] = Cells.of(of_clusters[0] - of_clusters[1])
+            if asked.has_seeds(each):
+                tables = users.tables(each, both)
+                found[f"{key} of_runs"] = np.concatenate([one.sum(axis=0) for one in tables])
+                lowest = tables[0].min(initial=np.inf)
+                found[f"{key} lowest"] = Largest(np.array([-lowest]))
+        for metric in range(len(asked.rules)):
+            found[f"{metric} ends"] = Largest(_ends(users, metric))
         for metric in asked.shuffled[0]:
             table, chosen = users.all_models(metric)
             found[f"{metric} of_all"] = np.array([len(table), *table.sum(axis=0)], np.float64)
@@ -257,13 +369,13 @@ def _second(
     batches: Any,
     *,
     asked: Compared,
-    centres: Mapping[str, float],
+    centres: Mapping[str, Any],
     scales: Mapping[int, float],
 ) -> Iterator[dict[str, Any]]:
     for users in _users(batches, asked):
         found: dict[str, Any] = {}
-        for key, (metric, one, other) in enumerate(asked.each):
-            x, y, both = users.pair(metric, one, other)
+        for key, each in enumerate(asked.each):
+            x, y, both = users.pair(each)
             sums = users.summed(x, both), users.summed(y, both)
             ratio, difference = (centres.get(f"{key} {kind}") for kind in ("ratios", "units"))
             if ratio is not None:
@@ -271,6 +383,36 @@ def _second(
             if difference is not None:
                 sizes = users.summed(np.ones(len(x)), both)
                 found[f"{key} units"] = Ratios.of(sums[0] - sums[1], sizes, difference)
+            if asked.has_seeds(each):
+                tables = users.tables(each, both)
+                means = centres[f"{key} of_runs"]
+                found[f"{key} rests"] = np.array(
+                    [_rest(one, own) for one, own in zip(tables, means, strict=True)]
+                )
         for metric in asked.shuffled[0]:
             found[f"{metric} rows"] = users.few_rows(metric, scales[metric])
         yield found
+
+
+def _ends(users: _Users, metric: int) -> Float64:
+    """Return the largest value of each model, less its smallest before: [2 * n_models]."""
+    found = np.full((len(users.asked.n_runs), 2), -np.inf)
+    pairs = [one[1:3] for one in users.asked.each if one.metric == metric]
+    for model in {model for pair in pairs for model in pair if model is not None}:
+        values = users.values(model, metric)
+        found[model] = [np.fmax.reduce(one, initial=-np.inf) for one in (-values, values)]
+    return found.ravel()
+
+
+def _means_of_runs(sums: Mapping[str, Any], number: int, n_first: int) -> Iterator[Float64]:
+    """Yield the means over users of each run, of both models."""
+    n = max(1, sums[f"{number} cells"].n)
+    totals = sums[f"{number} of_runs"]
+    yield totals[:n_first] / n
+    yield totals[n_first:] / n
+
+
+def _rest(table: Float64, means: Float64) -> float:
+    """Return the sum of squares that neither users nor runs explain; `means` are of runs."""
+    of_users = table.mean(axis=1, keepdims=True)
+    return float(((table - of_users - means + means.mean()) ** 2).sum())

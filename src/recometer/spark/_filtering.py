@@ -10,6 +10,7 @@ from recometer.errors import InputError, InputTypeError
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame, quoted
+from recometer.spark._ids import names_of, parts_of
 from recometer.split.filters import (
     Duplicates,
     Filter,
@@ -25,6 +26,8 @@ from recometer.split.splitting import (
     TRAIN,
     kept_of_some_users,
 )
+
+SEEN = "recometer seen"
 
 
 class SparkFilters:
@@ -67,23 +70,12 @@ class SparkFilters:
         return rows
 
     def _unseen_by(self, rows: Frame, part: str, column: str, parts: tuple[int, ...]) -> Frame:
-        where = ", ".join(map(str, parts))
-        seen = rows.where(f"{quoted(part)} IN ({where})").selectExpr(
-            f"{quoted(column)} AS seen_id", "true AS seen"
-        )
-        named = rows.withColumnRenamed(column, "seen_id")
-        joined = named.join(seen.distinct(), "seen_id", "left")
-        gone = f"{quoted(part)} = {TEST} AND seen IS NULL"
-        chosen = []
-        for name in rows.columns:
-            if name == part:
-                new = f"CAST(IF({gone}, {LEFT_OUT}, {quoted(part)}) AS tinyint)"
-                chosen.append(f"{new} AS {quoted(part)}")
-            elif name == column:
-                chosen.append(f"seen_id AS {quoted(column)}")
-            else:
-                chosen.append(quoted(name))
-        return joined.selectExpr(*chosen)
+        where, by = ", ".join(map(str, parts)), parts_of(column)
+        seen = rows.where(f"{quoted(part)} IN ({where})").select(*map(quoted, by)).distinct()
+        joined = rows.join(seen.selectExpr("*", f"true AS {quoted(SEEN)}"), by, "left")
+        gone = f"{quoted(part)} = {TEST} AND {quoted(SEEN)} IS NULL"
+        new = f"CAST(IF({gone}, {LEFT_OUT}, {quoted(part)}) AS tinyint) AS {quoted(part)}"
+        return joined.selectExpr(*(new if name == part else quoted(name) for name in rows.columns))
 
     def _leave_out(self, one: Filter) -> None:
         if isinstance(one, ValuesFrom):
@@ -114,9 +106,10 @@ class SparkFilters:
         start = rows
         for column, least in ((self.columns.user, user), (self.columns.item, item)):
             if least > 1:
-                counted = (start if at_once else rows).groupBy(quoted(column)).count()
-                enough = counted.where(f"count >= {least}").select(quoted(column))
-                rows = rows.join(enough, column, "left_semi")
+                by = parts_of(column)
+                counted = (start if at_once else rows).groupBy(*map(quoted, by)).count()
+                enough = counted.where(f"count >= {least}").select(*map(quoted, by))
+                rows = rows.join(enough, by, "left_semi")
         return rows.select(*map(quoted, start.columns))
 
     def _core(self, one: KCore) -> Frame:
@@ -131,16 +124,15 @@ class SparkFilters:
 
     def _without_duplicates(self, one: Duplicates) -> Frame:
         columns = self.columns
-        names = list(filter(None, columns))
         n = _frames.partitions_of(self.frame, self.partitions)
-        by = quoted(columns.user)
-        spread = self.frame.repartition(by) if n is None else self.frame.repartition(n, by)
-        user = columns.user
+        by = [*map(quoted, parts_of(columns.user))]
+        spread = self.frame.repartition(*by) if n is None else self.frame.repartition(n, *by)
+        user = parts_of(columns.user)[0]
 
         def run(batches: Any) -> Any:
             for table in blocks(batches, user=user):
                 kept = kept_of_some_users(table, one, columns._asdict())
                 yield from kept.cast(table.schema).to_batches()
 
-        ordered = spread.sortWithinPartitions(*map(quoted, names))
+        ordered = spread.sortWithinPartitions(*map(quoted, names_of(columns)))
         return ordered.mapInArrow(run, self.frame.schema)

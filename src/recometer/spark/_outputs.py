@@ -36,7 +36,8 @@ class Output:
     kind
         ``"factors"``, ``"counts"`` (of factors), ``"lists"``, ``"arrays"`` or ``"pairs"``.
     options
-        The arguments that the class of the source takes beside the data.
+        The arguments that the class of the source takes beside the data. ``every_item`` are the
+        ids of the items of all users, where something is drawn that depends on them.
     items
         The item factors, for factors only.
     """
@@ -66,16 +67,18 @@ class Output:
         if self.kind == "factors":
             return self._factors(table)
         if self.kind == "counts":
-            return Counted(table, known, self.options["n_items"])
+            return Counted(table, user, known, self.options["n_items"])
         if self.kind == "pairs":
             truth = self.options["truth"]
             columns = {**named, "score": "x", **({} if truth is None else {truth: "y"})}
-            return Pairs.of_some_users(table, threshold=self.options["threshold"], **columns)
+            options = {name: self.options.get(name) for name in ("threshold", "every_item")}
+            return Pairs.of_some_users(table, **options, **columns)
         by = self.options["by"]
         columns = {**named, "rank": "x" if by == "rank" else False}
         columns["score"] = "x" if by == "score" else False
         given = table if self.kind == "lists" else _listed(table, user)
-        return Lists.of_some_users(given, depth=self.options["depth"], **columns)
+        options = {name: self.options.get(name) for name in ("depth", "every_item")}
+        return Lists.of_some_users(given, **options, **columns)
 
     def _factors(self, table: Any) -> Factors:
         assert self.items is not None

@@ -114,7 +114,7 @@ def from_bytes(content: bytes) -> dict[str, Any]:
     kinds: dict[str, Any] = {
         **dict.fromkeys(("cells", "of_sums"), Cells),
         **dict.fromkeys(("ratios", "units"), Ratios),
-        "largest": Largest,
+        **dict.fromkeys(("largest", "lowest", "ends"), Largest),
         "rows": FewRows,
     }
     return {

@@ -30,16 +30,25 @@ from recometer.measuring.side_data import (
 )
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
-from recometer.sources.candidates import Items, Negatives, SampledCandidates, read_items
+from recometer.sources.candidates import (
+    Items,
+    Negatives,
+    SampledCandidates,
+    check_sets,
+    read_items,
+)
 from recometer.spark import _frames, _rows, _whole
 from recometer.spark import given as given_module
 from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
-from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import BASELINE, NUMBERS, SOURCE, TEST, Job
+from recometer.spark._frames import Frame, IdKinds, Table, users_of
+from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job, counts_listed
+from recometer.spark._offered import n_offered
 from recometer.spark._outputs import Output
-from recometer.spark._sources import Given, ItemSizes, item_sizes
+from recometer.spark._previous import Previous
+from recometer.spark._previous import is_asked as is_filled
+from recometer.spark._sources import Given, ItemSizes, check_travels, every_item, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
 
@@ -118,25 +127,9 @@ class Plan:
             catalogue=self.catalogue,
         )
         warn_of_propensity(self.metrics, self.catalogue)
-        own_sets = isinstance(self.candidates, Negatives | SampledCandidates)
-        fixed = self.source.kind != "pairs" and not own_sets and "candidates" not in self.tables
         for metric in self.metrics:
-            rules = rules_of(metric, self.protocol)
             _rows.check(metric)
-            _whole.check(metric, fixed_catalogue=fixed)
-            if rules.short_lists == "previous_user":
-                raise InputError(
-                    "short_lists='previous_user' reads the user before, and on Spark no user "
-                    "stands before another. Hint: leave it out (or defects=True, which sets it)."
-                )
-        drawn = isinstance(self.candidates, SampledCandidates)
-        if drawn and self.source.kind != "factors":
-            raise InputError(
-                f"{self.candidates} on Spark needs factors, which name all items. Hint: "
-                "candidates= takes a DataFrame with a set for each user."
-            )
-        if self.source.kind == "pairs" and self.protocol.correction != "none":
-            raise InputError("correction= on Spark needs factors or lists, found Pairs.")
+            _whole.check(metric)
 
     def kinds(self) -> IdKinds:
         """Return as what users and items are read, alike in all tables."""
@@ -157,12 +150,23 @@ class Plan:
             _frames.same_kind(sessions, "session") if sessions else None,
         )
 
+    def n_offered(self) -> int | None:
+        """Return how many items could have been recommended; None if blocks of users know it."""
+        if "catalogue" not in needed_by(_whole.over_users(self.metrics)):
+            return None
+        given = self.chosen if isinstance(self.chosen, Items) else self.candidates
+        how = self.source, self.tables, given, self.exclude, self.kinds()
+        return n_offered(*how, listed=counts_listed(self.metrics, self.protocol))
+
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
         options = {**kinds._asdict(), "sessions": self._with_sessions()}
         options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
+        options["every"] = tuple(self.metrics)
         outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
+        if outputs["source"].kind == "counts" and self._blocks_of_sessions():
+            options["sessions"] |= {SOURCE}
         truth = found.options.get("truth")
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
         given = {
@@ -175,6 +179,7 @@ class Plan:
             "catalogue": self.catalogue,
             "candidates": self.chosen,
             "popularity": self._popularity(kinds),
+            "fills": is_filled(self.metrics, self.protocol, self.source),
         }
         values = {name: table.has("value") for name, table in self.tables.items()}
         other = outputs.get("baseline")
@@ -182,6 +187,11 @@ class Plan:
 
     def _output(self, found: Given, kinds: IdKinds) -> Output:
         """Return what is made of a source where the users are."""
+        if self._draws_items(found):
+            # The items of pairs are those of test, too.
+            others = [] if found.kind == "pairs" else [*self.tables.values()]
+            every = every_item(found, others, kinds, self.closure)
+            return Output(found.kind, {**found.options, "every_item": every}, None)
         if found.items is None:
             return Output(found.kind, found.options, None)
         sizes = item_sizes(found.items)
@@ -226,8 +236,6 @@ class Plan:
         what = f"{wrong[0]!r} reads lists" if wrong else ""
         if self.candidates is not None or self.exclude is not None:
             what = "candidates= and exclude= choose items"
-        if "train" in self.tables and self.tables["train"].has("session"):
-            what = "train has sessions, and excludes items from each of them"
         if what:
             raise InputError(
                 f"{what}, which is not computed for factors in blocks: those of "
@@ -242,36 +250,86 @@ class Plan:
         assert items is not None
         _frames.check_distinct(items, "item")
         _frames.check_distinct(users, "user")
-        removes = self.source.like.removes_train(self.protocol)
         single = self.source.options["array"] == "array<float>"
+        sessions = self._blocks_of_sessions()
         how = Counting(
-            kinds.user,
+            "string" if sessions else kinds.user,
             kinds.item,
             "float32" if single else "float64",
             sizes.n_factors,
             self.protocol.nan_scores,
             items.has("bias"),
         )
-        train = self.tables.get("train") if removes else None
+        train = self._removed()
         n_blocks = blocks_of(sizes.n_bytes, self.closure, sizes.n_items)
-        limits = limits_of(items, kinds.item, sizes.n_items, n_blocks)
-        return Blocked(users, items, self.tables["test"], train, kinds, how, limits, partitions)
+        named = items.frame.selectExpr(f"CAST({items['item']} AS {kinds.item}) AS i")
+        limits = limits_of(named, "i", sizes.n_items, n_blocks)
+        test = self.tables["test"]
+        return Blocked(users, items, test, train, kinds, sessions, how, limits, partitions)
+
+    def _removed(self) -> Table | None:
+        """Return train, if its items leave the ranking."""
+        removes = self.source.like.removes_train(self.protocol)
+        return self.tables.get("train") if removes else None
+
+    def _blocks_of_sessions(self) -> bool:
+        """Return whether sessions have items of train of their own, which leave their ranking."""
+        train = self._removed()
+        return train is not None and train.has("session")
+
+    def only(self, users: Frame) -> Plan:
+        """Return the same for some users, given as a frame of their ids: u."""
+        kind, named = self.kinds().user, users.toDF("recometer user")
+
+        def of(table: Table) -> Table:
+            own = f"CAST({table['user']} AS {kind}) AS `recometer user`"
+            joined = table.frame.selectExpr("*", own).join(named, "recometer user", "left_semi")
+            return Table(table.what, joined, table.columns)
+
+        outputs: dict[str, Any] = {
+            name: dataclasses.replace(one, table=of(one.table))
+            for name, one in self.outputs.items()
+        }
+        tables = {name: of(table) for name, table in self.tables.items()}
+        return dataclasses.replace(self, tables=tables, **outputs)
+
+    def readers(self) -> list[Frame]:
+        """Return the rows that say who is evaluated, in one form."""
+        kinds = self.kinds()
+        listed = any(rules_of(one, self.protocol).users == "listed" for one in self.metrics)
+        found = []
+        if listed or "test" not in self.tables:
+            found.append(self.source.rows(kinds, SOURCE))
+        found += [self._given(name, kinds) for name in ("test", "train") if name in self.tables]
+        return found
+
+    def _given(self, name: str, kinds: IdKinds, blocked: Blocked | None = None) -> Frame:
+        """Return the rows of test, train or candidates in one form."""
+        table = self.tables[name]
+        columns = {"i": table["item"], "f_type": self.source.array_type(kinds)}
+        if blocked is not None:
+            table, columns["y"] = _with_known(table, kinds, blocked), "known"
+        if table.has("value"):
+            columns["x"] = table["value"]
+        return _frames.rows(table, NUMBERS[name], kinds, **columns)
 
     def rows(self, kinds: IdKinds, blocked: Blocked | None) -> list[Frame]:
         """Return the rows of all tables in one form."""
         found = [self.source.rows(kinds, SOURCE) if blocked is None else blocked.counts()]
         array = self.source.array_type(kinds)
-        for name, number in NUMBERS.items():
-            table = self.tables.get(name)
-            if table is not None:
-                columns = {"i": table["item"], "f_type": array}
-                if blocked is not None:
-                    table, columns["y"] = _with_known(table, kinds, blocked), "known"
-                if table.has("value"):
-                    columns["x"] = table["value"]
-                found.append(_frames.rows(table, number, kinds, **columns))
+        found += [self._given(name, kinds, blocked) for name in NUMBERS if name in self.tables]
+        if is_filled(self.metrics, self.protocol, self.source):
+            found.append(self._filled(found[0], kinds, array))
         other = self.outputs.get("baseline")
         return found if other is None else _with_baseline(found, other, kinds, array)
+
+    def _filled(self, listed: Frame, kinds: IdKinds, array: str) -> Frame:
+        """Return the users whose lists the user before fills, in the form of all rows."""
+        test = self.tables["test"]
+        of_arrays = self.source.kind == "arrays"
+        how = Previous(test, listed, of_arrays, kinds, self.protocol, self.metrics)
+        columns = {"user": "u", "session": "s" if test.has("session") else None}
+        return _frames.rows(Table("filled", how.filled(), columns), FILLED, kinds, f_type=array)
 
     def _largest_gain(self, kinds: IdKinds) -> float:
         """Return the largest value of test where a metric is about it; 1 otherwise."""
@@ -290,7 +348,7 @@ class Plan:
             return 1.0
         each = any(rules_of(one, self.protocol).repeated_test != "once" for one in self.metrics)
         how = "max" if "test" not in self.tables else "avg" if each else "sum"
-        user = _users(table, kinds)
+        user = users_of(table, kinds)
         rows = table.frame.selectExpr(
             *user.values(), f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
         )
@@ -306,12 +364,12 @@ class Plan:
         if not reads or "train" not in self.tables:
             return None
         table = self.tables["train"]
-        user = _users(table, kinds)
+        user = users_of(table, kinds)
         rows = table.frame.selectExpr(
             *user.values(), f"CAST({table['item']} AS {kinds.item}) AS i"
         ).distinct()
         found = rows.groupBy("i").count()
-        self._check_travels(found, "The popularity of")
+        check_travels(found, "The popularity of", self.closure)
         counted = found.toArrow()
         named = ids(counted["i"])
         order = np.argsort(named, kind="stable")
@@ -319,14 +377,17 @@ class Plan:
         n_users = rows.select(*user).distinct().count()
         return Popularity(named[order], users, int(n_users), int(users.sum()))
 
-    def _check_travels(self, frame: Frame, what: str) -> None:
-        """Refuse to collect a row per item if there are too many."""
-        n_items = frame.count()
-        if 32 * n_items > self.closure:
-            raise InputError(
-                f"{what} {n_items:,} items takes more than closure={self.closure / 1e6:,.1f} MB. "
-                "Hint: a larger closure=, or metrics without it."
-            )
+    def _draws_items(self, found: Given) -> bool:
+        """Tell whether something is drawn that depends on which items there are.
+
+        These are the places of tied items that test does not judge; and candidates of pairs, since
+        those of lists are drawn from the catalogue. Factors name all items.
+        """
+        if found.items is not None:
+            return False
+        listed = any(one.definition.record == "lists" for one in self.metrics)
+        drawn = found.kind == "pairs" and isinstance(self.candidates, SampledCandidates)
+        return drawn or (listed and self.protocol.ties == "random")
 
     def check_sums(self, sums: Sums) -> None:
         """Refuse and warn of faults that the sums reveal, as on one machine."""
@@ -339,6 +400,8 @@ class Plan:
         check_known(sums.known_users(), like)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
         of_lists = [one for one in self.metrics if one.definition.record == "lists"]
+        if self.candidates is not None:
+            check_sets(sums.counts.get("users_without_candidates", 0), facts["known"])
         check_overlaps(sums.counts, facts["relevant"], sums.n_rows, self.candidates)
         if facts.get("early"):
             warn_beyond_lists(int(largest["depth"]), of_ranks)
@@ -364,11 +427,11 @@ class Plan:
 
         def pairs(of: Table) -> Frame:
             item = f"CAST({of['item']} AS {kinds.item}) AS i"
-            return of.frame.selectExpr(*_users(of, kinds).values(), item)
+            return of.frame.selectExpr(*users_of(of, kinds).values(), item)
 
         rows, train = pairs(table), self.tables.get("train")
         if train is not None and self.source.like.removes_train(self.protocol):
-            rows = rows.join(pairs(train), [*_users(train, kinds), "i"], "left_anti")
+            rows = rows.join(pairs(train), [*users_of(train, kinds), "i"], "left_anti")
         there = known.frame.selectExpr(f"CAST({known['item']} AS {kinds.item}) AS i")
         return int(rows.select("i").distinct().join(there, "i", "left_anti").count())
 
@@ -403,14 +466,6 @@ def _with_baseline(
     others = [one.selectExpr("*", f"CAST(array() AS {own}) AS b") for one in rows]
     found = baseline.rows(kinds, BASELINE).withColumnRenamed("f", "b")
     return [*others, found.selectExpr("*", f"CAST(array() AS {array}) AS f")]
-
-
-def _users(table: Table, kinds: IdKinds) -> dict[str, str]:
-    """Return what names users, as SQL texts by the name in all rows: u, and s for sessions."""
-    found = {"u": f"CAST({table['user']} AS {kinds.user}) AS u"}
-    if table.has("session"):
-        found["s"] = f"CAST({table['session']} AS {kinds.session}) AS s"
-    return found
 
 
 def _with_known(table: Table, kinds: IdKinds, blocked: Blocked) -> Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import recometer.sources.factors as one_machine
+from recometer.arrays import Array
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists as OneLists
@@ -20,6 +21,7 @@ from recometer.spark._outputs import ItemFactors
 from recometer.spark.given import Factors, Lists, Pairs
 
 CLOSURE = "64MB"
+BYTES_PER_ITEM = 32  # of an id and a number, on the driver
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,7 +151,8 @@ def _pairs(given: Pairs) -> Given:
 
     table = given.table()
     truth = next((name for name in ("relevance", "rating") if table.has(name)), None)
-    columns = {"user": "u", "item": "i", "score": "x"} | ({} if truth is None else {truth: "y"})
+    columns: dict[str, Any] = {"user": "u", "item": "i", "score": "x"}
+    columns |= {} if truth is None else {truth: "y"}
     row = pa.table({"u": ["user"], "i": ["item"], "x": [1.0], "y": [1.0]})
     like = OnePairs.of_some_users(row, threshold=given.threshold, **columns)
     text = f"Pairs on Spark: scores of column {table.columns['score']!r}" + (
@@ -205,3 +208,36 @@ def read_items(items: Table, kind: str, array: str) -> ItemFactors:
     factors = vectors(table["f"], None, "item_factors")[order]
     own = numbers(table["b"])[order].astype(factors.dtype) if items.has("bias") else None
     return ItemFactors(named[order], np.ascontiguousarray(factors), own)
+
+
+def every_item(found: Given, others: Sequence[Table], kinds: IdKinds, closure: int) -> Array:
+    """Collect the ids of the items of all lists or pairs, and of other tables, ascending.
+
+    Raises
+    ------
+    InputError
+        If they take more than `closure` bytes.
+    """
+    of_structs = found.kind == "arrays" and found.table.has("score")
+    item = "explode(f.i)" if of_structs else "explode(f)" if found.kind == "arrays" else "i"
+    frames = [found.rows(kinds, 0).selectExpr(f"{item} AS i")]
+    frames += [one.frame.selectExpr(f"CAST({one['item']} AS {kinds.item}) AS i") for one in others]
+    items = _frames.together(frames).where("i IS NOT NULL").distinct()
+    check_travels(items, "What is drawn depends on all items, and the ids of", closure)
+    return np.sort(ids(items.toArrow()["i"]))
+
+
+def check_travels(frame: Frame, what: str, closure: int) -> None:
+    """Refuse to collect a row per item if there are too many.
+
+    Raises
+    ------
+    InputError
+        If they take more than `closure` bytes.
+    """
+    n_items = frame.count()
+    if BYTES_PER_ITEM * n_items > closure:
+        raise InputError(
+            f"{what} {n_items:,} items takes more than closure={closure / 1e6:,.1f} MB. Hint: a "
+            "larger closure=, or leave out what reads it."
+        )

@@ -17,14 +17,16 @@ from recometer.auditing.findings import Finding
 from recometer.auditing.result import Audit
 from recometer.auditing.sentences import Sides
 from recometer.data.columns import find_columns
+from recometer.data.ids import as_ids
 from recometer.data.interactions import Interactions as OneInteractions
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.protocol import Protocol
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame, IdKinds, Table, quoted
+from recometer.spark._ids import parts_of
 from recometer.spark._job import TEST, TRAIN
-from recometer.spark.given import Interactions, check_single
+from recometer.spark.given import Interactions, with_columns
 from recometer.spark.splitting import SparkSplit
 
 EXAMPLES = 5
@@ -36,6 +38,8 @@ def audit(
     train: object,
     test: object = None,
     *,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
     value: str | bool | None = None,
     time: str | bool | None = None,
     relevant_from: float | None = None,
@@ -50,8 +54,10 @@ def audit(
     train, test
         DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
         you can pass a `SparkSplit` as `train`; its remainder counts as train.
-    value, time
-        Columns of both; by default those with common names. False says that there are none.
+    user, item, value, time
+        Columns of both; by default those with common names. ``value=False`` and ``time=False`` say
+        that there are none. With ``user=["user", "session"]`` every session counts as a user. A
+        `SparkSplit` knows its columns.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` by which users are evaluated.
     partitions
@@ -76,7 +82,7 @@ def audit(
         relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
     )
     _frames.check_partitions(partitions)
-    given: dict[str, Any] = {"value": value, "time": time}
+    given: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
     if test is None:
         train, test, given = _of_split(train, given)
     sides = _Both(_table(train, "train", given), _table(test, "test", given), rules, partitions)
@@ -92,23 +98,26 @@ def _of_split(split: object, given: dict[str, Any]) -> tuple[Frame, Frame, dict[
             f"An audit needs train and test, or a SparkSplit, found only {type(split).__name__}. "
             "Hint: rs.audit(train, test)."
         )
+    option = next((option for option, name in given.items() if name is not None), None)
+    if option is not None:
+        raise InputError(f"{option}= was given, but a SparkSplit knows its columns. Hint: omit it.")
     train, columns = split.train, split.columns
     if split.remainder is not None:
         train = train.unionByName(split.remainder)
-    named = {"user": columns.user, "item": columns.item}
+    named: dict[str, Any] = {"user": columns.user, "item": columns.item}
     given = {"value": columns.value or False, "time": columns.time or False}
     return Interactions(train, **named), Interactions(split.test, **named), given
 
 
 def _table(data: object, what: str, given: dict[str, Any]) -> Table:
-    of = data if isinstance(data, Interactions) else Interactions(data)
+    of = with_columns(data, **{option: given.get(option) for option in ("user", "item")})
     frame = _frames.need_frame(of.frame, what)
     value = given["value"] if of.value is None else of.value
     columns = find_columns(
         frame.columns, user=of.user, item=of.item, value=value, time=given["time"]
     )
-    check_single(columns.user, "not audited")
-    return Table(what, frame, columns._asdict())
+    named = dict(zip(("user", "session"), parts_of(columns.user), strict=False))
+    return Table(what, frame, {**named, **dict(list(columns._asdict().items())[1:])})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,7 +153,20 @@ class _Both:
         tables = (self.train, self.test)
         users = {table.what: _frames.kind_of(table, "user") for table in tables}
         items = {table.what: _frames.kind_of(table, "item") for table in tables}
-        return IdKinds(_frames.same_kind(users, "user"), _frames.same_kind(items, "item"))
+        user, item = _frames.same_kind(users, "user"), _frames.same_kind(items, "item")
+        if not self.test.has("session"):
+            if self.train.has("session"):
+                raise InputError(
+                    "train has sessions of users, but test has none. Hint: "
+                    "test=rs.Interactions(frame, user=['user', 'session']); or leave them out."
+                )
+            return IdKinds(user, item)
+        known = {one.what: _frames.kind_of(one, "session") for one in tables if one.has("session")}
+        return IdKinds(user, item, _frames.same_kind(known, "session"))
+
+    def users(self, table: Table) -> list[str]:
+        """Return the names of the columns that name a user of a side, in the form of all rows."""
+        return ["u", "s"] if table.has("session") else ["u"]
 
     def described(self, side: str) -> str:
         """Return one line that describes a side."""
@@ -156,8 +178,9 @@ class _Both:
         """Return all findings, in their order."""
         kinds = self.kinds
         rows = [self._rows(self.train, TRAIN, kinds), self._rows(self.test, TEST, kinds)]
-        pairs = _frames.together(rows).selectExpr("u", "i", "t").distinct()
-        items, users = (self._counts(pairs, name) for name in "iu")
+        pairs = _frames.together(rows).select(*self.users(self.test), "i", "t").distinct()
+        items = self._counts(pairs, ["i"])
+        users = self._counts(pairs, self.users(self.train))  # to whom sessions in test belong
         of_items, of_users = _histogram(items), _histogram(users)
         for name, side in (("train", 0), ("test", 1)):
             if not (of_items[side] * of_items[2]).sum():
@@ -183,11 +206,11 @@ class _Both:
             columns["y"] = _as_number(table)
         return _frames.rows(table, number, kinds, **columns)
 
-    def _counts(self, pairs: Frame, by: str) -> Frame:
+    def _counts(self, pairs: Frame, by: list[str]) -> Frame:
         """Return how many pairs of train and of test each item or user has."""
         parts = [f"CAST(t = {number} AS bigint) AS n{number}" for number in (TRAIN, TEST)]
-        summed = pairs.selectExpr(by, *parts).groupBy(by).sum(f"n{TRAIN}", f"n{TEST}")
-        return summed.toDF(by, "first", "second")
+        summed = pairs.selectExpr(*by, *parts).groupBy(*by).sum(f"n{TRAIN}", f"n{TEST}")
+        return summed.toDF(*by, "first", "second")
 
     def _unseen_items(self, items: Frame, counts: Sequence[Int64]) -> Finding:
         first, second, times = counts
@@ -204,8 +227,10 @@ class _Both:
         """Return an id of test and one of train, each as an array."""
         found = []
         for table in (self.test, self.train):
-            first = table.frame.selectExpr(f"min({table[option]})").collect()[0][0]
-            found.append(np.array([first], np.int64 if isinstance(first, int) else object))
+            both = option == "user" and table.has("session")
+            names = f"struct({table['user']}, {table['session']})" if both else table[option]
+            first = table.frame.selectExpr(f"min({names})").collect()[0][0]
+            found.append(as_ids([tuple(first) if both else first], f"{option} ids"))
         return found
 
     def _of_users(self, rows: list[Frame], items: Frame, n_items: int) -> list[dict[str, Any]]:
@@ -216,8 +241,8 @@ class _Both:
         ordered = _frames.partitioned(together, n)
         times, rules = self._times(rows), self.rules
         has = {
-            "train": (self.train.has("value"), self.train.has("time")),
-            "test": (self.test.has("value"), self.test.has("time")),
+            one.what: (self.users(one), one.has("value"), one.has("time"))
+            for one in (self.train, self.test)
         }
 
         def run(batches: Any) -> Iterator[Any]:
@@ -234,9 +259,11 @@ class _Both:
         """Return the newest time of train and the oldest of test."""
         if not (self.train.has("time") and self.test.has("time")):
             return None
-        newest = rows[0].selectExpr("max(y)").collect()[0][0]
-        oldest = rows[1].groupBy("u", "i").agg({"y": "max"}).selectExpr("min(`max(y)`)")
-        return float(newest), float(oldest.collect()[0][0])
+        ends = [one.selectExpr("min(y)", "max(y)").collect()[0] for one in rows]
+        sentences.check_times((ends[0][0], ends[0][1]), (ends[1][0], ends[1][1]))
+        by = [*self.users(self.test), "i"]
+        oldest = rows[1].groupBy(*by).agg({"y": "max"}).selectExpr("min(`max(y)`)")
+        return float(ends[0][1]), float(oldest.collect()[0][0])
 
     def _complete(
         self, parts: list[dict[str, Any]], rows: list[Frame], made: dict[str, Finding]
@@ -262,7 +289,7 @@ class _Both:
             made[name] = finding
 
     def _n_train(self, rows: list[Frame]) -> int:
-        return int(rows[0].selectExpr("u", "i").distinct().count())
+        return int(rows[0].select(*self.users(self.train), "i").distinct().count())
 
 
 def _as_number(table: Table) -> str:
@@ -288,7 +315,7 @@ def _histogram(counts: Frame) -> tuple[Int64, Int64, Int64]:
 
 def _checked(
     table: Any,
-    has: dict[str, tuple[bool, bool]],
+    has: dict[str, tuple[list[str], bool, bool]],
     rules: Protocol,
     times: tuple[float, float] | None,
     n_items: int,
@@ -312,19 +339,19 @@ def _checked(
 
 
 def _sides(
-    table: Any, has: dict[str, tuple[bool, bool]], rules: Protocol, n_items: int
+    table: Any, has: dict[str, tuple[list[str], bool, bool]], rules: Protocol, n_items: int
 ) -> _SomeSides:
     """Return train and test of a block of users."""
     import pyarrow.compute as pc
 
     found = {}
     for name, number in (("train", TRAIN), ("test", TEST)):
-        value, time = has[name]
+        user, value, time = has[name]
         rows = table.filter(pc.equal(table["t"], number))
-        columns = ["u", "i", *(["x"] if value else []), *(["y"] if time else [])]
+        columns = [*user, "i", *(["x"] if value else []), *(["y"] if time else [])]
         found[name] = OneInteractions.of(
             rows.select(columns),
-            user="u",
+            user=user if len(user) > 1 else "u",
             item="i",
             value="x" if value else False,
             time="y" if time else False,
@@ -344,9 +371,7 @@ def _joined(parts: list[dict[str, Any]]) -> Finding:
     total = sum(one["total"] for one in parts)
     # A sentence, where anything was found, is one of those that found something.
     best = max(parts, key=lambda one: one["count"] or 0)
-    examples = sorted(
-        tuple(one) if isinstance(one, list) else one for part in parts for one in part["examples"]
-    )
+    examples = sorted(_tuples(one) for part in parts for one in part["examples"])
     statistics: dict[str, float] = {}
     for part in parts:
         for name, number in part["statistics"].items():
@@ -360,3 +385,8 @@ def _joined(parts: list[dict[str, Any]]) -> Finding:
             "statistics": statistics,
         }
     )
+
+
+def _tuples(example: Any) -> Any:
+    """Return an id, or a tuple of ids that JSON made a list of."""
+    return tuple(map(_tuples, example)) if isinstance(example, list) else example

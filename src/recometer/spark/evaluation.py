@@ -4,41 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from recometer import errors
 from recometer.data.catalogue import Catalogue
 from recometer.data.sizes import bytes_of
 from recometer.draws import seed_of
-from recometer.errors import InputError, InternalError
+from recometer.errors import InputError
 from recometer.evaluating.arguments import protocol_of, with_order
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.effects import given_by_hand, warn_without_effect
 from recometer.evaluating.truth import definitions_of
+from recometer.evaluating.until import Until
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.candidates import read_items
-from recometer.spark import _frames, _whole
-from recometer.spark._frames import Frame
+from recometer.spark import _across, _frames, _whole
+from recometer.spark._columns import ids
+from recometer.spark._elsewhere import RUNNING, refusing
+from recometer.spark._frames import Frame, Spread
 from recometer.spark._job import Job
 from recometer.spark._packing import fewer
 from recometer.spark._plan import Plan, tables_of
+from recometer.spark._resampling import Again
 from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
+from recometer.spark._until import check_until, evaluate_until
+from recometer.spark.pooling import evaluate_made, is_made
 from recometer.spark.result import SparkEvaluation
 
 # Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
 # together, as it does for all others.
 HEAVY = ("factors", "counts")
 BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
-# Arguments of `recometer.evaluate` that Spark has no use for, and what to do instead.
-ELSEWHERE = {
-    "until": "users are not read in random order. Hint: take a sample of the users of test, for "
-    "instance test.where('pmod(hash(user), 100) = 0')",
-    "threads": "the number of tasks at a time is that of Spark. Hint: leave it out",
-    "progress": "Spark has a progress bar of its own. Hint: leave it out",
-}
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
 
 
+@refusing(RUNNING)
 def evaluate(
     source: object,
     test: object = None,
@@ -62,6 +62,7 @@ def evaluate(
     closure: str | int = CLOSURE,
     partitions: int | None = None,
     keep: bool = True,
+    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
@@ -76,10 +77,14 @@ def evaluate(
         `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
     test, train
         DataFrames with a column of users, a column of items, and optionally one of values; or
-        `recometer.spark.Interactions`, which names the columns.
+        `recometer.spark.Interactions`, which names the columns. Or test is a `SparkSplit`, which
+        brings its train; or a list of them, as `folds` returns it: `source` is then a list with
+        one for each, or a function that is called with each split and returns a source, and the
+        result is a `SparkFoldedEvaluation`, in which the folds are pooled.
     candidates
         A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
-        `recometer.Negatives`; or, for factors, `recometer.SampledCandidates`.
+        `recometer.Negatives`; or `recometer.SampledCandidates`, which for lists needs a catalogue
+        with the ids of all items.
     exclude
         A list of items that must not be recommended to any user.
     baseline
@@ -101,6 +106,12 @@ def evaluate(
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
         so that they are computed only once. If Spark cannot keep them (serverless), they are
         computed again whenever they are read.
+    until
+        Read users in random order until a mean is known well enough, as in `recometer.evaluate`:
+        the same users in the same order, and the same intervals. Users are evaluated in shares that
+        grow, at least 16,384 at a time, by the metric in question; those that were read are then
+        evaluated by all metrics. The values of the users that were read reach the driver, up to
+        `closure` at 32 bytes each.
 
     Returns
     -------
@@ -119,11 +130,64 @@ def evaluate(
     {'ndcg@10': 0.31}
     >>> result.per_user().write.parquet("values.parquet")  # doctest: +SKIP
     """
+    given = {name: one for name, one in locals().items() if name not in ("source", "test", "rules")}
+    if is_made(test):
+        return evaluate_made(evaluate, source, test, {**given, **rules})
+    del given["until"]
+    ready = prepared(source, test, **given, rules=rules)
+    if until is None:
+        return ready.evaluated(ready.plan, ready.job())
+    asked = Until.of(until)
+    check_until(ready.plan, asked)
+    return evaluate_until(ready, asked)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    """An evaluation whose arguments are read: what is evaluated, and how Spark does it."""
+
+    plan: Plan
+    seed: int
+    chance: bool
+    partitions: int | None
+    keep: bool
+    begin: float  # when the call began
+
+    def job(self) -> Job:
+        """Return what runs on the executors."""
+        return self.plan.job(self.seed, self.chance)
+
+    def rows(self, plan: Plan, job: Job) -> Frame:
+        """Return the rows of the users of a plan."""
+        return _spread(plan, job, self.partitions).mapped(job.run, job.schema())
+
+    def evaluated(self, plan: Plan, job: Job) -> SparkEvaluation:
+        """Return the result for the users of a plan."""
+        return _evaluated(plan, job, self.partitions, self.keep, self.begin)
+
+
+def prepared(
+    source: object,
+    test: object,
+    *,
+    train: object,
+    candidates: object,
+    exclude: object,
+    metrics: Metrics,
+    protocol: str | Protocol,
+    catalogue: object,
+    baseline: object,
+    seed: int,
+    chance: bool,
+    closure: str | int,
+    partitions: int | None,
+    keep: bool,
+    rules: Mapping[str, Any],
+) -> Prepared:
+    """Read and check the arguments of `evaluate`."""
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
     _frames.check_partitions(partitions)
-    for name in ELSEWHERE.keys() & rules.keys():
-        raise InputError(f"{name}= is not for Spark: {ELSEWHERE[name]}.")
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)
@@ -142,26 +206,29 @@ def evaluate(
         None if baseline is None else read_source(baseline, "baseline="),
     )
     plan.check()
-    job = plan.job(seed_of(seed), bool(chance))
-    return _evaluated(plan, job, partitions, keep, begin)
+    return Prepared(plan, seed_of(seed), bool(chance), partitions, keep, begin)
 
 
 def _evaluated(
     plan: Plan, job: Job, partitions: int | None, keep: bool, begin: float
 ) -> SparkEvaluation:
     """Run the job, and put its result together; `begin` is when the call began."""
-    rows = _rows(plan, job, partitions)
+    spread = _spread(plan, job, partitions)
+    rows = spread.mapped(job.run, job.schema())
     kept = keep and _frames.persisted(rows)
     n_parts = _frames.partitions_of(plan.of_users.frame, partitions)
     sums, of_items = _collected(rows, job, plan.closure, n_parts)
+    sums = _across.with_pairs(sums, job.given["metrics"], rows)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
+    again = _again(plan, job, spread, sums)
     return SparkEvaluation(
         metrics=job.given["metrics"],
         protocol=plan.stated,
         seed=job.given["seed"],
         sums=sums,
-        over_users=_over_users(plan, job, sums, of_items),
+        over_users=_over_users(plan, sums, of_items, again.known),
+        again=again,
         rows=rows,
         counts={name: n for name, n in plan.counts(sums).items() if n},
         definitions=definitions_of(job.given["metrics"]),
@@ -174,8 +241,8 @@ def _evaluated(
     )
 
 
-def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
-    """Return the rows of all users, and one of sums per partition."""
+def _spread(plan: Plan, job: Job, partitions: int | None) -> Spread:
+    """Return the rows of all tables, and how they are brought together by user."""
     kinds, users = plan.kinds(), plan.of_users.frame
     if partitions is None and job.output.kind in HEAVY:
         partitions = _frames.partitions_of(users, None)
@@ -187,20 +254,27 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     # The places of lists; where these are equal, the order of the ids.
     kinds_of = {one.kind for one in (job.output, job.baseline) if one is not None}
     within = ("p", "i") if "lists" in kinds_of else ()
-    spread = _frames.partitioned(frame, partitions, *within)
-
-    def run(batches: Any) -> Any:
-        return job.run(batches)
-
-    return spread.mapInArrow(run, job.schema())
+    return Spread(frame, partitions, within)
 
 
-def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
+def _again(plan: Plan, job: Job, spread: Spread, sums: Sums) -> Again:
+    """Return what the evaluation is made of, for values over resampled users."""
+    n_catalogue = plan.n_offered()
+    if n_catalogue is None and _whole.over_users(plan.metrics):
+        n_catalogue = _whole.n_catalogue(sums)
+    known = _whole.KnownItems(n_catalogue, job.given["popularity"])
+    return Again(job, spread, known, {name: one.rows for name, one in sums.metrics.items()})
+
+
+def _over_users(
+    plan: Plan, sums: Sums, of_items: Any, known: _whole.KnownItems
+) -> dict[str, float]:
     """Return the values of the metrics with one value for all users, by name."""
     if of_items is None:
         return {}
-    popularity = job.given["popularity"]
-    return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
+    columns = of_items["k"].to_numpy(), ids(of_items["i"]), of_items["x"].to_numpy()
+    totals = {name: one.whole for name, one in sums.metrics.items()}
+    return _whole.values(plan.metrics, plan.protocol, known, columns, totals)
 
 
 def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tuple[Sums, Any]:
@@ -221,9 +295,7 @@ def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tupl
         found = _frames.collected(fewer(ends, joined, n_parts))
     for row in found:
         if row["error"] is not None:
-            name, _, message = row["error"].partition(":")
-            kind = getattr(errors, name, InternalError)
-            raise kind(message)
+            _frames.raise_named(row["error"])
     parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
     if not parts:
         raise InputError(

@@ -9,9 +9,24 @@ from typing import Any, Literal
 from recometer.data.columns import ColumnPair, choose_columns
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.spark import _frames
+from recometer.spark._elsewhere import IDS, MEMORY, refusing
 from recometer.spark._frames import Frame, Table
 
+NAMED = dict.fromkeys(("user_ids", "item_ids"), IDS)
+OF_LISTS = {**NAMED, "item_offset": IDS, "memory": MEMORY}
+OF_INTERACTIONS = {
+    **OF_LISTS,
+    **dict.fromkeys(("n_users", "n_items"), IDS),
+    "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
+}
+OF_FACTORS = {
+    **NAMED,
+    "allow_tf32": "executors rank on their processors. Hint: leave it out",
+    "memory": "closure= of rs.evaluate says how many factors a task may hold. Hint: leave it out",
+}
 
+
+@refusing(OF_INTERACTIONS)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
     """A DataFrame of interactions whose columns do not have common names.
@@ -43,6 +58,7 @@ class Interactions:
         return _table(self.frame, what, columns)
 
 
+@refusing(OF_FACTORS)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factors:
     """A model whose score of a user and an item is a dot product; see `recometer.Factors`.
@@ -103,6 +119,7 @@ class Factors:
         )
 
 
+@refusing(OF_LISTS)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lists:
     """Lists of recommended items, a list per user; see `recometer.Lists`.
@@ -222,6 +239,25 @@ class Pairs:
         return Table("Pairs", self.frame, columns)
 
 
+def with_columns(data: object, **columns: Any) -> Interactions:
+    """Return data with the columns that are named beside them.
+
+    Raises
+    ------
+    InputError
+        If `Interactions` name columns themselves.
+    """
+    if not isinstance(data, Interactions):
+        return Interactions(data, **columns)
+    for option, name in columns.items():
+        if name is not None:
+            raise InputError(
+                f"{option}={name!r} was given beside recometer.spark.Interactions, which names "
+                f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
+            )
+    return data
+
+
 def read(data: object, what: str) -> Table:
     """Return the columns of test, train or candidates."""
     given = data if isinstance(data, Interactions) else Interactions(data)
@@ -246,22 +282,6 @@ def _columns(
     if isinstance(user, ColumnPair):
         columns["user"], columns["session"] = user.parts
     return columns
-
-
-def check_single(user: str, what: str) -> None:
-    """Refuse users that two columns name.
-
-    Raises
-    ------
-    InputError
-        If there are sessions of users.
-    """
-    if isinstance(user, ColumnPair):
-        both = ", '/', ".join(map(_frames.quoted, user.parts))
-        raise InputError(
-            f"On Spark sessions of users are evaluated, but {what}. Hint: name each session by one "
-            f'column, for instance frame.withColumn("session_id", expr("concat({both})")).'
-        )
 
 
 def _check_there(table: Table) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recometer import rendering
 from recometer.errors import InputError
-from recometer.evaluating.making import versions
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics.registry import Metric, rules_of
@@ -20,12 +19,17 @@ from recometer.results.evaluation import Evaluation
 from recometer.results.means import TWO_FINITE, of_resamples
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
-from recometer.results.together import is_over_rows
+from recometer.results.together import is_over_rows, together_of
+from recometer.results.users_read import UsersRead
+from recometer.spark import _across
 from recometer.spark._frames import Frame, quoted
-from recometer.spark._job import USERS
+from recometer.spark._job import BESIDE, OF_ALL, USERS
+from recometer.spark._local import evaluation
 from recometer.spark._ratios import Ratios
+from recometer.spark._resampling import Again
 from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
+from recometer.spark._together import intervals_together
 from recometer.spark._weighted import Weighted, interval_of_ratio, ratios_of
 from recometer.stats import Interval
 from recometer.stats.ends import check_confidence
@@ -35,9 +39,6 @@ from recometer.stats.means import interval_of
 
 Weights = Literal["users", "relevant", "pooled"] | None
 
-NOT_RESAMPLED = (
-    "Its interval is over resampled users, whose values do not add up: on Spark it is not computed."
-)
 MOST_RESAMPLED = 2**20
 TOO_MANY = (
     f"The bootstrap draws each of up to {MOST_RESAMPLED:,} users. Hint: interval='percentile' is "
@@ -74,6 +75,8 @@ class SparkEvaluation(rendering.Printed):
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are computed only
         once; see `unpersist`.
+    users_read : recometer.results.users_read.UsersRead or None
+        With ``until=``, how many users were read. None: all of them.
     """
 
     metrics: tuple[Metric, ...]
@@ -82,6 +85,7 @@ class SparkEvaluation(rendering.Printed):
     over_users: Mapping[str, float]
     sums: Sums = dataclasses.field(repr=False)
     rows: Frame = dataclasses.field(repr=False)
+    again: Again = dataclasses.field(repr=False)
     counts: Mapping[str, int]
     definitions: Mapping[str, Mapping[str, str]]
     inputs: Mapping[str, Mapping[str, Any]]
@@ -90,12 +94,10 @@ class SparkEvaluation(rendering.Printed):
     chance: bool
     user: str  # the name of the users' column
     session: str | None = None  # that of the column of their sessions
+    users_read: UsersRead | None = None
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
-
-    @property
-    def users_read(self) -> None:
-        """None: all users are read, see `Evaluation.users_read`."""
-        return None
+    _wholes: dict[str, Interval] = dataclasses.field(default_factory=dict, repr=False)
+    without_interval: ClassVar[str] = ""  # why what is one value for all users has none
 
     @property
     def n_users(self) -> int:
@@ -174,6 +176,7 @@ class SparkEvaluation(rendering.Printed):
         interval
             An interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
         """
+        summary.check_interval(self.users_read, interval, None)
         protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
         rows = []
         for metric in self._averaged(weights):
@@ -211,40 +214,22 @@ class SparkEvaluation(rendering.Printed):
         You can save, compare and report the result. It lacks the further data of an evaluation on
         one machine (`lists`, `activity`, fingerprints of the inputs).
         """
-        table = self.values().drop("sums", "error", "k", "i", "x").toArrow()
-        ids = np.array(table["u"].to_pylist(), object)
-        if self.session is not None:
-            pairs = zip(ids.tolist(), table["s"].to_pylist(), strict=True)
-            ids = np.fromiter(pairs, object, len(ids))
-        elif str(table["u"].type) == "int64":
-            ids = table["u"].to_numpy()
-        order = np.argsort(ids, kind="stable")
-
-        def column(name: str, dtype: Any = np.float64) -> Any:
-            return np.asarray(table[name].to_numpy()).astype(dtype)[order]
-
-        every = {str(metric): number for number, metric in enumerate(self.metrics)}
-        of = {name: number for name, number in every.items() if name not in self.over_users}
         facts = self.sums.facts
-        return Evaluation(
-            over_rows=self.over_rows,
-            values={name: column(f"m{number}") for name, number in of.items()},
-            reasons={name: column(f"r{number}", np.uint8) for name, number in every.items()},
-            over_users=self.over_users,
-            chance={name: column(f"c{n}") for name, n in of.items()} if self.chance else {},
-            user_ids=ids[order],
-            **{name: column(name, np.int64) for name in USERS if name != "flags"},
-            flags=column("flags", np.uint32),
+        return evaluation(
+            self.values().drop(*BESIDE, *OF_ALL).toArrow(),
             metrics=self.metrics,
+            over_users=self.over_users,
+            over_rows=self.over_rows,
             protocol=self.protocol,
             seed=self.seed,
+            chance=self.chance,
             counts=self.counts,
             definitions=self.definitions,
             timings=self.timings,
-            versions=versions(),
             inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
             negative_gains=facts.get("negative", 0) > 0,
             binary_gains=facts.get("not_binary", 0) == 0,
+            users_read=self.users_read,
         )
 
     def unpersist(self) -> None:
@@ -255,6 +240,8 @@ class SparkEvaluation(rendering.Printed):
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for other formats."""
         notes = summary.notes(self.inputs, self.counts, self.protocol)
+        if self.users_read is not None:
+            notes = [self.users_read.sentence, *notes]
         over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
         if over_rows:
             notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
@@ -271,6 +258,15 @@ class SparkEvaluation(rendering.Printed):
             if one.definition.over_rows is not None
         }
 
+    @property
+    def together(self) -> dict[str, float]:
+        """The means that are one value for all users; see `Evaluation.together`."""
+        return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, None)
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the requested metrics, by its name."""
+        return self._metric(metric)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the users' values as plain values (for JSON)."""
         return summary.to_dict(self)  # type: ignore[arg-type]  # it has what is read there
@@ -280,8 +276,8 @@ class SparkEvaluation(rendering.Printed):
 
     def values(self) -> Frame:
         """Return the rows of users with columns by number: ``u``, ``m0``, ``r0``, ..."""
-        of_items = " AND k IS NULL" if self.over_users else ""
-        return self.rows.where(f"sums IS NULL AND error IS NULL{of_items}")
+        of_all = " AND k IS NULL" if self.over_users or _across.about_pairs(self.metrics) else ""
+        return self.rows.where(f"sums IS NULL AND error IS NULL{of_all}")
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
         """Return the lowest and the highest possible value of a user, which may be infinite."""
@@ -335,10 +331,13 @@ class SparkEvaluation(rendering.Printed):
         sums, confidence = self._of(metric), self.protocol.confidence
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
-        if str(metric) in self.over_users:
-            return Interval.unknown(confidence, int(sums.reasons[Reason.DEFINED]), NOT_RESAMPLED)
-        if is_over_rows(metric, self.protocol, weights):
-            return Interval.unknown(confidence, n, NOT_RESAMPLED)
+        if self.users_read is not None:
+            how = {"weighted": weights is not None}
+            return self.users_read.intervals_of([str(metric)], confidence, self.n_users, **how)[0]
+        if str(metric) in self.over_users or is_over_rows(metric, self.protocol, weights):
+            if self.without_interval:
+                return Interval.unknown(confidence, n, self.without_interval)
+            return self._interval_together(str(metric))
         if weights is None and rules.average == "parts":
             note = "The interval of a mean of parts is not known."
             return Interval.unknown(confidence, n, note)
@@ -360,6 +359,12 @@ class SparkEvaluation(rendering.Printed):
             confidence=confidence,
         )
         return _within(found, bounds, grouped)
+
+    def _interval_together(self, name: str) -> Interval:
+        """Return the interval of a value of all users; those of all such metrics in one pass."""
+        if name not in self._wholes:
+            self._wholes.update(intervals_together(self))
+        return self._wholes[name]
 
     def _bootstrapped(self, metric: Metric, weights: str) -> Interval:
         """Return the interval over resampled users: which are drawn depends on values alone."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from recometer.data.columns import Columns, find_columns
@@ -11,9 +12,11 @@ from recometer.draws import seed_of
 from recometer.errors import InputError, warn
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
+from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._filtering import SparkFilters
 from recometer.spark._frames import Frame, quoted
-from recometer.spark.given import Interactions, check_single
+from recometer.spark._ids import among, check_ids, check_known, distinct, names_of, parts_of
+from recometer.spark.given import Interactions, with_columns
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.draws import draw_users
 from recometer.split.filters import Filter, SeenInTrain
@@ -33,7 +36,8 @@ from recometer.split.splitting import (
 from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, GivenUsers, UserFolds, UsersNumber, Who
 
-PART, CHOSEN = "recometer part", "recometer chosen"
+PART, CHOSEN, DRAW = "recometer part", "recometer chosen", "recometer draw"
+ELSEWHERE = {"threads": RUNNING["threads"]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,6 +75,7 @@ class SparkSplit:
             self.rows.unpersist()
 
 
+@refusing(ELSEWHERE)
 def split(
     data: object,
     what: What,
@@ -81,6 +86,9 @@ def split(
     min_train: int = 0,
     min_test: int = 1,
     seed: int = 0,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    value: str | Literal[False] | None = None,
     time: str | Literal[False] | None = None,
     partitions: int | None = None,
     keep: bool = True,
@@ -96,8 +104,9 @@ def split(
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
     what, who, filters, untested, min_train, min_test, seed
         As in `recometer.split`; `folds` makes several splits.
-    time
-        The column of times; by default the one with a common name.
+    user, item, value, time
+        Columns; by default those with common names. With ``user=["user", "session"]`` every
+        session counts as a user.
     partitions, keep
         As in `recometer.spark.evaluate`.
 
@@ -118,12 +127,14 @@ def split(
     """
     check_one_split(what, who, "recometer.spark.folds")
     _check_kinds(what, who, untested)
+    named = with_columns(data, user=user, item=item, value=value)
     (made,) = _Given.of(
-        data, what, who, filters, untested, min_train, min_test, seed, time, partitions
+        named, what, who, filters, untested, min_train, min_test, seed, time, partitions
     ).splits([None], keep)
     return made
 
 
+@refusing(ELSEWHERE)
 def folds(
     data: object,
     what: What | Folding,
@@ -134,6 +145,9 @@ def folds(
     min_train: int = 0,
     min_test: int = 1,
     seed: int = 0,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    value: str | Literal[False] | None = None,
     time: str | Literal[False] | None = None,
     partitions: int | None = None,
     keep: bool = True,
@@ -148,7 +162,7 @@ def folds(
         `KFold` or `Windows`; or anything that `split` takes, if `who` makes the folds.
     who
         `UserFolds`; or anything that `split` takes, if `what` makes the folds.
-    filters, untested, min_train, min_test, seed, time, partitions, keep
+    filters, untested, min_train, min_test, seed, user, item, value, time, partitions, keep
         As in `split`.
 
     Returns
@@ -168,8 +182,9 @@ def folds(
     """
     n = number_of_folds(what, who)
     _check_kinds(what, who, untested)
+    named = with_columns(data, user=user, item=item, value=value)
     given = _Given.of(
-        data, what, who, filters, untested, min_train, min_test, seed, time, partitions
+        named, what, who, filters, untested, min_train, min_test, seed, time, partitions
     )
     return given.splits(range(n), keep)
 
@@ -185,7 +200,7 @@ class _Given:
     @classmethod
     def of(
         cls,
-        data: object,
+        given: Interactions,
         what: What | Folding,
         who: Who | UserFolds,
         filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain],
@@ -198,11 +213,10 @@ class _Given:
     ) -> _Given:
         """Read the arguments of `split` and of `folds`, and apply the filters."""
         _frames.check_partitions(partitions)
-        given = data if isinstance(data, Interactions) else Interactions(data)
         frame = _frames.need_frame(given.frame, "data")
         wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
         columns = find_columns(frame.columns, **wanted, time=time)
-        check_single(columns.user, "not split")
+        check_ids(frame, columns)
         several = listed_filters(filters)
         left = SparkFilters(frame, columns, several, partitions)
         how = _Splitting(
@@ -272,29 +286,31 @@ class _Splitting:
     def rows(self, frame: Frame) -> Frame:
         """Return all rows with the part of each."""
         if isinstance(self.who, UsersNumber):
-            chosen = self._drawn(frame).selectExpr(
-                f"{quoted(self.columns.user)} AS drawn_user", f"true AS {quoted(CHOSEN)}"
-            )
-            same = f"{quoted(self.columns.user)} = drawn_user"
-            frame = frame.join(chosen, _expr(frame, same), "left").drop("drawn_user")
+            chosen = self._drawn(frame).selectExpr("*", f"true AS {quoted(CHOSEN)}")
+            read = frame.columns
+            frame = frame.join(chosen, parts_of(self.columns.user), "left")
+            frame = frame.select(*map(quoted, read), CHOSEN)
         return self._mapped(frame, self._parts, {PART: "tinyint"}).drop(CHOSEN)
 
     def _drawn(self, frame: Frame) -> Frame:
         """Return the users with the lowest draws, of those who could be tested."""
         assert isinstance(self.who, UsersNumber)
-        user = quoted(self.columns.user)
-        drawn = self._mapped(frame, self._draws, {PART: "tinyint", "draw": "bigint"})
-        users = drawn.where("draw IS NOT NULL").select(self.columns.user, "draw").distinct()
-        found = users.orderBy("draw", self.columns.user).limit(self.who.number)
-        return found.selectExpr(user)
+        users = [*map(quoted, parts_of(self.columns.user))]
+        drawn = self._mapped(frame, self._draws, {PART: "tinyint", DRAW: "bigint"})
+        able = drawn.where(f"{quoted(DRAW)} IS NOT NULL").select(*users, quoted(DRAW)).distinct()
+        found = able.orderBy(quoted(DRAW), *users).limit(self.who.number).select(*users)
+        _frames.persisted(found)
+        n_found = int(found.count())
+        if n_found < self.who.number:
+            warn(f"{self.who!r}: only {n_found:,} users can be tested, and all of them are.")
+        return found
 
     def _mapped(self, frame: Frame, function: Any, more: Mapping[str, str]) -> Frame:
-        names = _read(self.columns)
         n = _frames.partitions_of(frame, self.partitions)
-        by = quoted(self.columns.user)
-        spread = frame.repartition(by) if n is None else frame.repartition(n, by)
-        ordered = spread.sortWithinPartitions(*map(quoted, names))
-        user = self.columns.user
+        by = [*map(quoted, parts_of(self.columns.user))]
+        spread = frame.repartition(*by) if n is None else frame.repartition(n, *by)
+        ordered = spread.sortWithinPartitions(*map(quoted, names_of(self.columns)))
+        user = parts_of(self.columns.user)[0]
 
         def run(batches: Any) -> Any:
             for table in blocks(batches, user=user):
@@ -309,9 +325,9 @@ class _Splitting:
         who = self.who
         if isinstance(who, UsersNumber):
             chosen = table.filter(table[CHOSEN].is_valid())
-            who = GivenUsers(chosen[self.columns.user].unique().to_pylist())
+            who = GivenUsers(distinct(chosen, self.columns.user))
         elif isinstance(who, GivenUsers):
-            who = GivenUsers(_among(who.users, table[self.columns.user]))
+            who = GivenUsers(among(who.users, table, self.columns.user))
         return table.append_column(PART, pa.array(self._assigned(table, who).astype("int8")))
 
     def _draws(self, table: Any) -> Any:
@@ -323,7 +339,10 @@ class _Splitting:
         from recometer.data import ids
 
         part = self._assigned(table, AllUsers())
-        codes, users = ids.encode(pl.Series(table[self.columns.user]), "user ids")
+        parts = table.select(parts_of(self.columns.user))
+        named = pl.DataFrame(parts)
+        column = named.to_struct() if parts.num_columns > 1 else named.to_series()
+        codes, users = ids.encode(column, "user ids")
         n = len(users)
         n_test = np.bincount(codes[part == TEST], minlength=n)
         n_train = np.bincount(codes[part == TRAIN], minlength=n)
@@ -332,16 +351,16 @@ class _Splitting:
         draws = draw_users(keys, self.seed) ^ np.uint64(1 << 63)  # in the order of signed numbers
         of_rows = pa.array(draws.view(np.int64)[codes], mask=~able[codes])
         found = table.append_column(PART, pa.array(part.astype("int8")))
-        return found.append_column("draw", of_rows)
+        return found.append_column(DRAW, of_rows)
 
     def _assigned(self, table: Any, who: Who | UserFolds) -> Any:
         what = self.what
         if isinstance(what, ColdItems) and what.items is not None:
-            what = ColdItems(items=_among(what.items, table[self.columns.item]))
+            what = ColdItems(items=among(what.items, table, self.columns.item))
         user, item, value, time = self.columns
         columns = {"user": user, "item": item, "value": value or False, "time": time or False}
         return parts_of_some_users(
-            table.select(_read(self.columns)),
+            table.select(names_of(self.columns)),
             what,
             who=who,
             untested=self.untested,
@@ -351,26 +370,6 @@ class _Splitting:
             columns=columns,
             fold=self.fold,
         )
-
-
-def _read(columns: Columns) -> list[str]:
-    return list(filter(None, columns))
-
-
-def _expr(frame: Frame, text: str) -> Any:
-    """Return a SQL text as a column, of classic Spark or of Connect as the frame is."""
-    if type(frame).__module__.startswith("pyspark.sql.connect"):
-        from pyspark.sql.connect.functions import expr
-    else:
-        from pyspark.sql.functions import expr
-    return expr(text)
-
-
-def _among(wanted: Any, column: Any) -> list[Any]:
-    """Return the wanted ids that a column holds."""
-    there = set(column.unique().to_pylist())
-    listed = wanted.tolist() if hasattr(wanted, "tolist") else list(wanted)
-    return [one for one in listed if one in there]
 
 
 def _check_kinds(what: object, who: object, untested: str) -> None:
@@ -388,7 +387,7 @@ def _settled_what(what: What | Folding, frame: Frame, columns: Columns) -> What 
             raise InputError(f"{what!r}: there are no interactions.")
         place = min(int(what.share * n + 1e-9), n - 1)
         times = frame.selectExpr(f"{time} AS t").orderBy("t")
-        found, first = times.offset(place).limit(1).collect()[0][0], times.first()[0]
+        found, first = _moment(times.offset(place).limit(1)), _moment(times.limit(1))
         if found == first:
             raise InputError(
                 f"{what!r}: too many interactions have the first time, {first}: none is "
@@ -396,13 +395,21 @@ def _settled_what(what: What | Folding, frame: Frame, columns: Columns) -> What 
             )
         return After(found, until=what.until, since=what.since)
     if isinstance(what, ColdItems) and what.items is not None:
-        _check_known(what.items, frame, columns.item, "items")
+        check_known(what.items, frame, columns.item, "items")
     return what
+
+
+def _moment(times: Frame) -> Any:
+    """Return the time in the first row, in UTC whatever the time zone of this machine."""
+    if times.schema["t"].dataType.simpleString() != "timestamp":
+        return times.collect()[0][0]
+    since = datetime.timedelta(microseconds=times.selectExpr("unix_micros(t)").collect()[0][0])
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc) + since
 
 
 def _settled_who(who: Who | UserFolds, frame: Frame, columns: Columns) -> Who | UserFolds:
     if isinstance(who, GivenUsers):
-        _check_known(who.users, frame, columns.user, "users")
+        check_known(who.users, frame, columns.user, "users")
     return who
 
 
@@ -412,20 +419,6 @@ def _time(columns: Columns, what: What) -> str:
             f"{what!r} reads times, and the data have none. Hint: name their column with time=."
         )
     return columns.time
-
-
-def _check_known(wanted: Any, frame: Frame, column: str, what: str) -> None:
-    """Refuse ids that are not in the data."""
-    listed = wanted.tolist() if hasattr(wanted, "tolist") else list(wanted)
-    session = frame.sparkSession
-    rows = session.createDataFrame([(one,) for one in listed], ["wanted"])
-    known = frame.selectExpr(f"{quoted(column)} AS wanted").distinct()
-    missing = rows.join(known, "wanted", "left_anti").limit(1).collect()
-    if missing:
-        raise InputError(
-            f"The data have no {what[:-1]} {missing[0][0]!r}. Hint: leave it out of {what}, or "
-            "look how ids are written."
-        )
 
 
 def _by_part(rows: Frame) -> dict[int, int]:

@@ -17,6 +17,7 @@ from recometer.data.columns import Columns, find_columns
 from recometer.data.files import in_memory, open_file, parts_of, read_columns, scan
 from recometer.data.frames import collected, is_frame, open_frame, times
 from recometer.data.interactions import Interactions
+from recometer.data.matching import check_number_of_positions
 from recometer.data.numbers import numbers
 from recometer.data.paths import as_path
 from recometer.split.table import Coded, Table
@@ -75,6 +76,8 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
 class _Interactions(Container):
     def __init__(self, data: Interactions) -> None:
         self.data = data
+        if data.item_ids is None:
+            check_number_of_positions(data.n_items, len(data), "the data")
 
         def users() -> Coded:
             codes = np.repeat(np.arange(data.n_users, dtype=np.uint32), np.diff(data.indptr))

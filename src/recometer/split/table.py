@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer import _kernel
 from recometer.arrays import Array, Bool, Int64, UInt32, UInt64
-from recometer.data.ids import encode, match, user_keys
+from recometer.data.ids import as_ids, encode, match, user_keys
 from recometer.errors import InputError
 from recometer.tasks import ROWS_PER_TASK, each_block
 
@@ -75,7 +75,7 @@ class Coded:
             counts = (self.before or self).counts
             codes[(codes >= 0) & (counts[codes] == 0)] = -1  # a number between two ids
         if (codes < 0).any():
-            first = np.asarray(wanted, dtype=object)[int(np.argmax(codes < 0))]
+            first = as_ids(wanted, f"given {what}s").tolist()[int(np.argmax(codes < 0))]
             raise InputError(
                 f"{int((codes < 0).sum())} of the given {what}s are not in the data, the first: "
                 f"{first!r}. Hint: are they written as in the data?"

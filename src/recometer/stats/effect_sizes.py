@@ -11,7 +11,7 @@ from recometer.errors import InputError, brief
 from recometer.stats.bootstrap import bca
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import gaffke
-from recometer.stats.grouping import Grouped, column, group_checked, grouped
+from recometer.stats.grouping import Grouped, column, group_checked, grouped, of_counts
 
 __all__ = [
     "Effects",
@@ -73,13 +73,9 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
         return Effects(0, 0, 0, np.nan, np.nan, Interval.unknown(confidence, 0, note))
     counts = np.array([worse, equal, better], np.float64)
     places = np.flatnonzero(counts)
-    kinds = np.array([0.0, 0.5, 1.0])[places]
-    mean = (better + equal / 2) / n
-    squares = float(counts[places] @ (kinds - mean) ** 2)
-    users = Grouped(kinds, counts[places], 1.0, n, mean, better + equal, 0, squares, True)
-    return Effects(
-        better, equal, worse, _standardised(differences), mean, gaffke(users, (0, 1), confidence)
-    )
+    users = of_counts(np.array([0.0, 0.5, 1.0])[places], counts[places])
+    likely = gaffke(users, (0, 1), confidence)
+    return Effects(better, equal, worse, _standardised(differences), users.estimate, likely)
 
 
 def relative_difference(

@@ -130,15 +130,14 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         raise InputError(
             f"{name} must be one column, a value for each user, but has the shape {found.shape}."
         )
-    # Infinite smallest and largest values show without an array of their own; NaN is allowed.
-    if np.isinf([np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)]).any():
-        at = int(np.argmax(np.isinf(found)))
-        raise InputError(
-            f"{name}[{at}] is {found[at]}: a mean with it has no interval and no test. "
-            "Hint: NaN leaves a user out."
-        )
-    if len(found) and np.nanmax(np.abs(found), initial=0.0) > LARGEST:
+    # The smallest and the largest value tell it without an array of their own; NaN is allowed.
+    if max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)) > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
+        if np.isinf(found[at]):
+            raise InputError(
+                f"{name}[{at}] is {found[at]}: a mean with it has no interval and no test. "
+                "Hint: NaN leaves a user out."
+            )
         raise InputError(
             f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
             "finite. Hint: divide all values by one number."

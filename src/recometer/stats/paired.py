@@ -106,8 +106,7 @@ def wilcoxon(differences: npt.ArrayLike | Grouped) -> TestResult:
         p = 2 * float(ndtr(-abs(total - n_differ * (n_differ + 1) / 4) / np.sqrt(square / 24)))
     smallest, note = smallest_p(n_differ), _many(n, "Wilcoxon")
     method = "enumeration" if exact else "normal"
-    p = min(1.0, max(p, smallest))
-    return TestResult(p, "wilcoxon", method, n, n_differ, smallest, note)
+    return TestResult(max(p, smallest), "wilcoxon", method, n, n_differ, smallest, note)
 
 
 def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:

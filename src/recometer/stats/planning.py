@@ -195,8 +195,9 @@ def power_of(
         return float(ndtr((centre - critical) / spread) + ndtr((-centre - critical) / spread))
     if centre == 0:
         return alpha
-    upper = 1 - float(nctdtr(n - 1, centre, critical))
-    return min(1.0, upper + float(nctdtr(n - 1, centre, -critical)))
+    upper, lower = 1 - nctdtr(n - 1, centre, critical), nctdtr(n - 1, centre, -critical)
+    # Of chances of 1e-14 and less, which hardly add anything, SciPy makes NaN now and then.
+    return float(upper if np.isnan(lower) else upper + lower)
 
 
 def users_needed(
@@ -214,8 +215,6 @@ def users_needed(
     _check(wanted, alpha)
     check_number("difference", difference)
     _check_deviation(deviation)
-    if difference == 0:
-        return None
     low, high = 1, 2
     while power_of(difference, deviation, high, alpha=alpha, unit=unit) < wanted:
         low, high = high, 2 * high

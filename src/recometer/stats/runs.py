@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,17 @@ from recometer.errors import InputError, InputTypeError
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column, matrix
 
-__all__ = ["Runs", "over_folds", "over_runs", "over_values"]
+__all__ = [
+    "Moments",
+    "RunMoments",
+    "Runs",
+    "over_folds",
+    "over_folds_of",
+    "over_runs",
+    "over_runs_of",
+    "over_values",
+    "run_moments",
+]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -56,6 +67,33 @@ class Runs:
     note: str = ""
 
 
+class Moments(NamedTuple):
+    """Values of users: their number, mean and variance (with n - 1)."""
+
+    n: int
+    mean: float
+    variance: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RunMoments:
+    """What `over_runs` reads of the users: sums, which can be made of parts of them.
+
+    Attributes
+    ----------
+    users
+        The users' means over runs; for a comparison, their differences.
+    n_runs
+        The number of runs, for a comparison of both models.
+    squares
+        MS(runs) and MS(rest) of each model; 0 for one run.
+    """
+
+    users: Moments
+    n_runs: tuple[int, ...]
+    squares: tuple[tuple[float, float], ...]
+
+
 def over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, confidence: float = 0.95
 ) -> Runs:
@@ -82,6 +120,11 @@ def over_runs(
         If the argument is not a table, or the tables have different users.
     """
     check_confidence(confidence)
+    return over_runs_of(run_moments(first, second), confidence=confidence)
+
+
+def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> RunMoments:
+    """Return the sums that `over_runs` makes of users and runs, whose parameters these are."""
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
@@ -92,20 +135,29 @@ def over_runs(
     tables = [table[known] for table in tables]
     n, n_runs = int(known.sum()), tuple(table.shape[1] for table in tables)
     if n < 2:
+        return RunMoments(Moments(n, np.nan, np.nan), n_runs, ((np.nan, np.nan),) * len(tables))
+    of_users = tables[0].mean(axis=1) - (tables[1].mean(axis=1) if len(tables) > 1 else 0.0)
+    users = Moments(n, float(of_users.mean()), float(of_users.var(ddof=1)))
+    return RunMoments(users, n_runs, tuple(map(_mean_squares, tables)))
+
+
+def over_runs_of(given: RunMoments, *, confidence: float = 0.95) -> Runs:
+    """Return what `over_runs` does, of sums over the users."""
+    check_confidence(confidence)
+    (n, mean, variance), n_runs = given.users, given.n_runs
+    if n < 2:
         note = "Fewer than two users have a value in every run."
         unknown = Interval.unknown(confidence, n, note)
-        none = (np.nan,) * len(tables)
+        none = (np.nan,) * len(n_runs)
         return Runs(np.nan, unknown, np.nan, n, n_runs, np.nan, none, np.nan, note)
-    of_users = tables[0].mean(axis=1) - (tables[1].mean(axis=1) if len(tables) > 1 else 0.0)
-    parts = [(float(of_users.var(ddof=1)) / n, n - 1)]
+    parts = [(variance / n, n - 1)]
     deviations = []
-    for table in tables:
-        between, rest = _mean_squares(table)
-        size, r = table.size, table.shape[1]
+    for (between, rest), r in zip(given.squares, n_runs, strict=True):
+        size = n * r
         deviations.append(np.sqrt(max(0.0, between - rest) / n) if r > 1 else np.nan)
         if between > rest:
             parts += [(between / size, r - 1), (-rest / size, (n - 1) * (r - 1))]
-    mean, spread = float(of_users.mean()), float(of_users.std(ddof=1))
+    spread = float(np.sqrt(variance))
     return _summed((mean, spread, n), parts, n_runs, tuple(deviations), confidence)
 
 
@@ -197,11 +249,18 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
         raise InputError(
             f"An interval needs at least two folds of at least two values each, found: {sizes}."
         )
+    moments = [Moments(len(fold), float(fold.mean()), float(fold.var(ddof=1))) for fold in values]
+    return over_folds_of(moments, confidence=confidence)
+
+
+def over_folds_of(folds: Sequence[Moments], *, confidence: float = 0.95) -> Runs:
+    """Return what `over_folds` does, of sums over the users of each fold, at least two."""
+    check_confidence(confidence)
     from scipy.special import stdtr, stdtrit
 
-    means = np.array([fold.mean() for fold in values])
-    squares = np.array([fold.var(ddof=1) / len(fold) for fold in values])
-    k, n = len(values), sum(map(len, values))
+    means = np.array([fold.mean for fold in folds])
+    squares = np.array([fold.variance / fold.n for fold in folds])
+    k, n = len(folds), sum(fold.n for fold in folds)
     between = _between_folds(means, squares)
     weights = squares + between
     if not (weights > 0).all():
@@ -215,7 +274,7 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     half = float(stdtrit(k - 1, (1 + confidence) / 2)) * error
     interval = Interval(mean - half, mean + half, "random effects", confidence, k)
     p = 2 * float(stdtr(k - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    within = float(np.sqrt(np.mean([fold.var(ddof=1) for fold in values])))
+    within = float(np.sqrt(np.mean([fold.variance for fold in folds])))
     share = float(between / (between + squares.mean())) if between > 0 else 0.0
     deviation = (float(np.sqrt(between)),)
     return Runs(mean, interval, p, n, (k,), within, deviation, share)

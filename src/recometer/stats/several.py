@@ -121,7 +121,7 @@ def differing_rows(values: Float64, largest: float) -> tuple[Float64, npt.NDArra
     `largest` is the largest size of a value, of these or of other rows.
     """
     centred = values - values.mean(axis=1, keepdims=True)
-    which = np.abs(centred).max(axis=1) > 1e-12 * max(1e-300, largest)
+    which = np.abs(centred).max(axis=1) > 1e-12 * largest
     return centred[which], which
 
 

@@ -117,7 +117,9 @@ def of_multiples(multiples: npt.NDArray[np.int64], times: Float64, total: float)
         logarithm += count * np.log(1 - chance + chance * np.exp(turn))
     chances = np.fft.irfft(np.exp(logarithm), length)
     # From the observed sum upwards; the lower half of the window lies, turned round, at its end.
-    upwards = int(min((most - total) / 2 + 1, length if length > most else (length + 1) // 2))
+    upwards = int((most - total) / 2 + 1)
+    if length <= most:
+        upwards = min(upwards, (length + 1) // 2)
     x = t * multiples
     k = float(times @ (x + np.log1p(np.exp(-2 * x)) - np.log(2)))
     tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))

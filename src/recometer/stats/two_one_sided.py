@@ -19,10 +19,16 @@ from recometer.stats.comparing import (
 )
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped, column, shifted, summed
-from recometer.stats.runs import over_runs
+from recometer.stats.runs import RunMoments, over_runs_of, run_moments
 from recometer.stats.test_result import TestResult
 
-__all__ = ["Equivalence", "equivalence", "equivalence_grouped", "equivalence_over_runs"]
+__all__ = [
+    "Equivalence",
+    "equivalence",
+    "equivalence_grouped",
+    "equivalence_over_runs",
+    "equivalence_over_runs_of",
+]
 
 STEPS = 40
 
@@ -125,11 +131,10 @@ def equivalence_grouped(
     """
 
     def tested(sign: float, by: float) -> TestResult:
+        if by == 0:
+            return grouped_test(test, units, sums)
         moved = shifted(units, sign, by)
-        whole = moved if isinstance(units.sizes, float) and units is sums else summed(moved)
-        if sign == 1 and by == 0:
-            moved, whole = units, sums
-        return grouped_test(test, moved, whole)
+        return grouped_test(test, moved, summed(moved))
 
     return _equivalence(units, tested, margin, alpha, test, bounds)
 
@@ -184,13 +189,21 @@ def equivalence_over_runs(
     margin, alpha
         As of `equivalence`.
     """
+    found = run_moments(first, second)
+    return equivalence_over_runs_of(found, margin, alpha=alpha)
+
+
+def equivalence_over_runs_of(
+    given: RunMoments, margin: float, *, alpha: float = 0.05
+) -> Equivalence:
+    """Test as `equivalence_over_runs` does, of sums over the users."""
     _check(margin, alpha)
-    whole = over_runs(first, second, confidence=1 - 2 * alpha)
-    tables = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    below, above = (
-        over_runs(tables[0] + margin, tables[1]),
-        over_runs(tables[0] - margin, tables[1]),
-    )
+    whole = over_runs_of(given, confidence=1 - 2 * alpha)
+    sides = []
+    for by in (margin, -margin):
+        users = given.users._replace(mean=given.users.mean + by)
+        sides.append(over_runs_of(dataclasses.replace(given, users=users)))
+    below, above = sides
     p = max(
         side.p_value / 2 if good > 0 else 1 - side.p_value / 2
         for side, good in ((below, below.mean), (above, -above.mean))

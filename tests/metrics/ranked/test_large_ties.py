@@ -46,8 +46,10 @@ def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
     return added
 
 
-@pytest.mark.parametrize("kind", GAINS)
-@pytest.mark.parametrize("max_gain", [4.5, 12.0, 80.0])
+@pytest.mark.parametrize(
+    ("kind", "max_gain"),
+    [("few", 4.5), ("few", 80.0), ("many", 12.0), ("much alike", 4.5), ("much alike", 80.0)],
+)
 def test_large_ties_are_summed_up_to_rounding(kind, max_gain):
     draw = np.random.default_rng(7)
     size, n = 3_000, 1_200

@@ -8,7 +8,13 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-EVERY = [metric for name in reading("ranks") for metric in at_cutoffs(name, 1, 3, 9)]
+# Beyond the items that there are, without parameters: what these change is not that.
+EVERY = [
+    metric
+    for name in reading("ranks")
+    for metric in at_cutoffs(name, 1, 3, 9)
+    if metric.cutoff != 9 or not metric.parameters
+]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

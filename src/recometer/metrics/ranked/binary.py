@@ -24,7 +24,7 @@ from recometer.metrics.ranked.precisions import (
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, gains_within, hits_within, ratio
+from recometer.metrics.sums import columns, gains_within, hits_within, ratio, single_within
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -432,6 +432,8 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
 
 def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
     """Return the (expected) hits within min(cutoff, R)."""
+    if groups.single:
+        return single_within(groups, np.minimum(groups.n_relevant, cutoff)).astype(np.float64)
     rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
     return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
 

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import binary
 from recometer.metrics.ranked.facts import relevant_candidates, whole_sum
@@ -100,8 +100,13 @@ def roc_auc(
         known = functools.partial(_auc_of_known, every=every, others=others)
         return columns(known, groups, cutoffs)
     above = groups.start - groups.hits_before  # non-relevant items before the group
-    tied = groups.size - groups.relevant
-    right = whole_sum(groups, groups.relevant * (2 * (others[groups.user] - above) - tied))
+    if groups.single:
+        wrong, hits = whole_sum(groups, 2 * above), steps(groups.indptr)
+    else:
+        tied = groups.size - groups.relevant
+        wrong = whole_sum(groups, groups.relevant * (2 * above + tied))
+        hits = whole_sum(groups, groups.relevant)
+    right = 2 * hits * others - wrong
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
     return np.repeat(value[:, np.newaxis], len(cutoffs), axis=1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64
+from recometer.arrays import Bool, Float64, Int64, all_of, steps
 from recometer.metrics.sums import shared
 from recometer.ties import Groups, sum_by_user
 
@@ -69,6 +69,8 @@ def whole_sum(groups: Groups, values: Int64) -> Int64:
 
 
 def _count(groups: Groups, rows: Bool) -> Int64:
+    if all_of(rows):
+        return steps(groups.ranks.indptr)
     total = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(rows, out=total[1:])
     return np.diff(total[groups.ranks.indptr])

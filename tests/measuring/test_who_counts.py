@@ -1,0 +1,110 @@
+"""Rules about undefined values and about who counts, beside their sentences read literally."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+
+METRICS = ("recall@2", "popularity@2")
+K, N_ITEMS = 2, 5
+ITEMS = st.lists(st.integers(0, N_ITEMS - 1), min_size=1, max_size=3, unique=True)
+# What is known of a user: the list, the items of test with their values, and whether train has it.
+USER = st.tuples(
+    st.none() | ITEMS,
+    st.dictionaries(st.integers(0, N_ITEMS - 1), st.sampled_from([0.0, 1.0]), max_size=3),
+    st.booleans(),
+)
+RULES: Mapping[str, st.SearchStrategy[Any]] = {
+    "users": st.sampled_from(
+        ["test", "all", "known", "relevant", "known_relevant", "listed", "positive"]
+    ),
+    "undefined": st.sampled_from(["nan", 0.25]),
+    "no_relevant": st.sampled_from(["undefined", "computed", 0.66]),
+    "no_list": st.sampled_from(["misses", "undefined"]),
+    "min_positives": st.integers(0, 3),
+    "cold_start": st.booleans(),
+    "missing": st.sampled_from(["skip", "zero", "nan"]),
+    "decimals": st.sampled_from([None, 0, 1]),
+}
+# Always there: so that nothing is empty, and each item that is listed but 0 has one user in train.
+KNOWN = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
+
+
+def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, str, bool]:
+    """The user's value, why it is undefined, and whether it enters the mean."""
+    listed, judged, trained = user
+    relevant = [item for item, value in judged.items() if value]
+    of_test = metric == "recall@2"
+    why, value = "", 0.0
+    if listed is None and rules["users"] == "known":
+        why, value = "the source does not know the user", math.nan
+    elif listed is None and rules["no_list"] == "undefined":
+        why, value = "the source has no list for the user", math.nan
+    elif of_test and not relevant and rules["no_relevant"] != "computed":
+        why, number = "no relevant item to find", rules["no_relevant"]
+        value = rules["undefined"] if number == "undefined" else number
+    elif of_test and len(relevant) < rules["min_positives"] > 1:
+        why, value = "fewer relevant items than min_positives", rules["undefined"]
+    elif not trained and not rules["cold_start"]:
+        why, value = "no training item, and cold_start is off", rules["undefined"]
+    elif not of_test and not listed:
+        why, value = "the user's list is empty", rules["undefined"]
+    elif not of_test:
+        value = sum(item != 0 for item in listed[:K]) / len(listed[:K])
+    elif relevant:
+        value = sum(item in relevant for item in (listed or [])[:K]) / len(relevant)
+    value = float(value)
+    if rules["decimals"] is not None:
+        value = round(value, rules["decimals"])
+    # Who has nothing in test counts in a mean over what is read of lists alone.
+    in_test = bool(judged) or not of_test or rules["no_relevant"] == "undefined"
+    counts = {
+        "test": in_test,
+        "all": True,
+        "known": in_test,
+        "relevant": bool(relevant),
+        "known_relevant": bool(relevant) and listed is not None,
+        "listed": listed is not None,
+        "positive": value > 0,
+    }[rules["users"]]
+    if not counts and not (rules["missing"] == "skip" and math.isnan(value)):
+        why = "the rule users= leaves the user out of the mean"
+    return value, why, counts
+
+
+@given(st.lists(USER, max_size=4), st.fixed_dictionaries(RULES))
+def test_values_reasons_and_means(some: list[Any], rules: Mapping[str, Any]) -> None:
+    people = dict(enumerate(some + KNOWN))
+    users, items = range(len(people)), range(N_ITEMS + 2)
+    as_given = {"n_users": len(users), "user_ids": users, "n_items": len(items), "item_ids": items}
+    test = rm.Interactions.of({user: one[1] for user, one in people.items()}, **as_given)
+    trained = {user: [N_ITEMS + 1] for user in users if people[user][2]}
+    trained |= {users[-1]: list(range(1, N_ITEMS)), users[-2]: [N_ITEMS]}
+    train = rm.Interactions.of(
+        {u: dict.fromkeys(seen, 1.0) for u, seen in trained.items()}, **as_given
+    )
+    source = rm.Lists({user: one[0] for user, one in people.items() if one[0] is not None})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        result = rm.evaluate(source, test, train=train, metrics=METRICS, **rules)
+    for metric in METRICS:
+        wanted = [expected(metric, user, rules) for user in people.values()]
+        np.testing.assert_allclose(result[metric], [value for value, _, _ in wanted])
+        assert result.skipped(metric) == Counter(why for _, why, _ in wanted if why)
+        entering = [value for value, _, counts in wanted if counts]
+        if rules["missing"] == "skip":
+            entering = [value for value in entering if not math.isnan(value)]
+        if rules["missing"] == "zero":
+            entering = [0.0 if math.isnan(value) else value for value in entering]
+        mean = sum(entering) / len(entering) if entering else math.nan
+        assert result.mean()[metric] == pytest.approx(mean, nan_ok=True)

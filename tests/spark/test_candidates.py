@@ -1,0 +1,158 @@
+"""Candidates that are drawn for users on Spark are those of one machine, for every source."""
+
+import numpy as np
+import polars as pl
+import pytest
+from spark_cases import MARKS, assert_same, data, factors, schema_of
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.errors import InputError
+
+pytestmark = MARKS
+
+FEW = "ndcg@5 precision@3 rr@4"
+
+
+def listed(users, items, rng, n=12):
+    """Return the columns of lists with equal scores."""
+    places = [rng.permutation(len(items))[:n] for _ in users]
+    return {
+        "user": [user for user in users for _ in range(n)],
+        "item": [items[place] for one in places for place in one],
+        "score": rng.integers(0, 6, n * len(users)).astype(float),
+    }
+
+
+def scored(users, items, rng):
+    """Return the columns of pairs with true ratings, some of which are missing."""
+    user, item = np.nonzero(rng.random((len(users), len(items))) < 0.5)
+    rating = rng.integers(0, 6, len(user)).astype(float)
+    rating[rng.random(len(user)) < 0.1] = np.nan
+    return {
+        "user": [users[n] for n in user],
+        "item": [items[n] for n in item],
+        "rating": rating,
+        "score": rng.integers(0, 9, len(user)).astype(float),
+    }
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+@pytest.mark.parametrize("by", ["uniform", "popularity"])
+def test_candidates_of_factors(table, by):
+    users, items, test, train, rng = data(ids=int, seed=7)
+    of_users, of_items = factors(rng, "float32", users, items)
+    kind = "id bigint, features array<float>"
+    source = rs.Factors(
+        table({"id": users, "features": of_users}, kind),
+        table({"id": items[3:], "features": of_items[3:]}, kind),  # train has others, too
+    )
+    one = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
+    given = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, by=by, seed=4)}
+    tables = [table(columns, schema_of(int)) for columns in (test, train)]
+    result = rs.evaluate(source, tables[0], train=tables[1], **given)
+    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    assert_same(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("spark", "ids", "by"),
+    [("classic", int, "popularity"), ("connect", str, "uniform")],
+    indirect=["spark"],
+)
+def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids, by):
+    users, items, test, train, rng = data(ids=ids, seed=8)
+    rows = listed(users[4:], items, rng)
+    schema = schema_of(ids)
+    source = rs.Lists(table(rows, schema.replace("value", "score")))
+    given = {"metrics": f"{FEW} novelty@3", "candidates": rm.SampledCandidates(9, by=by, seed=2)}
+    tables = table(test, schema), table(train, schema)
+    result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **given)
+    expected = rm.evaluate(
+        rm.Lists(pl.DataFrame(rows)),
+        pl.DataFrame(test),
+        train=pl.DataFrame(train),
+        catalogue=items,
+        **given,
+    )
+    assert expected.counts["list_not_candidates"]
+    assert_same(result, expected)
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+@pytest.mark.parametrize("catalogue", [None, 40])
+def test_lists_without_the_items_to_draw_from_are_refused_as_on_one_machine(table, catalogue):
+    users, items, test, _, rng = data(ids=int)
+    rows = listed(users, items, rng)
+    schema = schema_of(int)
+    given = {"metrics": FEW, "candidates": rm.SampledCandidates(9), "catalogue": catalogue}
+    with pytest.raises(InputError, match="needs to know the items to draw from") as one:
+        rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
+    source = rs.Lists(table(rows, schema.replace("value", "score")))
+    with pytest.raises(InputError) as refused:
+        rs.evaluate(source, table(test, schema), **given)
+    assert str(refused.value) == str(one.value)
+
+
+PAIRS = {
+    "uniform": {"candidates": rm.SampledCandidates(7, seed=5), "metrics": f"{FEW} roc_auc"},
+    "popularity": {
+        "candidates": rm.SampledCandidates(7, by="popularity"),
+        "metrics": f"{FEW} novelty@3",
+        "ties": "random",
+    },
+    "corrected": {
+        "candidates": rm.SampledCandidates(15),
+        "metrics": "recall@3 hit@3",
+        "correction": "plug_in",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("spark", "case"),
+    [("classic", "popularity"), ("classic", "corrected"), ("connect", "uniform")],
+    indirect=["spark"],
+)
+def test_candidates_of_pairs_are_drawn_from_the_items_of_all_pairs(table, case):
+    users, items, _, train, rng = data(seed=9)
+    rows, given = scored(users, items, rng), PAIRS[case]
+    frame = table(rows, "user string, item string, rating double, score double")
+    trained = table(train, schema_of(str))
+    result = rs.evaluate(rs.Pairs(frame, threshold=3), train=trained, **given)
+    pairs = rm.Pairs(pl.DataFrame(rows), threshold=3)
+    assert_same(result, rm.evaluate(pairs, train=pl.DataFrame(train), **given))
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_candidates_of_pairs_with_a_test_of_its_own(table):
+    users, items, test, _, rng = data(ids=int, seed=10)
+    rows = scored(users, items, rng)
+    frame = table(rows, "user bigint, item bigint, rating double, score double")
+    source = rs.Pairs(frame, relevance=False, rating=False)
+    given = {"metrics": FEW, "candidates": rm.SampledCandidates(8, seed=1)}
+    held_out = table(test, schema_of(int))
+    result = rs.evaluate(source, held_out, **given)
+    pairs = rm.Pairs(pl.DataFrame(rows), relevance=False, rating=False)
+    assert_same(result, rm.evaluate(pairs, pl.DataFrame(test), **given))
+    with pytest.raises(InputError, match=r"depends on all items.* takes more than closure="):
+        rs.evaluate(source, held_out, closure=1000, **given)
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+@pytest.mark.parametrize("kind", ["lists", "pairs"])
+def test_tied_items_are_drawn_alike_whoever_shares_a_partition(table, kind):
+    users, items, test, train, rng = data(seed=16)
+    rows = listed(users, items, rng, n=4)
+    rows["score"] = np.minimum(rows["score"], 1)
+    frame = table(rows, "user string, item string, score double")
+    given = {"metrics": "popularity@2", "ties": "random"}
+    here, there = pl.DataFrame(rows), table(test, schema_of(str))
+    sources = {
+        "lists": (rs.Lists(frame), rm.Lists(here)),
+        "pairs": (rs.Pairs(frame), rm.Pairs(here)),
+    }
+    source, one = sources[kind]
+    trained = table(train, schema_of(str))
+    result = rs.evaluate(source, there, train=trained, partitions=8, **given)
+    assert_same(result, rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given))

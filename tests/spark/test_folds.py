@@ -1,0 +1,99 @@
+"""Splits and folds are evaluated and compared on Spark as on one machine."""
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from spark_cases import MARKS, assert_same
+from spark_comparisons import assert_same_rows, frame_of
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.split import Fraction, KFold, folds
+
+pytestmark = MARKS
+
+USERS, ITEMS = [f"u{n}" for n in range(40)], [f"i{n}" for n in range(25)]
+SCHEMA = "user string, item string, rating double"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    places = rng.choice(len(USERS) * len(ITEMS), 300, replace=False).tolist()
+    return {
+        "user": [USERS[place // len(ITEMS)] for place in places],
+        "item": [ITEMS[place % len(ITEMS)] for place in places],
+        "rating": rng.integers(1, 6, 300).astype(float).tolist(),
+    }
+
+
+def lists_of(spark, seed):
+    rng = np.random.default_rng(seed)
+    columns = {
+        "user": [user for user in USERS for _ in ITEMS],
+        "item": ITEMS * len(USERS),
+        "score": rng.integers(0, 8, len(USERS) * len(ITEMS)).astype(float),
+    }
+    schema = "user string, item string, score double"
+    return rs.Lists(frame_of(spark, columns, schema)), rm.Lists(pl.DataFrame(columns))
+
+
+@pytest.mark.filterwarnings("ignore:coverage@3. one value for all users")
+def test_folds_are_pooled_and_compared_as_on_one_machine(spark, rows):
+    frame = frame_of(spark, rows, SCHEMA)
+    made, parts = rs.folds(frame, KFold(2)), folds(pl.DataFrame(rows), KFold(2))
+    given = {"metrics": "ndcg@5 rr@20 coverage@3", "chance": True, "catalogue": ITEMS}
+    results, expected = {}, {}
+    for seed, name in enumerate(("one", "two")):
+        lists, same = lists_of(spark, seed)
+        source = [lists, lists] if seed else lambda split, lists=lists: lists
+        results[name] = rs.evaluate(source, made, **given)
+        expected[name] = rm.evaluate([same, same], parts, **given)
+    result, whole = results["one"], expected["one"]
+    assert isinstance(result, rs.SparkFoldedEvaluation)
+    assert result.over_users == pytest.approx(dict(whole.over_users), abs=1e-12)
+    frame = pl.from_arrow(result.per_user(reasons=True).toArrow()).sort("user")
+    assert frame["user"].to_list() == whole.user_ids.tolist()
+    for name, values in whole.values.items():
+        np.testing.assert_array_equal(frame[name].to_numpy(), values, err_msg=name)
+        np.testing.assert_array_equal(frame[f"{name} reason"].to_numpy(), whole.reasons[name])
+    for name in ("n_relevant", "n_candidates", "n_excluded", "depth", "flags"):
+        np.testing.assert_array_equal(frame[name].to_numpy(), getattr(whole, name), err_msg=name)
+    for row, same in zip(result.summary(), whole.summary(), strict=True):
+        ends = [same.mean, same.low, same.high, same.chance]
+        found = [row.mean, row.low, row.high, row.chance]
+        assert found == pytest.approx(ends, abs=1e-12, nan_ok=True)
+        assert (row.metric, row.counted, row.note) == (same.metric, same.counted, same.note)
+    assert_frame_equal(result.per_fold(), whole.per_fold(), rel_tol=1e-12)
+    assert_frame_equal(result.collect().per_fold(), whole.per_fold(), rel_tol=1e-12)
+    chosen = {"metrics": "ndcg@5 rr@20", "chance": True}
+    found, other = rs.compare(results, **chosen), rm.compare(expected, **chosen)
+    assert_same_rows(found, other)
+    for row, same in zip(found.rows, other.rows, strict=True):
+        assert (row.runs is None) == (same.runs is None) == ("chance" in (row.model, row.other))
+        if row.runs is not None:
+            assert row.runs.n_runs == same.runs.n_runs == (2,)
+            assert row.runs.p_value == pytest.approx(same.runs.p_value)
+            assert row.runs.share_of_runs == pytest.approx(same.runs.share_of_runs)
+    result.unpersist()
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_a_split_brings_its_train_and_its_columns(spark, rows):
+    names = {"user": "who", "item": "what", "rating": "stars"}
+    renamed = {names[name]: column for name, column in rows.items()}
+    columns = {"user": "who", "item": "what", "value": "stars"}
+    schema = SCHEMA.replace("user", "who").replace("item", "what").replace("rating", "stars")
+    made = rs.split(frame_of(spark, renamed, schema), Fraction(0.3), **columns)
+    lists, same = lists_of(spark, 3)
+    expected = rm.evaluate(
+        same, rm.split(pl.DataFrame(renamed), Fraction(0.3), **columns), metrics="ndcg@5"
+    )
+    assert_same(rs.evaluate(lists, made, metrics="ndcg@5"), expected)
+    with pytest.raises(rm.InputError, match="but SparkSplit brings its own"):
+        rs.evaluate(lists, made, train=made.train)
+    with pytest.raises(rm.InputTypeError, match="with an output of a model for each, found one of"):
+        rs.evaluate(lists, [made, made])
+    with pytest.raises(rm.InputError, match="There are 1 sources for 2 folds"):
+        rs.evaluate([lists], [made, made])
