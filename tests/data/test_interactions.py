@@ -749,6 +749,8 @@ def test_edge_index_with_mistakes():
 class FakeTensor:
     """What recometer asks of torch.Tensor: a copy on the CPU as a NumPy array."""
 
+    device = types.SimpleNamespace(type="cuda")
+
     def __init__(self, array, steps=()):
         self.array = np.array(array)
         self.steps = steps

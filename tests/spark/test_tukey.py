@@ -23,10 +23,12 @@ def test_tukey_of_parts_is_that_of_all_users(n_alike, ids, clustered):
     values[7, 1] = np.nan
     columns = {"u": users, "s": np.arange(N), **({"g": users} if clustered else {})}
     for model in range(N_MODELS):
-        columns |= {f"m{model}_0": values[:, model], f"r{model}_0": np.zeros(N, np.int8)}
+        columns |= {f"m{model}_0_0": values[:, model], f"r{model}_0_0": np.zeros(N, np.int8)}
     batches = pa.table(columns).to_batches(max_chunksize=50)
     models = list(range(N_MODELS))
-    asked = _differences.Compared([(0, 0, 1)], [Protocol()], ([0], models), clustered, ["u", "s"])
+    rules, n_runs, names = [[Protocol()] * N_MODELS], [1] * N_MODELS, ["u", "s"]
+    whom = [], ([0], models), clustered, names
+    asked = _differences.Compared([_differences.Each(0, 0, 1)], rules, n_runs, *whom)
     first = folded(_differences._first(batches, asked=asked), together)
     scales = {0: float(first["0 largest"].values[0])}
     parts = _differences._second(batches, asked=asked, centres={}, scales=scales)
