@@ -344,7 +344,8 @@ def test_all_that_is_kept_is_counted(form) -> None:
             else:
                 stream.update({user: lists[user].tolist() for user in some.tolist()})
         sizes[metrics] = stream.nbytes
-        stream.compute()
+        description = stream.compute().inputs["source"]["description"]
+        assert form == "scores" or description == f"Lists, streamed: {n_users} lists"
         assert stream.nbytes == sizes[metrics]
     ranked, listed, both = sizes.values()
     came = ranked + listed - both  # a flag, and the id where lists came

@@ -864,3 +864,19 @@ def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
     for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
         # Of 30, two are in test, two in train, and eight more have no score.
         assert kind.rank(request).pool.tolist() == [18] * 6
+
+
+def test_padding_of_lists_is_no_item_where_some_are_left_out():
+    lists = rm.Lists(np.array([[0, -1, -1], [-1, 2, 1]]))
+    test = np.array([[0, 1, 0, 0], [0, 1, 0, 0]])
+    for options in ({"exclude": [3]}, {"candidates": [0, 1, 2]}, {"exclude": [3], "catalogue": 4}):
+        assert rm.evaluate(lists, test, metrics="rr", **options)["rr"].tolist() == [0, 0.5]
+
+
+def test_positions_of_the_first_two_items_are_told_from_a_matrix_by_their_padding():
+    scores, test = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], [[1, 0, 0], [0, 1, 0]]
+    for listed, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
+        result = rm.evaluate(
+            rm.Scores(scores), np.array(test), candidates=np.array(listed), metrics="rr"
+        )
+        assert result.n_candidates.tolist() == sizes

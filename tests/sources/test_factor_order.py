@@ -196,3 +196,23 @@ def test_lengths_that_are_alike_are_left_in_their_order(spread):
     source, test = rm.Factors(items[:20], items), rm.Interactions.of(np.eye(20, 4000))
     found = LongestFirst.of(source._factors, align(source._index, Request(test, depth=5)))
     assert (found is None) == (spread < 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_users_who_leave_early_take_nobody_with_them(dtype):
+    """Items are ranked 2,048 at a time; half of the users look at all of them, the others not."""
+    rng = np.random.default_rng(2)
+    items = rng.integers(1, 8, (9000, 2)).astype(dtype)
+    items[:30] *= 1000
+    users = np.tile(np.array([[1, 0], [-1, 0]], dtype), (10, 1))
+    request = Request(rm.Interactions.of(np.eye(20, 9000)), None, rm.Protocol(ties="item"), depth=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recometer.sources._factor_work.SECONDS_PER_CALL", 0.0)
+        source = rm.Factors(users, items)
+        lists = source.top(request, 3).items
+        ranks = source.rank(request)
+    expected = np.argsort(-(users @ items.T), axis=1, kind="stable")
+    np.testing.assert_array_equal(lists, expected[:, :3])
+    scores = users @ items.T
+    above = (scores > scores[range(20), range(20)][:, None]).sum(axis=1)
+    np.testing.assert_array_equal(ranks.above, np.where(above < 3, above, -1))

@@ -1,5 +1,6 @@
 """Factors that are read part by part: no number changes, whatever the parts."""
 
+import contextlib
 import dataclasses
 import re
 import warnings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, InputError
-from recometer.sources import _factor_order, _factor_stream
+from recometer.sources import _assemble, _factor_order, _factor_stream
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
 
@@ -58,14 +59,21 @@ def interactions(rng, n_users, n_items, share, named):
 
 def found(source, request, k):
     """Return all that a source finds, with the order by lengths wherever that is possible."""
+    with by_length():
+        ranks = source.rank(dataclasses.replace(request, depth=k))
+        lists = source.top(request, k or 3)
+    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+
+
+@contextlib.contextmanager
+def by_length():
+    """Let the order by lengths always pay, and have room."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_order, name, 0)
         patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
-        patch.setattr(_factor_stream, "BYTES_PER_LENGTH", 1e-6)  # it has room
-        ranks = source.rank(dataclasses.replace(request, depth=k))
-        lists = source.top(request, k or 3)
-    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+        patch.setattr(_factor_stream, "BYTES_PER_LENGTH", 1e-6)
+        yield
 
 
 def least_memory(make, request):
@@ -134,7 +142,8 @@ def test_parts_change_nothing(
 
         memory = 1
         if offered != "own":
-            memory = least_memory(make, request)
+            with by_length():
+                memory = least_memory(make, dataclasses.replace(request, depth=k or 3))
             memory = int(float(memory[:-2]) * 1000 * max(times, 1))
         streamed = make(memory)
         expected = found(plain, request, k)
@@ -208,3 +217,14 @@ def test_a_bar_shows_both_passes(model, capsys):
     said = capsys.readouterr().err
     for label in ("Reading", "Ranking"):
         assert re.search(rf"{label}.* 100%", said)
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+@pytest.mark.parametrize("progress", [False, True])
+def test_work_within_a_part_has_no_bar_of_its_own(monkeypatch, model, capsys, progress):
+    monkeypatch.setattr(_assemble, "BRIEF", 0)
+    _, _, users, items, test = model
+    source = rm.Factors(users, items, memory="20 kB")
+    source.rank(Request(test, threads=2, progress=progress, depth=5))
+    bars = re.findall(r"(\w+)[^\n\r]* 100%", capsys.readouterr().err)
+    assert set(bars) == ({"Reading", "Ranking"} if progress else set())

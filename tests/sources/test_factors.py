@@ -513,3 +513,14 @@ def test_progress_is_shown_when_asked_for(data, capsys):
 
 def test_threads_default_to_the_processors_of_the_process():
     assert tasks.resolve_threads(None) >= 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_biases_alone_keep_their_precision(dtype):
+    bias = np.array([1, 1 + np.finfo(dtype).eps], dtype)
+    source = rm.Factors(None, None, item_bias=bias)
+    assert np.dtype(dtype).name in source.describe()
+    assert rm.evaluate(source, np.eye(2), metrics="rr", ties="pessimistic")["rr"].tolist() == [
+        0.5,
+        1,
+    ]

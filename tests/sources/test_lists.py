@@ -112,6 +112,9 @@ def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
         frame.write_csv(path, separator="\t" if extension == "tsv" else ",")
     with pytest.warns(DataWarning, match="and 'utility' says nothing"):
         by_rows = rm.Lists(path)
+    if extension == "parquet":
+        with pytest.warns(DataWarning, match="and 'utility' says nothing"):
+            rm.Lists(path, memory="1MB")
     assert by_rows.describe().endswith("in the order of the rows")
     assert rr(by_rows) == rr(rm.Lists(path, score=False))
 
@@ -250,6 +253,8 @@ def test_indices_beyond_the_items():
     message = "list in row 1 holds the item position 9, .* 0 to 3. Hint: .*item_offset=n_users"
     with pytest.raises(rm.InputError, match=message):
         rr(lists, ARRAY_TEST)
+    with pytest.raises(rm.InputError, match="list in row 1 holds the item position 9"):
+        rr(rm.Lists(np.array([[0, 1], [9, 2], [3, 8]])), ARRAY_TEST)
     # The catalogue may have items that nobody has in test.
     assert rr(lists, ARRAY_TEST, catalogue=10) == [1 / 2, 1, 0]
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
@@ -284,6 +289,28 @@ def test_lists_and_test_that_share_no_item():
     # Train, or the catalogue, shows that the ids are right.
     assert rr(lists, test, train={"b": [104]}) == [0, 0]
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("listed", "tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
+)
+def test_that_few_entries_share_no_item_is_no_reason_to_warn(listed, tested, warned):
+    lists = rm.Lists({"ann": [f"a{number}" for number in range(listed)]})
+    test = {"ann": [f"b{number}" for number in range(tested)]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert rr(lists, test) == [0]
+    assert ["share no item" in str(one.message) for one in caught] == [True] * warned
+
+
+@pytest.mark.parametrize(("n_items", "warned"), [(5, True), (4, False)])
+def test_train_of_few_items_that_nobody_else_has_is_no_reason_to_warn(n_items, warned):
+    train = {"ann": [f"c{number}" for number in range(n_items)]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = rm.evaluate(rm.Lists({"ann": ["a"]}), {"ann": ["a"]}, train=train, metrics="rr")
+    assert result["rr"].tolist() == [1]
+    assert ["train has none" in str(one.message) for one in caught] == [True] * warned
 
 
 def test_train_that_shares_no_item():
@@ -779,3 +806,8 @@ def test_users_who_come_again_after_many_rows(n_again):
     lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))
     result = rm.evaluate(lists, {0: [8], 1: [7]}, metrics="rr")
     assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]
+
+
+def test_who_has_a_list_is_known():
+    for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
+        assert lists.listed_users().tolist() == ["bob"]

@@ -271,12 +271,12 @@ def test_thresholds():
 
 
 def test_the_mean_of_equal_ratings_is_not_above_them():
-    ratings = np.repeat([3.3, 0.7, 1.1], 3)
+    ratings = np.repeat([3.3, 0.7, 1.1, 0.1], 3)  # sums are rounded down, and up
     predictions = [Prediction(i // 3, i, r, r, {}) for i, r in enumerate(ratings)]
     result = rm.evaluate(
         rm.Pairs(predictions, threshold="user_mean"), metrics="rated_precision@3 rated_recall@3"
     )
-    np.testing.assert_array_equal(result["rated_recall@3"], [1, 1, 1])
+    np.testing.assert_array_equal(result["rated_recall@3"], [1, 1, 1, 1])
     alone = rm.Pairs([Prediction(0, 0, 3.0, 2.0, {})], threshold="user_mean")
     assert rm.evaluate(alone, metrics="rated_recall@1")["rated_recall@1"].tolist() == [0]
 
@@ -536,3 +536,13 @@ def test_a_source_without_ratings(metric):
         says = rf"'{metric}{cutoff}' reads predicted and true .*\({type(source).__name__}: "
         with pytest.raises(rm.InputError, match=says):
             rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")
+
+
+def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
+    """On Spark all columns are named: one more with a common name is none of them."""
+    frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
+    columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
+    found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
+    expected = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
+    assert found.describe() == expected.describe()
+    assert means(found, PREDICTED) == means(expected, PREDICTED)

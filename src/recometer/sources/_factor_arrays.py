@@ -32,7 +32,7 @@ class FactorArrays:
 
     @classmethod
     def of(
-        cls, users: Any, items: Any, user_bias: Any, item_bias: Any, by_rows: bool = False
+        cls, users: Any, items: Any, user_bias: Any, item_bias: Any, *, by_rows: bool
     ) -> FactorArrays:
         """Read what `Factors` is given; with `by_rows`, factors are read when they are needed."""
         if (users is None) != (items is None):

@@ -187,8 +187,8 @@ class Kept(Generic[AnyRecord]):
         records = [*map(self._unpacked, self._parts), *self._latest, *more]
         return self._class.concat(self._alike(records))
 
-    def __len__(self) -> int:
-        return self._n_latest + sum(n_users for n_users, _ in self._parts)
+    def __bool__(self) -> bool:
+        return bool(self._latest or self._parts)
 
     @property
     def nbytes(self) -> int:

@@ -103,7 +103,7 @@ class StreamedPairs:
             order = np.argsort(user_ids, kind="stable")
             user_ids = user_ids[order]
         ratings: Ratings | None = None
-        if len(self._rated):
+        if self._rated:
             ratings = self._rated.together().users(order)
         ranks = self._ranked.together().users(order) if ratings is None else ratings.ranks
         if self._items is None:
@@ -157,9 +157,9 @@ class StreamedPairs:
         rated: Kept[Ratings] = Kept(Ratings, {"ranks": Ranks})
         ranked.take(state["ranked"])
         rated.take(state["rated"])
-        if len(ranked):
+        if ranked:
             self._ranked.add(_recoded(ranked.together().users(stays), codes))
-        if len(rated):
+        if rated:
             ratings = rated.together().users(stays)
             ratings = dataclasses.replace(ratings, ranks=_recoded(ratings.ranks, codes))
             self._rated.add(ratings)
