@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import pathlib
 
-from modules import FILES, nodes_of, text_of, tree_of
+from modules import FILES, statements_of, text_of, tree_of
 
 MOST_AT_THE_TOP = 16
 LONGEST_FILE = 500
@@ -31,7 +31,7 @@ def long_functions() -> dict[str, int]:
     """Return the functions that are longer than they should be."""
     found = {}
     for name, path in FILES.items():
-        for node in nodes_of(path):
+        for node in statements_of(path):
             function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             if function and length(node) > LONGEST_FUNCTION:
                 found[f"{name}:{node.name}"] = length(node)
@@ -42,7 +42,7 @@ def private_imports(name: str) -> list[str]:
     """Return what a module imports that is private to another package."""
     here = ["recometer", *pathlib.PurePosixPath(name).parts[:-1]]
     found = []
-    for node in nodes_of(FILES[name]):
+    for node in statements_of(FILES[name]):
         if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("recometer"):
             continue
         for alias in node.names:
