@@ -268,13 +268,9 @@ def compare(
     of = _margins(margin, compared, first)
     options = Options(test, interval, check_confidence(level), of, None, seed_of(seed), 1)
     shuffled = decisive if correction == "tukey" else []
-    whole = [name for name in compared if name in first.together]
-    of_users = [name for name in compared if name not in whole]
+    of_users = [name for name in compared if name not in first.together]
     pairs = Pairs.of(given, of_users, cluster, (shuffled, counted))
-    found = pairs.rows(options)
-    if whole:
-        found += compare_together(whole, given.model_pairs(), cluster, options)
-    rows = [row for name in compared for row in found if row.metric == name]
+    rows = _rows(pairs, compared, cluster, options)
     check_users(rows)
     tests = pairs.tukey(decisive, options) if correction == "tukey" else {}
     undefined = wording.on_undefined(rows)
@@ -298,6 +294,17 @@ def compare(
         pairs=pairs,
         cluster=cluster,
     )
+
+
+def _rows(
+    pairs: Pairs, compared: Sequence[str], cluster: object, options: Options
+) -> list[PairRow]:
+    """Return the row of each pair by each metric, those with one value for all users included."""
+    found = pairs.rows(options)
+    whole = [name for name in compared if name not in pairs.metrics]
+    if whole:
+        found += compare_together(whole, pairs.given.model_pairs(), cluster, options)
+    return [row for name in compared for row in found if row.metric == name]
 
 
 def _primary(
