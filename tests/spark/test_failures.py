@@ -97,10 +97,6 @@ def test_what_does_not_fit_is_refused(table):
         for name in takes:
             with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):
                 call(**{name: 1})
-    several = rs.Interactions(frame, user=["user", "item"], item="value")
-    for call in (lambda: rs.split(several, rm.split.Last(1)), lambda: rs.audit(several, several)):
-        with pytest.raises(InputError, match="On Spark sessions of users are evaluated, but not"):
-            call()
     with pytest.raises(InputError, match="test is empty"):
         rs.evaluate(lists, frame.where("false"))
     with pytest.raises(InputError, match="knows none of the"):
