@@ -259,7 +259,7 @@ def sets_of(n_items: int) -> pl.DataFrame:
     return with_names(pl.DataFrame({"user_id": users, "item_id": items}))
 
 
-@pytest.mark.parametrize("how", ["frame", "files", "drawn", "popular"])
+@pytest.mark.parametrize("how", ["frame", "files", "negatives", "drawn", "popular"])
 def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
     asked: list[int] = []
 
@@ -273,6 +273,8 @@ def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
     candidates: object = sets
     if how == "files":
         candidates = rm.Interactions.of(write(tmp_path / "sets", sets, 2), memory=2000)
+    elif how == "negatives":
+        candidates = rm.Negatives(sets)
     elif how != "frame":
         way = "popularity" if how == "popular" else "uniform"
         candidates = rm.SampledCandidates(6, by=way)

@@ -253,6 +253,8 @@ def test_indices_beyond_the_items():
     message = "list in row 1 holds the item position 9, .* 0 to 3. Hint: .*item_offset=n_users"
     with pytest.raises(rm.InputError, match=message):
         rr(lists, ARRAY_TEST)
+    with pytest.raises(rm.InputError, match="list in row 1 holds the item position 9"):
+        rr(rm.Lists(np.array([[0, 1], [9, 2], [3, 8]])), ARRAY_TEST)
     # The catalogue may have items that nobody has in test.
     assert rr(lists, ARRAY_TEST, catalogue=10) == [1 / 2, 1, 0]
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]

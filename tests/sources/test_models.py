@@ -392,6 +392,7 @@ def test_a_model_that_recommends_what_users_have_already():
 def implicit_model(asked):
     def recommend(userid, user_items, N=10, filter_already_liked_items=True):
         asked.append((N, filter_already_liked_items))
+        np.testing.assert_array_equal(userid, np.arange(N_USERS))
         scores = np.where(user_items.toarray() > 0, -np.finfo(np.float32).max, 0.0)
         scores = scores[:, LISTS[0]] + SCORES
         order = np.argsort(-scores, axis=1)[:, :N]

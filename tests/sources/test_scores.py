@@ -351,3 +351,14 @@ def test_giving_up_what_lies_beyond_the_last_cutoff_changes_no_value(dtype, ties
     for name in shallow.values:
         np.testing.assert_array_equal(shallow.values[name], deep.values[name])
         np.testing.assert_array_equal(shallow.reasons[name], deep.reasons[name])
+
+
+def test_many_users_are_sorted_in_tasks(monkeypatch):
+    rng = np.random.default_rng(5)
+    source, test = rm.Scores(rng.random((11, 20))), rng.random((11, 20)) < 0.3
+    once = rm.evaluate(source, test, metrics="ndcg@5 ap")
+    monkeypatch.setattr("recometer.sources._assemble.BRIEF", 0)
+    monkeypatch.setattr("recometer.sources._assemble.USERS_PER_TASK", 3)
+    for threads in (1, 2):
+        again = rm.evaluate(source, test, metrics="ndcg@5 ap", threads=threads)
+        assert again.mean() == once.mean()

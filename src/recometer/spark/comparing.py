@@ -268,18 +268,10 @@ def compare(
     of = _margins(margin, compared, first)
     options = Options(test, interval, check_confidence(level), of, None, seed_of(seed), 1)
     shuffled = decisive if correction == "tukey" else []
-    whole = [name for name in compared if name in first.together]
-    of_users = [name for name in compared if name not in whole]
+    of_users = [name for name in compared if name not in first.together]
     pairs = Pairs.of(given, of_users, cluster, (shuffled, counted))
-    found = pairs.rows(options)
-    if whole:
-        found += compare_together(whole, given.model_pairs(), cluster, options)
-    rows = [row for name in compared for row in found if row.metric == name]
-    check_users(rows)
+    rows = _rows(given, compared, pairs, cluster, options)
     tests = pairs.tukey(decisive, options) if correction == "tukey" else {}
-    undefined = wording.on_undefined(rows)
-    if undefined:
-        warn(undefined)
     return SparkComparison(
         models=tuple(given.names),
         baseline=baseline,
@@ -298,6 +290,22 @@ def compare(
         pairs=pairs,
         cluster=cluster,
     )
+
+
+def _rows(
+    given: Models, compared: Sequence[str], pairs: Pairs, cluster: object, options: Options
+) -> list[PairRow]:
+    """Return the rows of the metrics compared, in their order, and warn of undefined values."""
+    whole = [name for name in compared if name in given.first.together]
+    found = pairs.rows(options)
+    if whole:
+        found += compare_together(whole, given.model_pairs(), cluster, options)
+    rows = [row for name in compared for row in found if row.metric == name]
+    check_users(rows)
+    undefined = wording.on_undefined(rows)
+    if undefined:
+        warn(undefined)
+    return rows
 
 
 def _primary(
