@@ -285,6 +285,9 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert found.equivalent == (inside.low > -0.05 and inside.high < 0.05)
     assert tuple(found.interval) == tuple(inside)
     assert found.p_value > equivalence((one - two).mean(axis=1), 0.05).p_value
+    far = over_runs(one + 0.3 - 0.05, two)  # beyond the margin: one side is all but sure
+    p = equivalence_over_runs(one + 0.3, two, 0.05).p_value
+    assert p == pytest.approx(1 - far.p_value / 2)
     tight = max(abs(end) for end in inside)
     assert equivalence_over_runs(one, two, tight).p_value == pytest.approx(0.05)
     assert equivalence_over_runs(one, two, 0.05, alpha=found.p_value).equivalent
