@@ -157,9 +157,9 @@ class StreamedPairs:
         rated: Kept[Ratings] = Kept(Ratings, {"ranks": Ranks})
         ranked.take(state["ranked"])
         rated.take(state["rated"])
-        if len(ranked):
+        if ranked:
             self._ranked.add(_recoded(ranked.together().users(stays), codes))
-        if len(rated):
+        if rated:
             ratings = rated.together().users(stays)
             ratings = dataclasses.replace(ratings, ranks=_recoded(ratings.ranks, codes))
             self._rated.add(ratings)
