@@ -115,6 +115,7 @@ KINDS = ["factors", "streamed factors", "scores", "function", "lists", "list fil
             "seen": st.sampled_from(["removed", "kept"]),
             "nan_scores": st.sampled_from(["undefined", "last"]),
             "repeated_test": st.sampled_from(["once", "counted"]),
+            "users": st.sampled_from(["all", "listed"]),
         }
     ),
     named=st.booleans(),
@@ -258,7 +259,7 @@ def sets_of(n_items: int) -> pl.DataFrame:
     return with_names(pl.DataFrame({"user_id": users, "item_id": items}))
 
 
-@pytest.mark.parametrize("how", ["frame", "files", "drawn", "popular"])
+@pytest.mark.parametrize("how", ["frame", "files", "negatives", "drawn", "popular"])
 def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
     asked: list[int] = []
 
@@ -272,6 +273,8 @@ def test_candidates_of_each_user_are_ranked_in_blocks(tmp_path, paths, how):
     candidates: object = sets
     if how == "files":
         candidates = rm.Interactions.of(write(tmp_path / "sets", sets, 2), memory=2000)
+    elif how == "negatives":
+        candidates = rm.Negatives(sets)
     elif how != "frame":
         way = "popularity" if how == "popular" else "uniform"
         candidates = rm.SampledCandidates(6, by=way)
@@ -297,6 +300,25 @@ def test_metrics_of_lists_in_files(tmp_path, paths):
     }
     check_same(sides[0], paths, 2500, **options, baseline=sides[1])
     check_same(named_factors(), paths, 2500, **options, baseline=sides[1])
+
+
+@pytest.mark.parametrize("memory", [3000, None])
+def test_users_with_a_list_count_whom_test_lacks(tmp_path, memory):
+    rng = np.random.default_rng(7)
+    frame = drawn(rng, 200, True, True).filter(pl.col("user_id").is_in(["u3", "u5", "u8", "u25"]))
+    sides = [write(tmp_path / name, frame[number::2], 2) for number, name in enumerate("ab")]
+    lists = lists_in(tmp_path / "lists", rng, True, memory=memory)
+    options: dict[str, Any] = {
+        "metrics": "ndcg@3 coverage@3 novelty@3",
+        "users": "listed",
+        "catalogue": N_ITEMS,
+    }
+    check_same(lists, sides, 1000, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test, train = (rm.Interactions.of(path, memory=1000) for path in sides)
+        found = rm.evaluate(lists, test, train=train, **options)
+    assert found.n_users > 20 > test.n_users
 
 
 @pytest.mark.parametrize("users", ["u", "v"])

@@ -67,6 +67,13 @@ def assert_same(result, expected, *, mean=1e-12):
         assert (row.method, row.note) == (other.method, other.note)
 
 
+def assert_same_interval(found, expected):
+    """Check that an interval over resampled users is that of one machine."""
+    ends = pytest.approx([expected.low, expected.high], rel=1e-9, abs=1e-12, nan_ok=True)
+    assert [found.low, found.high] == ends
+    assert (found.method, found.n, found.note) == (expected.method, expected.n, expected.note)
+
+
 def factors(rng, dtype, users, items):
     """Return factors whose products are often equal."""
     shape = rng.integers(-2, 3, (len(users), 3)), rng.integers(-2, 3, (len(items), 3))

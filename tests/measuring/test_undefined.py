@@ -238,6 +238,16 @@ def test_a_user_does_not_depend_on_the_others(rules):
             ), name
 
 
+@pytest.mark.parametrize("undefined", ["nan", 0.25])
+def test_a_formula_without_a_value_has_a_reason(undefined):
+    """The first two places hold what is relevant alone, or both kinds."""
+    ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
+    name = "roc_auc@2(domain=list,one_kind=undefined)"
+    values, why = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
+    np.testing.assert_array_equal(values[name], [float(undefined), 1.0])
+    assert why[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
+
+
 def test_no_users():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
     values, why = compute(RankedUsers(ranks), EVERY, Protocol())

@@ -37,7 +37,7 @@ RULES: Mapping[str, st.SearchStrategy[Any]] = {
     "decimals": st.sampled_from([None, 0, 1]),
 }
 # Always there: so that nothing is empty, and each item that is listed but 0 has one user in train.
-KNOWN = [([0, 1], {1: 1.0}, True), ([0], {1: 1.0}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
+KNOWN = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
 
 
 def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, str, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import hashlib
 import math
 import signal
@@ -648,10 +647,6 @@ def test_ctrl_c_ends_an_evaluation() -> None:
     output, errors = process.communicate(timeout=5)
     assert process.returncode == 3, errors
     assert output.splitlines()[-1] == "alive 1"
-
-
-def test_docstring() -> None:
-    assert doctest.testmod(sys.modules["recometer.evaluation"]).failed == 0
 
 
 def test_metrics_written_otherwise() -> None:

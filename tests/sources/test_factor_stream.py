@@ -1,5 +1,6 @@
 """Factors that are read part by part: no number changes, whatever the parts."""
 
+import contextlib
 import dataclasses
 import re
 import warnings
@@ -58,14 +59,21 @@ def interactions(rng, n_users, n_items, share, named):
 
 def found(source, request, k):
     """Return all that a source finds, with the order by lengths wherever that is possible."""
+    with by_length():
+        ranks = source.rank(dataclasses.replace(request, depth=k))
+        lists = source.top(request, k or 3)
+    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+
+
+@contextlib.contextmanager
+def by_length():
+    """Let the order by lengths always pay, and have room."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_order, name, 0)
         patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
-        patch.setattr(_factor_stream, "BYTES_PER_LENGTH", 1e-6)  # it has room
-        ranks = source.rank(dataclasses.replace(request, depth=k))
-        lists = source.top(request, k or 3)
-    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+        patch.setattr(_factor_stream, "BYTES_PER_LENGTH", 1e-6)
+        yield
 
 
 def least_memory(make, request):
@@ -134,7 +142,8 @@ def test_parts_change_nothing(
 
         memory = 1
         if offered != "own":
-            memory = least_memory(make, request)
+            with by_length():
+                memory = least_memory(make, dataclasses.replace(request, depth=k or 3))
             memory = int(float(memory[:-2]) * 1000 * max(times, 1))
         streamed = make(memory)
         expected = found(plain, request, k)

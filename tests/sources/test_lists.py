@@ -59,27 +59,46 @@ def test_frames(frame):
         assert rr(lists) == EXPECTED, f"{order} rows with a {third}"
 
 
-def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame):
+def with_a_score(name):
+    """Rows that are not in order, and that have a score with some name."""
     plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
-    assert rm.Lists(frame(plain)).describe().endswith("in the order of the rows")
-    for name in ("rating_2", "my_score", "utility"):
-        rows = {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
-        with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
-            by_rows = rm.Lists(frame(rows))
-        assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
-        by_score = rm.Lists(frame(rows), score=name)
-        assert rr(by_score) == EXPECTED
-        assert "order of the rows" not in by_score.describe()
+    return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
+
+
+def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame):
+    rows = with_a_score("utility")
+    with pytest.warns(DataWarning, match="order of the rows.*'utility'.*Hint: score='utility'"):
+        by_rows = rm.Lists(frame(rows))
+    assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
+    by_score = rm.Lists(frame(rows), score="utility")
+    assert rr(by_score) == EXPECTED
+    assert "order of the rows" not in by_score.describe()
+    del rows["utility"]
+    assert rm.Lists(frame(rows)).describe().endswith("in the order of the rows")
+
+
+@pytest.mark.parametrize("name", ["rating_2", "my_score"])
+def test_names_of_columns_that_could_be_a_score(name):
+    with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
+        rm.Lists(pl.DataFrame(with_a_score(name)))
+
+
+def check_offered_as_a_rank(frame, name):
+    rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
+    rows[name] = rows.pop("rank")
+    hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
+    with pytest.warns(DataWarning, match=hint):
+        rm.Lists(frame(rows))
+    assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
 
 
 def test_what_could_be_a_rank_is_offered_as_one(frame):
-    for name in ("slot", "Order", "index", "list_position", "itemNumber"):
-        rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
-        rows[name] = rows.pop("rank")
-        hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
-        with pytest.warns(DataWarning, match=hint):
-            rm.Lists(frame(rows))
-        assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
+    check_offered_as_a_rank(frame, "itemNumber")
+
+
+@pytest.mark.parametrize("name", ["slot", "Order", "index", "list_position"])
+def test_names_of_columns_that_could_be_a_rank(name):
+    check_offered_as_a_rank(pl.DataFrame, name)
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])

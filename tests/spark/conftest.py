@@ -30,8 +30,12 @@ def make(kind):
         builder = SparkSession.builder
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
-        builder = builder.master(MASTER) if kind == "classic" else builder.remote(MASTER)
-        return builder.getOrCreate()
+        if kind == "classic":
+            return builder.master(MASTER).getOrCreate()
+        # The server of Connect takes a free port, so that several suites run side by side.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SPARK_TESTING", "1")
+            return builder.remote(MASTER).getOrCreate()
 
 
 def stop(session):

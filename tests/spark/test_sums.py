@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import stats
-from recometer.spark import _rows
+from recometer.metrics.predictions import Predictions
+from recometer.spark import _across, _rows
 from recometer.spark._blocks import blocks
 from recometer.spark._cells import MOST_VALUES, Cells
 from recometer.spark._few import FewRows
@@ -120,14 +121,54 @@ def test_blocks_hold_whole_users(lengths, least, size):
 
 def test_spreads_of_parts_are_that_of_the_whole():
     rng = np.random.default_rng(2)
-    values = [rng.normal(3, 1, n) for n in (4, 1, 7)]
+    values, at = [rng.normal(3, 1, n) for n in (4, 1, 7)], len(_rows.SUMS)
     parts = []
     for own in values:
         part = np.zeros(_rows.SIZE)
         part[0] = len(own)
-        part[6:8] = own.mean(), ((own - own.mean()) ** 2).sum()
+        part[at : at + 2] = own.mean(), ((own - own.mean()) ** 2).sum()
         parts.append(part)
-    found = _rows.together([*parts, np.zeros(_rows.SIZE)])
+    parts.append(np.zeros(_rows.SIZE))
     whole = np.concatenate(values)
+    expected = pytest.approx([whole.mean(), ((whole - whole.mean()) ** 2).sum()])
+    found = _rows.together(parts)
     assert found[0] == len(whole)
-    assert found[6:8] == pytest.approx([whole.mean(), ((whole - whole.mean()) ** 2).sum()])
+    assert found[at : at + 2] == expected
+    centre = np.full(_rows.SIZE, 2.9)
+    total = np.sum([_rows.added(part, centre) for part in parts], axis=0)
+    assert _rows.from_added(total, centre)[at : at + 2] == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), max_size=40), st.data()
+)
+def test_ranges_of_predictions_add_up_to_all_pairs(rows, drawn):
+    rows = sorted(rows)
+    x = np.array([row[0] for row in rows], np.float64)
+    relevant = np.array([row[1] for row in rows], bool)
+    users = np.array([row[2] for row in rows], np.int64)
+    weights = np.array([[1, 1, 1, 1], [0, 2, 1, 3]], np.int32)
+    # A range ends where another prediction begins; batches end anywhere.
+    ends = drawn.draw(st.lists(st.integers(0, 5), max_size=3))
+    spread = []
+    for within in np.split(np.arange(len(x)), np.searchsorted(x, sorted(ends))):
+        cuts = sorted(drawn.draw(st.lists(st.integers(0, len(within)), max_size=3)))
+        batches = [
+            pa.RecordBatch.from_pydict(
+                {
+                    "k": np.full(len(some), 7, np.int32),
+                    "x": x[some],
+                    "h": relevant[some].astype(np.int64),
+                    "o": (~relevant[some]).astype(np.int64),
+                    "q": users[some],
+                }
+            )
+            for some in np.split(within, cuts)
+        ]
+        spread += list(_across.within_range(batches, weights))
+    found = _across.of_ranges(pa.Table.from_batches(spread)) if spread else {}
+    for place, weight in enumerate(weights.astype(np.float64)):
+        order = np.argsort(users, kind="stable")
+        one = Predictions(users[order], x[order], x[order], 4, relevant[order])
+        expected = one.across(weight) if len(x) else (0.0, 0.0)
+        assert tuple(found[7][:, place]) == expected if spread else expected == (0.0, 0.0)

@@ -4,10 +4,13 @@ import numpy as np
 import polars as pl
 import pytest
 from spark_cases import MARKS, both_factors, data, schema_of
+from spark_comparisons import assert_same_rows
 
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import DataWarning, InputError
+from recometer.results import means
+from recometer.spark import _resampling
 
 pytestmark = MARKS
 
@@ -23,14 +26,15 @@ OF_LISTS = (
 )
 
 
+FEW_RESAMPLES = (8, 8)  # the least and the most: what follows from them does not depend on it
+
+
 def assert_same_whole(result, expected):
     found, wanted = result.mean(), expected.mean()
     assert found.keys() == wanted.keys()
     assert found == pytest.approx(wanted, abs=1e-12, rel=1e-12, nan_ok=True)
-    for row, other in zip(result.summary(), expected.summary(), strict=True):
-        assert (row.metric, row.counted, dict(row.reasons)) == (
-            other.metric, other.counted, dict(other.reasons),
-        )  # fmt: skip
+    for name in wanted:
+        assert result.skipped(name) == expected.skipped(name)
     collected = result.collect()
     assert collected.over_users == pytest.approx(expected.over_users, abs=1e-12, nan_ok=True)
     assert list(collected.values) == list(expected.values)
@@ -38,7 +42,8 @@ def assert_same_whole(result, expected):
 
 
 @pytest.mark.parametrize("ids", [str, int])
-def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids):
+def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids, monkeypatch):
+    monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
     users, items, test, train, rng = data(ids=ids)
     lists = {user: rng.permutation(len(items))[: rng.integers(0, 12)] for user in users[3:]}
     rows = {
@@ -56,8 +61,14 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids):
     assert_same_whole(result, expected)
     assert "coverage@5" not in result.per_user().columns
     assert "ndcg@5" in result.per_user().columns
-    assert np.isnan(result.interval("coverage@5").low)
     assert "coverage@5" not in result.mean("users")
+    if ids is int:
+        for row, other in zip(result.summary(), expected.summary(), strict=True):
+            assert (row.metric, row.counted, row.method) == (
+                other.metric, other.counted, other.method,
+            )  # fmt: skip
+            ends = pytest.approx([other.low, other.high], rel=1e-9, abs=1e-12, nan_ok=True)
+            assert [row.low, row.high] == ends, row.metric
     result.unpersist()
 
 
@@ -74,13 +85,45 @@ def test_factors_have_the_values_of_one_machine_under_other_rules(table):
         assert_same_whole(result, expected)
 
 
-def test_what_no_block_of_users_knows_is_refused(table):
-    pairs = table(
-        {"user": [1, 1], "item": [1, 2], "score": [0.5, 0.2], "relevance": [1.0, 0.0]},
-        "user int, item int, score double, relevance double",
-    )
-    with pytest.raises(InputError, match="reads how many items could have been recommended"):
-        rs.evaluate(rs.Pairs(pairs), metrics="coverage@5")
+OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=largest) ndcg@5"
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+@pytest.mark.parametrize("source", ["factors", "lists", "pairs"])
+def test_all_candidates_of_users_are_counted_once(table, source):
+    users, items, test, _, rng = data(ids=int)
+    drawn = rng.random((len(users), len(items) + 2)) < 0.3
+    drawn[:-4] = False  # at least two of six partitions have no candidates at all
+    user, item = np.nonzero(drawn)
+    named = [*items, 9_001, 9_002]  # the source does not know the last ones
+    sets = {"user": [users[n] for n in user], "item": [named[n] for n in item]}
+    scored = {
+        "user": np.repeat(users, 12),
+        "item": np.concatenate([rng.permutation(items)[:12] for _ in users]),
+        "score": rng.integers(0, 9, 12 * len(users)).astype(float),
+    }
+    frame = table(scored, "user bigint, item bigint, score double")
+    both = {
+        "lists": (rs.Lists(frame), rm.Lists(pl.DataFrame(scored))),
+        "pairs": (rs.Pairs(frame), rm.Pairs(pl.DataFrame(scored))),
+    }
+    on_spark, one = both.get(source) or both_factors(table, rng, "float32", users, items)
+    given = {"metrics": OFFERED, "exclude": items[:2], "catalogue": items}
+    schema = schema_of(int)
+    if source != "lists":
+        given.pop("catalogue")
+    tables = table(test, schema), table(sets, "user bigint, item bigint")
+    expected = rm.evaluate(one, pl.DataFrame(test), candidates=pl.DataFrame(sets), **given)
+    result = rs.evaluate(on_spark, tables[0], candidates=tables[1], partitions=6, **given)
+    assert_same_whole(result, expected)
+    if source == "pairs":
+        given["candidates"] = items[3:20]
+        expected = rm.evaluate(one, pl.DataFrame(test), **given)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
+    if source == "factors":
+        given["candidates"] = rm.SampledCandidates(5)
+        expected = rm.evaluate(one, pl.DataFrame(test), **given)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
 
 
 def test_more_numbers_of_items_than_fit_are_refused(table):
@@ -90,18 +133,31 @@ def test_more_numbers_of_items_than_fit_are_refused(table):
         rs.evaluate(rs.Lists(frame), frame, metrics="coverage@1", catalogue=9, closure=32)
 
 
-def test_values_of_all_users_are_not_compared_and_that_is_said(table):
-    schema = "user int, item int, rank double"
-    frame, other = (
-        table({"user": [1, 2, 3], "item": items, "rank": [1.0] * 3}, schema)
-        for items in ([3, 4, 5], [3, 7, 8])
-    )
-    both = {
-        name: rs.evaluate(rs.Lists(one), frame, metrics="hit@1 coverage@1", catalogue=9)
-        for name, one in (("a", frame), ("b", other))
-    }
-    with pytest.warns(DataWarning, match="coverage@1: one value for all users has no difference"):
-        rows = rs.compare(both).rows
-    assert [row.metric for row in rows] == ["hit@1"]
-    with pytest.raises(InputError, match="no users are resampled"):
-        rs.compare(both, metrics="coverage@1")
+@pytest.mark.parametrize("spark", ["connect"], indirect=True)
+def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, monkeypatch):
+    monkeypatch.setattr(_resampling, "UNITS_PER_TASK", 5)  # fewer than there are clusters
+    monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
+    users, items, test, _, rng = data()
+    schema, results, expected = schema_of(str), {}, {}
+    tests = table(test, schema)
+    given = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
+    given["users"] = "listed"
+    for name, some in (("a", users[:50]), ("b", users[6:])):  # each has users of its own
+        rows = {
+            "user": np.repeat(some, 6),
+            "item": np.concatenate([rng.permutation(items)[:6] for _ in some]),
+            "rank": np.tile(np.arange(6.0), len(some)),
+        }
+        frame = table(rows, schema.replace("value", "rank"))
+        results[name] = rs.evaluate(rs.Lists(frame), tests, **given)
+        expected[name] = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
+    clusters = [f"c{n % 11}" for n in range(len(users))]
+    frame = table({"user": users, "c": clusters}, "user string, c string")
+    groups = pl.DataFrame({"user": users, "c": clusters})
+    with pytest.warns(DataWarning, match="Users that only one"):
+        found = rs.compare(results, seed=2, cluster=frame)
+    with pytest.warns(DataWarning, match="Users that only one"):
+        one = rm.compare(expected, seed=2, cluster=groups)
+    assert_same_rows(found, one)
+    found = rs.compare(results, metrics="coverage@5", confidence=0.9)
+    assert_same_rows(found, rm.compare(expected, metrics="coverage@5", confidence=0.9))

@@ -24,10 +24,11 @@ from recometer.stats import (
     randomisation,
     relative_difference,
 )
-from recometer.stats.comparing import FEW_DIFFER, Test
+from recometer.stats.comparing import FEW_DIFFER, Test, compare_grouped
+from recometer.stats.grouping import group
 from recometer.stats.inversion import consistent
 from recometer.stats.sign_flips import SignFlips
-from recometer.stats.sign_sums import multiples_of_unit
+from recometer.stats.sign_sums import multiples_of_unit, of_multiples
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -240,6 +241,12 @@ def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
     assert compare(*models(3_000), test=test).test.note == ""
 
 
+@pytest.mark.parametrize(("n_differ", "method"), [(29, "gaffke"), (30, "randomisation")])
+def test_from_30_who_differ_the_test_has_the_interval(n_differ: int, method: str) -> None:
+    differences = np.append(np.linspace(0.1, 0.9, n_differ), np.zeros(70))
+    assert compare(differences, np.zeros(n_differ + 70), bounds=UNIT).interval.method == method
+
+
 def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
     first, second = models(500, share=0.01)
     found = compare(first, second, bounds=UNIT)
@@ -374,6 +381,23 @@ def test_all_pairs_on_threads_are_each_alone() -> None:
     assert compare_all(pairs, bounds=[UNIT] * 3) == alone
 
 
+@pytest.mark.parametrize("test", ["randomisation", "t", "sign", "wilcoxon"])
+@pytest.mark.parametrize("interval", ["auto", "gaffke", "randomisation"])
+def test_a_comparison_of_what_is_grouped_is_that_of_its_values(test, interval) -> None:
+    first, second = models(60, gain=0.1)
+    expected = compare(first, second, bounds=UNIT, test=test, interval=interval, confidence=0.9)
+    how = {"bounds": UNIT, "test": test, "interval": interval}
+    facts = {
+        "n_only": (0, 0),
+        "means": (float(first.mean()), float(second.mean())),
+        "relative": relative_difference(first, second, 0.9),
+    }
+    assert compare_grouped(group(first - second), **facts, **how, confidence=0.9) == expected
+    for wrong in ({"confidence": 2}, {"test": "z"}, {"interval": "z"}):
+        with pytest.raises((InputError, UnknownNameError)):
+            compare_grouped(group(first - second), **facts, **{**how, **wrong})
+
+
 def test_users_that_only_one_model_has_a_value_for_are_counted_apart() -> None:
     first = [0.5, np.nan, 0.2, np.nan, 0.4, 0.1]
     second = [0.4, 0.1, np.nan, np.nan, np.nan, 0.3]
@@ -483,6 +507,14 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
     sizes, counts = np.array([1.0, 2.0, 4.0]), np.array([10.0, 10.0, 10.0])
     found = SignFlips().quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * stats.norm.ppf(2.0**-30), rel=1e-12)
+
+
+@pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
+def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
+    """Of ±1 ±1 ±2 ±3, with the sums of 16 assignments of signs."""
+    sums = np.array([sum(one) for one in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))])
+    found = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
+    assert found == pytest.approx(np.mean(sums >= total))
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def test_comparisons_without_a_p_value_do_not_count() -> None:
         adjust([[0.01, np.nan], [0.04, np.nan]]), [[0.02, np.nan], [0.04, np.nan]]
     )
     assert adjust([]).shape == (0,)
+    assert adjust([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
 def test_what_cannot_be_adjusted_is_refused() -> None:
@@ -349,7 +350,15 @@ def test_what_published_tables_tell() -> None:
     for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):
         assert np.isnan(published(mean, mean, n).certain_difference)
     scaled = published(4.0, 3.0, 500, bounds=(0, 10))
-    assert scaled.largest_p == pytest.approx(published(0.4, 0.3, 500).largest_p)
+    moved, plain = published(9.0, 8.0, 500, bounds=(5, 15)), published(0.4, 0.3, 500)
+    assert scaled.largest_p == moved.largest_p == pytest.approx(plain.largest_p)
+    assert published(0.6, 0.7, 500).largest_p == pytest.approx(plain.largest_p)
+    assert (
+        scaled.p_if_independent == moved.p_if_independent == pytest.approx(plain.p_if_independent)
+    )
+    for one in (scaled, moved):
+        assert one.certain_difference == pytest.approx(10 * plain.certain_difference)
+        assert one.difference == pytest.approx(10 * plain.difference)
     with pytest.raises(InputError, match="lies outside"):
         published(1.4, 0.3, 100)
     for bounds in ((0, np.inf), (-np.inf, 1), (1, 1), (1, 0)):

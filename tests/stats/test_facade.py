@@ -1,6 +1,7 @@
 """What the package of statistics exports, module by module, when it is first used."""
 
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -16,6 +17,17 @@ def test_every_name_has_its_module():
 def test_a_name_is_what_its_module_has(name):
     module = importlib.import_module(f"recometer.stats.{stats.LAZY[name]}")
     assert getattr(stats, name) is getattr(module, name)
+
+
+DEFAULTS = {"confidence": 0.95, "alpha": 0.05, "wanted": 0.8, "unit": 0.0, "seed": 0, "threads": 1}
+
+
+@pytest.mark.parametrize("name", [name for name in stats.__all__ if callable(getattr(stats, name))])
+def test_the_same_default_is_meant_everywhere(name):
+    parameters = inspect.signature(getattr(stats, name)).parameters.values()
+    given = {one.name: one.default for one in parameters if one.name in DEFAULTS}
+    for parameter, default in given.items():
+        assert default in (inspect.Parameter.empty, None, DEFAULTS[parameter]), parameter
 
 
 def test_no_module_hides_a_function():

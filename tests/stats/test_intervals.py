@@ -192,4 +192,5 @@ def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
     low, high = resampled(mean, {"mean": 0.5}, 2, n_resamples=200)["mean"]
     assert (low + high) / 2 == pytest.approx(0.5)
     assert high - low > 0.5
-    assert np.isnan(resampled(mean, {"mean": 0.0}, 1)["mean"]).all()
+    for n_users in (0, 1):
+        assert np.isnan(resampled(mean, {"mean": 0.0}, n_users)["mean"]).all()

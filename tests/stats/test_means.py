@@ -263,6 +263,15 @@ def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(found) == pytest.approx((0.1, 0.9))
 
 
+@pytest.mark.parametrize("kind", ["bca", "percentile"])
+@pytest.mark.parametrize("confidence", [0.02, 0.2, 0.5, 0.9])
+def test_resampled_means_of_what_is_symmetric_are_normal(kind, confidence: float) -> None:
+    values = np.append(sparse(200, share=1.0), -sparse(200, share=1.0))
+    low, high = interval(values, kind, confidence=confidence)
+    half = stats.norm.ppf((1 + confidence) / 2) * values.std() / 20
+    assert (low, high) == pytest.approx((-half, half), rel=0.01)
+
+
 def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
     low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
     assert 0.03 < low < high < 0.05

@@ -93,6 +93,7 @@ def test_published_means_that_are_no_numbers() -> None:
 
 def test_a_share_of_nobody_is_unknown() -> None:
     found = clopper_pearson(0, 0)
+    assert found.n == 0
     assert math.isnan(found.low)
     assert math.isnan(found.high)
     assert found.note == "No user has a value."

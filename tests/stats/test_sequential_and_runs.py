@@ -222,6 +222,7 @@ def test_folds_with_users_of_their_own() -> None:
     squares = np.array([0.25, 0.16, 0.09])
     half = stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
     assert same.interval.width == pytest.approx(2 * half)
+    assert same.share_of_runs == 0
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])

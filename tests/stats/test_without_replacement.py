@@ -52,17 +52,19 @@ def excluded(x: Float64, m: float, alpha: float, n_all: int, aim: object) -> boo
 
 
 @pytest.mark.parametrize("aim", AIMS)
-@pytest.mark.parametrize("undefined", [0.0, 0.3])
-def test_the_ends_separate_what_was_excluded(aim: float | None, undefined: float) -> None:
+@pytest.mark.parametrize(("undefined", "n_all"), [(0.0, 300), (0.3, 300), (0.0, 180)])
+def test_the_ends_separate_what_was_excluded(
+    aim: float | None, undefined: float, n_all: int
+) -> None:
     generator = np.random.default_rng(0)
     x = np.where(generator.random(120) < undefined, np.nan, generator.random(120) ** 2)
-    sequence = ConfidenceSequence(UNIT, 0.9, 300, aim=aim, some_undefined=True)
+    sequence = ConfidenceSequence(UNIT, 0.9, n_all, aim=aim, some_undefined=True)
     for batch in np.split(x, [7, 50, 90]):
         low, high = sequence.update(batch)
     assert 0.02 < low < np.nanmean(x) < high < 0.98
     for end, sign in ((low, 1), (high, -1)):
-        assert excluded(x, end - sign * 1e-6, 0.1, 300, aim)
-        assert not excluded(x, end + sign * 1e-6, 0.1, 300, aim)
+        assert excluded(x, end - sign * 1e-6, 0.1, n_all, aim)
+        assert not excluded(x, end + sign * 1e-6, 0.1, n_all, aim)
 
 
 @pytest.mark.parametrize("aim", AIMS)
@@ -155,6 +157,21 @@ def test_an_interval_that_missed_the_mean_is_one_still() -> None:
         assert found.low <= found.high
     assert 150 / 400 in sequence.update(np.zeros(4))
     assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_aims_are_in_the_unit_of_the_values_or_a_share_of_their_mean(relative: bool) -> None:
+    x = np.random.default_rng(7).random(400) ** 2
+    found, moved = (
+        ConfidenceSequence(
+            (-unit, 3 * unit), aim=0.1 if relative else 0.1 * unit, relative=relative
+        ).update(unit * x)
+        for unit in (1, 10)
+    )
+    np.testing.assert_allclose(tuple(moved), (10 * found.low, 10 * found.high), rtol=1e-6)
+    # A share of the mean, which is 1/3, is as good as that number.
+    alike = ConfidenceSequence((-1, 3), aim=0.1 / 3 if relative else 0.1).update(x)
+    np.testing.assert_allclose(tuple(alike), tuple(found), atol=0.05 * found.width)
 
 
 def test_a_population_of_millions_is_nearly_infinite() -> None:

@@ -412,9 +412,14 @@ class Inputs:
                 "user and item."
             )
         wanted: dict[str, Any] = {**self._present(file, "user", "item", "score")}
-        truth = self._present(file, "value")["value"]
+        truth, asked = self._present(file, "value")["value"], self.columns.get("value")
+        if test is None and not truth and asked not in (None, NONE):
+            raise ColumnError(
+                f"--value {asked}: no file has such a column. "
+                f"{did_you_mean(asked, column_names(file))}"
+            )
         kinds = ("rating", "relevance") if rated else ("relevance", "rating")
-        wanted |= dict.fromkeys(kinds, False if test is not None or truth is not None else None)
+        wanted |= dict.fromkeys(kinds, False if test is not None or asked is not None else None)
         if test is None and truth is not None:
             wanted[kinds[0]] = truth
         # A rating is the truth here, not the score that it would be for lack of anything better.

@@ -193,6 +193,7 @@ def report(
     asked = " ".join(metrics) if metrics else None
     run = options.RunOptions(quiet=quiet, threads=threads)
     if data.score:
+        _check_no_models(models)
         found, more = _of_scores(results or [], data, asked, run), _titles(data)
         first = str(next(iter(found.values()))[0].metrics[0])
         primary = primary or ([first] if asked is None and len(found) > 1 else None)
@@ -242,12 +243,30 @@ def _make(
         if value:
             raise typer.BadParameter("it needs several models.", param_hint=option)
     (each,) = found.values()
+    _check_shown(each[0], metrics)
     if len(each) > 1:
         raise typer.BadParameter(
             "several results of a single model are not shown: name a second model.",
             param_hint="RESULT",
         )
     return each[0]
+
+
+def _check_shown(result: Evaluation, metrics: str | None) -> None:
+    """Refuse other metrics than those of the only evaluation, which are all shown."""
+    if metrics is None:
+        return
+    with usage_of("--metrics"):
+        asked = {str(one) for one in parse_under(metrics, result.protocol)}
+        for name in asked:
+            result.known_metric(name)
+    left_out = [str(one) for one in result.metrics if str(one) not in asked]
+    if left_out:
+        raise typer.BadParameter(
+            f"a single evaluation is shown with all of its metrics, also {', '.join(left_out)}. "
+            "Hint: leave it out; recometer evaluate --metrics evaluates others.",
+            param_hint="--metrics",
+        )
 
 
 def _of_results(
@@ -376,10 +395,21 @@ def _of_scores(
         columns = {"user": data.user, "item": data.item, "value": data.value, "score": column}
         with StandardInput(None) as stdin:
             inputs = Inputs(stdin, {**columns, "rank": None}, run.note)
+            inputs.check_columns([path])
             source = inputs.source(Model(column, "pairs", [path]), None, None)
         wanted = asked or parse_under(SCORED.format(k=_most_rows(source)), Protocol())
         found[column] = [evaluate(source, metrics=wanted, progress=False)]
     return found
+
+
+def _check_no_models(models: Models) -> None:
+    for field in dataclasses.fields(models):
+        if getattr(models, field.name):
+            raise typer.BadParameter(
+                "a table of scored pairs has the scores of its models in its columns. Hint: "
+                "--score names them; a report without --score shows other models.",
+                param_hint=f"--{field.name}",
+            )
 
 
 def _most_rows(source: Source) -> int:

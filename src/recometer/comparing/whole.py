@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,10 @@ def compare_whole(
     for pair in pairs:
         runs = [run for model in pair for run in model.runs]
         if any(model.batches for model in pair):
-            found += [_untested(name, pair, BATCHES, confidence) for name in metrics]
+            found += [untested(name, pair, BATCHES, confidence) for name in metrics]
         elif any(isinstance(run, FoldedEvaluation) for run in runs):
-            found += [_of_folds(name, pair, confidence) for name in metrics]
+            folds = [run.folds for run in runs if isinstance(run, FoldedEvaluation)]
+            found += [of_folds(name, pair, folds, confidence) for name in metrics]
         else:
             found += _by_values(metrics, pair, users, options)
     return found
@@ -67,7 +69,7 @@ def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Option
             values = {name: saved_values(name, pair, confidence) for name in names}
             if options.clusters is not None and any(run.clusters is None for run in runs):
                 values = {name: _without_clusters(one) for name, one in values.items()}
-        found += [_compared(name, pair, values[name], confidence) for name in names]
+        found += [compare_values(name, pair, values[name], confidence) for name in names]
     return found
 
 
@@ -75,19 +77,19 @@ def _without_clusters(values: WholeValues) -> WholeValues:
     return dataclasses.replace(values, note=f"{values.note} {NO_CLUSTERS}")
 
 
-def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
+def untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
+    """Return the means of two models, and why nothing is tested."""
     means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
     unknown = Interval.unknown(confidence, 0, note)
     test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, note)
     return _row(metric, pair, means, (unknown, unknown), test)
 
 
-def _of_folds(metric: str, pair: Pair, confidence: float) -> PairRow:
-    """Compare models fold by fold."""
-    folds = [run.folds for model in pair for run in model.runs if isinstance(run, FoldedEvaluation)]
+def of_folds(metric: str, pair: Pair, folds: Sequence[Sequence[Any]], confidence: float) -> PairRow:
+    """Compare models fold by fold; `folds` are the evaluations of each run that has some."""
     alone = max(len(model.runs) for model in pair) == 1
     if not alone or len(folds) < 2 or len(folds[0]) != len(folds[1]):
-        return _untested(metric, pair, OTHER_FOLDS, confidence)
+        return untested(metric, pair, OTHER_FOLDS, confidence)
     first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
     note = FOLDS.format(len(first))
     found = stats.compare(first, second, test="t", interval="t", confidence=confidence)
@@ -96,8 +98,8 @@ def _of_folds(metric: str, pair: Pair, confidence: float) -> PairRow:
     return _row(metric, pair, (found.mean_first, found.mean_second), ends, test)
 
 
-def _compared(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare by the values and their errors between users."""
+def compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
+    """Compare two models by their values and how far these vary between users."""
     from scipy.special import ndtr, ndtri
 
     if max(len(model.runs) for model in pair) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -70,26 +70,53 @@ def resampled_values(
     ]
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
-        each = [of_run(weights) for of_run in computed]
-        found: dict[str, float] = {}
-        for name in metrics:
-            values = np.array([one[name] for one in each])
-            means = float(values[:split].mean()), float(values[split:].mean())
-            found |= {_key(name, run): one for run, one in enumerate(values.tolist())}
-            found[_key(name, "first")], found[_key(name, "second")] = means
-            found[_key(name, "difference")] = means[0] - means[1]
-            found[_key(name, "ratio")] = means[0] / means[1] if means[1] > 0 else np.nan
-        return found
+        return numbers_of(metrics, [of_run(weights) for of_run in computed], split)
 
     centre = numbers(None)
-    ends = resampled(numbers, centre, n, confidence, options.seed, resamples_of(data[0]), clusters)
-    errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
+    how = confidence, options.seed, resamples_of(data[0].size), clusters
+    ends = resampled(numbers, centre, n, *how)
     n_units, what = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
     note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
+    return whole_values(metrics, centre, ends, (split, len(runs)), n, confidence, note)
+
+
+def numbers_of(
+    metrics: Sequence[str], runs: Sequence[Mapping[str, float]], split: int
+) -> dict[str, float]:
+    """Return the numbers whose errors are asked for, from the values of each run.
+
+    The first `split` runs are those of the first model, the others those of the second.
+    """
+    found: dict[str, float] = {}
+    for name in metrics:
+        values = np.array([one[name] for one in runs])
+        means = float(values[:split].mean()), float(values[split:].mean())
+        found |= {_key(name, run): one for run, one in enumerate(values.tolist())}
+        found[_key(name, "first")], found[_key(name, "second")] = means
+        found[_key(name, "difference")] = means[0] - means[1]
+        found[_key(name, "ratio")] = means[0] / means[1] if means[1] > 0 else np.nan
+    return found
+
+
+def whole_values(
+    metrics: Sequence[str],
+    centre: Mapping[str, float],
+    ends: Mapping[str, tuple[float, float]],
+    runs: tuple[int, int],
+    n: int,
+    confidence: float,
+    note: str,
+) -> dict[str, WholeValues]:
+    """Return the values of both models, from the `numbers_of` all users and their intervals.
+
+    `runs` are the number of the first model's runs and that of all, `n` that of the users.
+    """
+    errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
+    split, n_runs = runs
     found = {}
     for name in metrics:
-        values = np.array([centre[_key(name, run)] for run in range(len(runs))])
-        own = [errors[_key(name, run)] for run in range(len(runs))]
+        values = np.array([centre[_key(name, run)] for run in range(n_runs)])
+        own = [errors[_key(name, run)] for run in range(n_runs)]
         found[name] = WholeValues(
             values[:split],
             values[split:],

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Array
+from recometer.data.numbers import as_array
+from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 
 
@@ -33,23 +36,52 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
             )
 
 
-def several(name: str, given: Any) -> list[Any]:
-    """Return the members of a list or a similar sequence."""
+def several(name: str, given: Any, of: type = object) -> list[Any]:
+    """Return the members of a list or a similar sequence, which are all of one type."""
+    wrong = f"{name} is of type {type(given).__name__}, expected a list or set."
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InputTypeError(f"{name} is of type {type(given).__name__}, expected a list or set.")
-    return list(given)
+        raise InputTypeError(wrong)
+    try:
+        found = list(given)
+    except Exception as error:  # what has __iter__ may refuse, as sparse matrices do
+        raise InputTypeError(wrong) from error
+    for one in found:
+        if not isinstance(one, of):
+            raise InputTypeError(
+                f"{name} has {brief(one)} of type {type(one).__name__}, expected {of.__name__}."
+            )
+    return found
+
+
+def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
+    """Raise unless an option is one of those known."""
+    known = list(known)
+    if not isinstance(given, str | None) or given not in known:
+        raise InputError(f"{name}={brief(given)} must be one of {known}.")
+
+
+def flag(name: str, given: Any) -> bool:
+    """Return an option that is either True or False."""
+    if not isinstance(given, bool | np.bool_):
+        raise InputTypeError(f"{name}={brief(given)} must be True or False.")
+    return bool(given)
+
+
+def array_of(name: str, given: Any) -> Array:
+    """Return a tensor, an array or a list as an array."""
+    return to_numpy(given) if is_tensor(given) else as_array(given, name)
 
 
 def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return values as an array of numbers of one length in each direction."""
     try:
-        found = np.asarray(values)
+        found = np.asarray(to_numpy(values) if is_tensor(values) else values)
         if found.dtype.kind == "O" and any(one is None for one in found.flat):
             raise TypeError("None is not a number")
         if found.dtype.kind not in "biuf":
             found = found.astype(
                 np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"
             )
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # an object may raise anything when it is asked for its array
         raise InputTypeError(f"{name} must be numbers, in rows of one length: {error}.") from None
     return found

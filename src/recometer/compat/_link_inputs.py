@@ -8,25 +8,25 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.compat import _checks
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
 
 
 def lists_of(tensor: Any) -> Array:
-    lists = array_of(tensor)
+    lists = _checks.array_of("pred_index_mat", tensor)
     if lists.ndim != 2:
         raise InputError(
             f"pred_index_mat has the shape {lists.shape}, and must be [batch_size, k]."
         )
     check_whole("pred_index_mat", lists, -1)
-    return lists
+    return lists.astype(np.int64, copy=False)  # an empty list has no integers
 
 
 def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:
     try:
-        source, item = (array_of(one) for one in index)
-    except (TypeError, ValueError):
+        source, item = index
+    except Exception:  # which of them depends on what was given
         raise InputTypeError("edge_label_index must be [2, n_edges], or two arrays.") from None
+    source, item = (_checks.array_of("edge_label_index", one) for one in (source, item))
     for one in (source, item):
         check_whole("edge_label_index", one, 0)
     if source.shape != item.shape or source.ndim != 1:
@@ -54,14 +54,15 @@ def check_below(lists: Array, n: int) -> None:
         raise InputError(
             f"A list has the destination {lists.max()}, but there are {n:,}, counted from 0."
         )
+    if lists.min(initial=0) < 0:
+        raise InputError(
+            "A list has the destination -1, which this metric would count as the last one. Hint: "
+            "lists need as many destinations as there are columns."
+        )
 
 
 def column_of(name: str, tensor: Any) -> Array:
-    column = _checks.array_of_numbers(name, array_of(tensor))
+    column = _checks.array_of_numbers(name, tensor)
     if column.ndim != 1:
         raise InputError(f"{name} has the shape {column.shape}, and must be [n_destinations].")
     return column
-
-
-def array_of(tensor: Any) -> Array:
-    return to_numpy(tensor) if is_tensor(tensor) else np.asarray(tensor)

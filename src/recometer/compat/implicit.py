@@ -97,7 +97,8 @@ def ranking_metrics_at_k(
         raise InputError("test_user_items has no entry. Hint: no user has a relevant item.")
     _checks.whole("K", K)
     names = [f"{name}@{K}" for name in METRICS]
-    how: dict[str, Any] = {"threads": num_threads or None}
+    threads = _checks.whole("num_threads", num_threads, 0)
+    how: dict[str, Any] = {"threads": threads or None}
     result = None
     if _is_ranked_here(model) and _is_simple(train, test, K):
         ranked = RankedHere(from_model(model))
@@ -219,12 +220,15 @@ class RankedHere(Source):
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
     """Ask a model for the lists of the users of test, as many at a time as implicit does."""
     n_users, n_items = test.shape
-    lists = np.full((n_users, k), -1, dtype=np.int64)
+    lists = np.full((n_users, 0), -1, dtype=np.int64)  # as wide as what comes, not as k
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]
         try:
             items, _ = model.recommend(some, train[some], N=k)
+            more = min(np.shape(items)[1], k) - lists.shape[1]
+            if more > 0:
+                lists = np.pad(lists, ((0, 0), (0, more)), constant_values=-1)
             lists[some, : np.shape(items)[1]] = items
         except Exception as error:
             raise ModelError(

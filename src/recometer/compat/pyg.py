@@ -15,7 +15,7 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated, values_of
-from recometer.compat._link_inputs import array_of, check_below, column_of, edges_of, lists_of
+from recometer.compat._link_inputs import check_below, column_of, edges_of, lists_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
 from recometer.data.rows import MAX_NUMBER
@@ -401,7 +401,7 @@ class _Batch:
         source, item = edges_of(edge_label_index, len(lists))
         if edge_label_weight is None:
             return cls(lists, source, item, None)
-        weight = _checks.array_of_numbers("edge_label_weight", array_of(edge_label_weight))
+        weight = _checks.array_of_numbers("edge_label_weight", edge_label_weight)
         if weight.shape != source.shape:
             raise InputError(f"edge_label_weight is {weight.shape}, and must be {source.shape}.")
         kept = weight > 0

@@ -13,7 +13,7 @@ import numpy as np
 from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown, values_of
 from recometer.compat._judged_documents import JudgedDocuments
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError
 from recometer.sources.lists import Lists
 
 __all__ = [
@@ -88,7 +88,7 @@ class RelevanceEvaluator:
         every = itertools.chain.from_iterable(of.values() for of in query_relevance.values())
         _checks.array_of_numbers("Relevance", list(every))
         self.query_relevance = {query: of for query, of in query_relevance.items() if of}
-        self.measures = _expanded(_checks.several("measures", measures))
+        self.measures = _expanded(_checks.several("measures", measures, str))
         self.relevance_level = _checks.whole("relevance_level", relevance_level)
         self.judged_docs_only = bool(judged_docs_only_flag)
 
@@ -215,8 +215,6 @@ def _expanded(measures: Iterable[str]) -> frozenset[str]:
 
 
 def _split(measure: str) -> tuple[str, list[int]]:
-    if not isinstance(measure, str):
-        raise InputTypeError(f"A measure is of type {type(measure).__name__}, expected a name.")
     if measure in supported_measures:
         return measure, []
     found = re.fullmatch(r"(\w+?)[._](\d+(?:,\d+)*)", measure)
@@ -239,7 +237,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     -------
     float
     """
-    array = _checks.array_of_numbers("values", values)
+    array = np.atleast_1d(_checks.array_of_numbers("values", values))
     if str(measure).startswith("num_"):
         return float(array.sum())
     mean = float(array.mean()) if len(array) else np.nan
@@ -258,7 +256,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(_checks.several("The file", lines), 1):
+    for number, line in enumerate(_checks.several("The file", lines, str), 1):
         fields = line.split()
         if len(fields) != n_fields:
             raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")

@@ -15,6 +15,7 @@ from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
+from recometer.data.paths import as_path
 from recometer.data.trec import read_qrels, read_run
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
@@ -118,7 +119,7 @@ class Qrels(_Queries):
     @classmethod
     def from_file(cls, path: str) -> Qrels:
         """Read a TREC qrels file, also a gzipped one."""
-        return cls.from_df(read_qrels(path), "user", "item", "value")
+        return cls.from_df(read_qrels(as_path(path, "qrels")), "user", "item", "value")
 
 
 class Run(_Queries):
@@ -166,7 +167,7 @@ class Run(_Queries):
     @classmethod
     def from_file(cls, path: str, name: str | None = None) -> Run:
         """Read a TREC run, also a gzipped one."""
-        return cls.from_df(read_run(path), "user", "item", "score", name)
+        return cls.from_df(read_run(as_path(path, "a run")), "user", "item", "score", name)
 
 
 def evaluate(
@@ -224,7 +225,10 @@ def evaluate(
     theirs, found = _as(Qrels, qrels), _as(Run, run)
     queries = theirs.keys()
     _check_keys(set(queries), set(found.keys()), make_comparable)
-    names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics)
+    names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics, str)
+    return_mean = _checks.flag("return_mean", return_mean)
+    return_std = _checks.flag("return_std", return_std)
+    threads = _checks.whole("threads", threads, 0)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
     test, lists = theirs.read(Interactions.of, "value"), _lists(found, queries)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
@@ -270,7 +274,7 @@ def _lists(run: Run, queries: Collection[str]) -> Lists | None:
 
 
 def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
-    if make_comparable or qrels == run:
+    if _checks.flag("make_comparable", make_comparable) or qrels == run:
         return
     differing = sorted(qrels ^ run)
     raise InputError(
@@ -290,8 +294,6 @@ class _Meaning(NamedTuple):
 
 def _meaning(name: str, largest: float) -> _Meaning:
     """Read the name of a metric; `largest` is the largest grade of all."""
-    if not isinstance(name, str):
-        raise InputTypeError(f"A metric is of type {type(name).__name__}, expected a name.")
     plain, level = name, 1
     found = LEVEL.fullmatch(name)
     if found:

@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
+from recometer.data import ids
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
-from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
@@ -144,10 +146,8 @@ def ndcg_at_k(
     """
     names = {"binary": "ndcg_at_k", "raw": "ndcg_at_k(score_type=raw)"}
     names["exp"] = "ndcg_at_k(score_type=exp)"
-    if score_type not in names:
-        raise InputError(f"score_type={score_type!r} must be one of {[*names]}.")
-    if discfun_type not in ("loge", "log2"):
-        raise InputError(f"discfun_type={discfun_type!r} must be 'loge' or 'log2'.")
+    _checks.one_of("score_type", score_type, names)
+    _checks.one_of("discfun_type", discfun_type, ["loge", "log2"])
     given = (rating_true, rating_pred, col_user, col_item, col_prediction)
     return _ranked(names[score_type], *given, relevancy_method, k, threshold, col_rating)
 
@@ -290,8 +290,7 @@ def _ranked(
     threshold: int,
     col_rating: str | None = None,
 ) -> float:
-    if method not in ("top_k", "by_threshold", None):
-        raise InputError(f"relevancy_method={method!r} must be 'top_k', 'by_threshold' or None.")
+    _checks.one_of("relevancy_method", method, ["top_k", "by_threshold", None])
     score: str | Literal[False] = col_prediction if method else False
     depth = {"top_k": k, "by_threshold": threshold, None: None}[method]
     lists = Lists(rating_pred, user=col_user, item=col_item, score=score, rank=False, depth=depth)
@@ -326,9 +325,18 @@ def _rated(
     import polars as pl
 
     columns = {"user": col_user, "item": col_item}
-    truth = pl.DataFrame(_columns(rating_true, {**columns, "rating": col_rating}, "rating_true"))
+    truth = _columns(rating_true, {**columns, "rating": col_rating}, "rating_true")
     found = _columns(rating_pred, {**columns, "score": col_prediction}, "rating_pred")
-    joined = truth.join(pl.DataFrame(found), on=["user", "item"])
+    for name_of, plural in (("user", "users"), ("item", "items")):
+        what = [f"{plural} of rating_true", f"{plural} of rating_pred"]
+        distinct = ids.encode(found[name_of], what[1])[1]
+        truth[name_of] = ids.match(truth[name_of], distinct, *what)
+        found[name_of] = ids.match(found[name_of], distinct, what[1])
+    joined = (
+        pl.DataFrame(truth)
+        .filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
+        .join(pl.DataFrame(found), on=["user", "item"])
+    )
     if joined.is_empty():
         raise InputError("No pair of user and item is in both rating_true and rating_pred.")
     frame = joined.with_columns(user=pl.lit(0), item=pl.int_range(pl.len()))
@@ -353,6 +361,6 @@ def _columns(frame: Any, wanted: dict[str, str], whose: str) -> dict[str, Any]:
         raise InputTypeError(f"{whose} is of type {type(frame).__name__}, expected a data frame.")
     names, read = open_frame(frame)
     for column in wanted.values():
-        if column not in names:
-            raise ColumnError(f"{whose} has no column {column!r}. It has {', '.join(names)}.")
+        if not isinstance(column, str) or column not in names:
+            raise ColumnError(f"{whose} has no column {brief(column)}. It has {', '.join(names)}.")
     return dict(zip(wanted, read([*wanted.values()]), strict=True))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, unknown
+from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError
 from recometer.results.evaluation import Evaluation
@@ -114,7 +114,9 @@ def _evaluated(
     if of_lists and prev_interactions is not None:
         options["train"] = _pairs(prev_interactions)
     if catalog is not None:
-        options["catalogue"] = np.unique(np.asarray(catalog))
+        options["catalogue"] = ids.encode(_checks.array_of("catalog", catalog), "items of catalog")[
+            1
+        ]
     if test is None:
         user = lists.listed_users()[:1]
         import polars as pl

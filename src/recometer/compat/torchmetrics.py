@@ -13,12 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from recometer.arrays import Array, Float64
+from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
 from recometer.data.interactions import Interactions
-from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
+from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # the least gain of what is relevant
@@ -92,10 +93,10 @@ def retrieval_precision(
 
     It is that of all items without `top_k`, or with `adaptive_k` if there are fewer items.
     """
-    n = int(np.prod(_array(preds).shape))
-    if top_k is None or (adaptive_k and top_k > n):
-        top_k = n
-    return _of_one("RetrievalPrecision", preds, target, top_k)
+    n = int(np.prod(_checks.array_of("preds", preds).shape))
+    k, adaptive = _checked(top_k), _checks.flag("adaptive_k", adaptive_k)
+    k = n if k is None or (adaptive and k > n) else k
+    return _of_one("RetrievalPrecision", preds, target, k)
 
 
 def retrieval_r_precision(preds: Any, target: Any) -> Any:
@@ -153,12 +154,11 @@ class RetrievalMetric:
         top_k: int | None = None,
         aggregation: Aggregation = "mean",
     ) -> None:
-        if empty_target_action not in ACTIONS:
-            raise InputError(
-                f"empty_target_action={empty_target_action!r} must be one of {ACTIONS}."
-            )
-        if isinstance(aggregation, str) and aggregation not in SUMMARIES:
-            raise InputError(f"aggregation={aggregation!r} must be one of {[*SUMMARIES]}.")
+        _checks.one_of("empty_target_action", empty_target_action, ACTIONS)
+        if not callable(aggregation):
+            _checks.one_of("aggregation", aggregation, SUMMARIES)
+        if ignore_index is not None:
+            check_whole("ignore_index", ignore_index, -(2**63))
         self.empty_target_action = empty_target_action
         self.ignore_index = ignore_index
         self.top_k = _checked(top_k)
@@ -173,7 +173,8 @@ class RetrievalMetric:
         """Add pairs: tensors of one shape, `indexes` the number of each pair's query."""
         if indexes is None:
             raise InputError("indexes=None: whose are the pairs? Each needs its query.")
-        arrays = [np.ravel(_array(one)) for one in (preds, target, indexes)]
+        named = {"preds": preds, "target": target, "indexes": indexes}
+        arrays = [np.ravel(_checks.array_of(name, one)) for name, one in named.items()]
         if len({len(array) for array in arrays}) > 1:
             raise InputError(
                 f"preds, target and indexes have {[*map(len, arrays)]} entries, but must have the "
@@ -198,7 +199,13 @@ class RetrievalMetric:
             return _tensor(0.0)
         if isinstance(self.aggregation, str):
             return _tensor(float(SUMMARIES[self.aggregation](values)))
-        return self.aggregation(_tensor(values))
+        try:
+            return self.aggregation(_tensor(values))
+        except Exception as error:
+            raise ModelError(
+                f"The function aggregation= raised {type(error).__name__}: {error}. Hint: it is "
+                "called with a tensor of the values of queries."
+            ) from error
 
     def __call__(self, preds: Any, target: Any, indexes: Any) -> Any:
         """Add pairs, and return the metric of only these."""
@@ -320,7 +327,7 @@ class RetrievalAUROC(RetrievalMetric):
 
 
 def _of_one(name: str, preds: Any, target: Any, top_k: int | None) -> Any:
-    scores, truth = _array(preds), _array(target)
+    scores, truth = _checks.array_of("preds", preds), _checks.array_of("target", target)
     if scores.shape != truth.shape or not scores.size or not scores.ndim:
         raise InputError(
             f"preds has the shape {scores.shape}, and target {truth.shape}: both must be [n]."
@@ -386,7 +393,7 @@ def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interacti
 
 def _checked(top_k: int | None) -> int | None:
     if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-        raise InputError(f"top_k={top_k!r} must be a whole number of at least 1, or None.")
+        raise InputError(f"top_k={brief(top_k)} must be a whole number of at least 1, or None.")
     return top_k
 
 
@@ -396,10 +403,6 @@ def _check_max_fpr(max_fpr: float | None) -> None:
             f"max_fpr={max_fpr} is not supported. Hint: partial_auc@k of recometer, or "
             "TorchMetrics."
         )
-
-
-def _array(tensor: Any) -> Array:
-    return to_numpy(tensor) if is_tensor(tensor) else np.asarray(tensor)
 
 
 def _tensor(value: Any) -> Any:

@@ -443,3 +443,16 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
     places = np.minimum(np.searchsorted(onto, ids), len(onto) - 1)
     found = (onto[places] == ids) & comparable
     return np.where(found, places if order is None else order[places], -1)
+
+
+def common(
+    what: str, sides: list[tuple[Array | None, int]]
+) -> tuple[list[Int64], Array | None, int]:
+    """Return the codes of both sides' users or items among those of both, their ids and number."""
+    (ids, n), (other_ids, other_n) = sides
+    if ids is None or other_ids is None:
+        most = max(n, other_n)
+        return [np.arange(most)] * 2, None, most
+    parts = [part for part in (ids, other_ids) if len(part)]
+    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
+    return [codes[:n], codes[n:]], distinct, len(distinct)

@@ -13,9 +13,9 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, encode, match, show
+from recometer.data.ids import as_ids, common, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
-from recometer.data.interaction_files import Sorted, Unsorted
+from recometer.data.interaction_files import TO_SORT, Sorted, Unsorted
 from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_pieces, read_rows
 from recometer.data.sessions import are_pairs, kinds
 from recometer.data.sizes import bytes_of
@@ -272,10 +272,10 @@ class Interactions:
             return self
         every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
         order = np.argsort(every, kind="stable")
-        # Users of the source follow those of test, and have no rows.
+        # Users of the source follow those of test, and have no rows: all rows stay where they are.
         chosen = np.where(order < self.n_users, order, -1)
-        indptr, rows = ragged.take(self.indptr, chosen)
-        return self.with_rows(indptr, rows, user_ids=every[order])
+        indptr = ragged.indptr_of(ragged.lengths(self.indptr, chosen))
+        return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
         """Return some rows, by their positions or a mask, in a table with this indptr.
@@ -308,7 +308,8 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 def in_either(first: Interactions, second: Interactions) -> Interactions:
     """Return the pairs of user and item that are in one of two, without values and times.
 
-    Users and items are matched by id, or are positions.
+    Users and items are matched by id, or are positions. If rows of one lie in files, so do
+    those of the result.
 
     Raises
     ------
@@ -322,34 +323,43 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
                 f"One of test and candidates has {name} ids, and the other does not. Hint: give "
                 f"both of them {name} ids, or neither."
             )
-    rows = _all_rows(first, second)
-    assert rows.users is not None
-    key = np.unique(rows.users * rows.n_items + rows.items)
-    rows.users, rows.items = np.divmod(key, max(rows.n_items, 1))
-    return _build(rows)
+    sides = first, second
+    users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
+    numbered = list(zip(users, items, sides, strict=True))
+
+    def of_users(block: slice) -> Interactions:
+        keys = []
+        for user, item, side in numbered:  # both are ascending
+            low, high = np.searchsorted(user[: side.n_users], [block.start, block.stop])
+            indptr = side.indptr[low : high + 1]
+            who = (user[low:high] - block.start).repeat(np.diff(indptr))
+            keys.append(who * n_items + item[side.items[indptr[0] : indptr[-1]]])
+        pairs = np.divmod(np.unique(np.concatenate(keys)), max(n_items, 1))
+        named = None if user_ids is None else user_ids[block]
+        n = block.stop - block.start
+        return _build(Rows(*pairs, n, n_items, user_ids=named, item_ids=item_ids))
+
+    budgets = [side.memory for side in sides if side.memory is not None]
+    if not budgets or user_ids is None or item_ids is None:
+        return of_users(slice(0, n_users))
+    sizes, whole = np.zeros(n_users, np.int64), Sorted(0)
+    for user, _, side in numbered:
+        sizes[user] += np.diff(side.indptr)
+    most = max(1, min(budgets) // TO_SORT)
+    for block in ragged.blocks(ragged.indptr_of(sizes), most, n_users):
+        whole.add(of_users(block))
+    return Interactions(**whole.fields(), memory=min(budgets))
 
 
 def _all_rows(*sides: Interactions) -> Rows:
     """Return the rows of both sides, one after the other, by common users and items."""
-    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
-    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
+    users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
     numbered = list(zip(users, items, sides, strict=True))
     who = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
     what = np.concatenate([codes[side.items] for _, codes, side in numbered])
     return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
-
-
-def _common(
-    what: str, sides: list[tuple[Array | None, int]]
-) -> tuple[list[Int64], Array | None, int]:
-    """Return the codes of both sides' users or items among those of both, their ids and number."""
-    (ids, n), (other_ids, other_n) = sides
-    if ids is None or other_ids is None:
-        most = max(n, other_n)
-        return [np.arange(most)] * 2, None, most
-    parts = [part for part in (ids, other_ids) if len(part)]
-    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
-    return [codes[:n], codes[n:]], distinct, len(distinct)
 
 
 def _read(data: object, options: Options) -> Interactions:

@@ -7,6 +7,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Literal
 
+from recometer.data.fingerprints import Fingerprinting
 from recometer.data.interactions import read_interactions
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputTypeError
@@ -184,7 +185,11 @@ class Evaluator:
         blocks = blocks_of(given)
         if blocks is not None:
             return InBlocks(given, blocks).evaluation(read - begin)
-        records = find_records(given)
+        prints = given.truth.fingerprints
+        # On one thread, since the ranking begins and ends with what one thread does alone.
+        with Fingerprinting({} if prints else given.truth.arrays()) as fingerprinting:
+            records = find_records(given)
+            prints.update(fingerprinting.result())
         ranked = time.perf_counter()
         return evaluation_of(given, records, read - begin, ranked - read)
 

@@ -60,11 +60,10 @@ def blocks_of(given: Inputs) -> Sequence[Apart] | None:
     Users are in blocks if rows lie in files, take more than the memory that was given, and a user's
     values do not depend on those of others.
     """
-    truth, asked, rules = given.truth, given.asked, given.protocol
-    sides = (truth.test, asked.train, _sets(given))
+    truth, rules = given.truth, given.protocol
+    sides = (truth.test, given.asked.train, _sets(given))
     budgets = [one.memory for one in sides if one is not None and one.memory]
     apart = not given.brings_truth and truth.test.user_ids is not None
-    apart &= not asked.counts_listed_users
     if not budgets or not apart or rules.short_lists == "previous_user":
         return None
     sizes = ragged.indptr_of(_sizes(given))

@@ -111,14 +111,21 @@ class ListedUsers(Measured):
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the one value of all users; those without a ranking do not count."""
-        counted = self._who_counts(rules)
-        if counted is not None:
-            weights = counted if weights is None else weights * counted
+        weights = self._weights(rules, weights)
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
 
-    def add_up(self, metric: Metric, rules: Protocol) -> Summed:
-        """Return what the users add up to, for a metric with one value for all of them."""
-        return add_up(metric, self.data, self._who_counts(rules))
+    def add_up(self, metric: Metric, rules: Protocol, weights: Int64 | None = None) -> Summed:
+        """Return what the users add up to, for a metric with one value for all of them.
+
+        `weights`, int64 [n_users], say how often each user counts.
+        """
+        return add_up(metric, self.data, self._weights(rules, weights))
+
+    def _weights(self, rules: Protocol, weights: Int64 | None) -> Int64 | None:
+        counted = self._who_counts(rules)
+        if counted is None:
+            return weights
+        return counted if weights is None else weights * counted
 
     def _who_counts(self, rules: Protocol) -> Int64 | None:
         """Return 1 for the users who count, and 0 for the others; None where all do."""

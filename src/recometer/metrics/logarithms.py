@@ -69,7 +69,7 @@ def _steps(numbers: Int64) -> tuple[Float64, Float64]:
     one, other = _halves(np.float64(FACTOR[0]))
     lost = ((first * one - high) + first * other + rest * one) + rest * other
     square = z * z
-    series = square * (1 / 3 + square * (1 / 5 + square / 7))
+    series = square * (1 / 3 + square / 5)
     return high, lost + FACTOR[1] * z + FACTOR[0] * z_low + high * series
 
 

@@ -12,9 +12,8 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Float64
 from recometer.metrics.predictions import Predictions
-from recometer.ties import sum_by_user
 
 
 def mse(predictions: Predictions, weights: Float64) -> float:
@@ -48,7 +47,8 @@ def fcp(predictions: Predictions, weights: Float64, *, averaged: bool = False) -
     pairs, concordant = predictions.pairs
     right, wrong = concordant, pairs - concordant
     if averaged:
-        means = [_share(dot(weights, one), dot(weights, one > 0)) for one in (right, wrong)]
+        both = zip((right, wrong), predictions.having_pairs, strict=True)
+        means = [_share(dot(weights, one), dot(weights, has)) for one, has in both]
         first, second = np.nan_to_num(means).tolist()
         return _share(first, first + second)
     return _share(dot(weights, right), dot(weights, pairs))
@@ -61,43 +61,7 @@ def log_loss(predictions: Predictions, weights: Float64) -> float:
 
 def rated_roc_auc(predictions: Predictions, weights: Float64) -> float:
     """Return the share of all pairs of a relevant and another row, of whatever users, in order."""
-    order = predictions.by_prediction
-    predicted = predictions.predicted[order]
-    begins = np.diff(predicted, prepend=np.nan) != 0
-    weight, relevant = weights[predictions.user[order]], predictions.kinds[order]
-    one = np.zeros(len(order), np.int64)
-    found, pairs = ordered(one, begins, relevant * weight, ~relevant * weight, 1)
-    return _share(found[0], pairs[0])
-
-
-def ordered(
-    owner: Int64, begins: Bool, relevant: Float64, others: Float64, n_owners: int
-) -> tuple[Float64, Float64]:
-    """Weigh the pairs of a relevant row and another, and those in order; equal ones are half so.
-
-    Parameters
-    ----------
-    owner : int64 [n_rows]
-        Whose rows these are, ascending; pairs are made within.
-    begins : bool [n_rows]
-        Where another prediction begins, the best ones standing first.
-    relevant, others : float64 [n_rows]
-        How often the row counts as relevant, and as another.
-
-    Returns
-    -------
-    found, pairs : float64 [n_owners]
-    """
-    group = np.cumsum(begins) - 1
-    n_groups = int(group[-1]) + 1 if len(group) else 0
-    whose = owner[np.flatnonzero(begins)]
-    hits, misses = (sum_by_user(group, one, n_groups) for one in (relevant, others))
-    n_hits, n_misses = (sum_by_user(whose, one, n_owners) for one in (hits, misses))
-    # Misses of the same owner in later groups.
-    until = np.cumsum(misses)
-    before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])
-    later = n_misses[whose] - (until - before[whose])
-    return sum_by_user(whose, hits * (later + misses / 2), n_owners), n_hits * n_misses
+    return _share(*predictions.across(weights))
 
 
 def _deviation(predictions: Predictions, weights: Float64) -> float:

@@ -148,6 +148,25 @@ class Predictions:
         """Number of pairs of rows that differ in `a`, and of those in the same order by `p`."""
         return _ordered_pairs(self)
 
+    @cached_property
+    def having_pairs(self) -> tuple[Bool, Bool]:
+        """Who has `pairs` in order, and who has others."""
+        pairs, concordant = self.pairs
+        return concordant > 0, pairs > concordant
+
+    def across(self, weights: Float64) -> tuple[float, float]:
+        """Weigh the pairs of a relevant row and another, of whatever users, as `ordered` does.
+
+        `weights`, float64 [n_users], say how often each user counts. Returned are the pairs in
+        order, and all pairs.
+        """
+        order = self.by_prediction
+        begins = np.diff(self.predicted[order], prepend=np.nan) != 0
+        weight, relevant = weights[self.user[order]], self.kinds[order]
+        one = np.zeros(len(order), np.int64)
+        found, pairs = ordered(one, begins, relevant * weight, ~relevant * weight, 1)
+        return float(found[0]), float(pairs[0])
+
     def total(self, values: Float64) -> Float64:
         """Add values of the rows up, user by user: float64 [n_users]."""
         return sum_by_user(self.user, values, self.n_users)
@@ -208,6 +227,36 @@ class Predictions:
         if count is None:
             raise InternalError("These predictions have no threshold.")
         return count
+
+
+def ordered(
+    owner: Int64, begins: Bool, relevant: Float64, others: Float64, n_owners: int
+) -> tuple[Float64, Float64]:
+    """Weigh the pairs of a relevant row and another, and those in order; equal ones are half so.
+
+    Parameters
+    ----------
+    owner : int64 [n_rows]
+        Whose rows these are, ascending; pairs are made within.
+    begins : bool [n_rows]
+        Where another prediction begins, the best ones standing first.
+    relevant, others : float64 [n_rows]
+        How often the row counts as relevant, and as another.
+
+    Returns
+    -------
+    found, pairs : float64 [n_owners]
+    """
+    group = np.cumsum(begins) - 1
+    n_groups = int(group[-1]) + 1 if len(group) else 0
+    whose = owner[np.flatnonzero(begins)]
+    hits, misses = (sum_by_user(group, one, n_groups) for one in (relevant, others))
+    n_hits, n_misses = (sum_by_user(whose, one, n_owners) for one in (hits, misses))
+    # Misses of the same owner in later groups.
+    until = np.cumsum(misses)
+    before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])
+    later = n_misses[whose] - (until - before[whose])
+    return sum_by_user(whose, hits * (later + misses / 2), n_owners), n_hits * n_misses
 
 
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:

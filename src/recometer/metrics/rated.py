@@ -13,7 +13,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.metrics import over_rows as rows
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.predictions import Predictions
+from recometer.metrics.predictions import Predictions, ordered
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
 
@@ -190,7 +190,7 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     begins = np.diff(user, prepend=-1) != 0
     begins[1:] |= predicted[1:] != predicted[:-1]
     relevant = predictions.kinds.astype(np.float64)
-    found, pairs = rows.ordered(user, begins, relevant, 1 - relevant, predictions.n_users)
+    found, pairs = ordered(user, begins, relevant, 1 - relevant, predictions.n_users)
     return _repeat(ratio(found, pairs), cutoffs)
 
 

@@ -23,35 +23,41 @@ DIGITS = 6  # of numbers in charts
 
 def to_html(model: ReportModel) -> str:
     """Return the page."""
-    jinja = need("jinja2")
-    loader = jinja.FunctionLoader(_asset)
-    environment = jinja.Environment(
-        loader=loader,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja.StrictUndefined,
-    )
-    environment.filters |= {"number": number, "signed": signed}
+    markup = need("jinja2").utils.markupsafe.Markup
     style, script, library = _asset("report.css"), _asset("report.js"), vega()
     policy = (
         f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; "
         f"style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     )
-    text: str = environment.get_template("report.html.j2").render(
+    text: str = _template().render(
         mark=MARK,
         model=model,
         policy=policy,
-        style=jinja.utils.markupsafe.Markup(style),
-        script=jinja.utils.markupsafe.Markup(script),
-        library=jinja.utils.markupsafe.Markup(library),
-        data=jinja.utils.markupsafe.Markup(as_json(data_of(model))),
+        style=markup(style),
+        script=markup(script),
+        library=markup(library),
+        data=markup(as_json(data_of(model))),
         difference=None if model.headline.difference is None else bar(model.headline.difference),
         board=board(model.standings[0]),
         matrix=matrix(model),
         included=included(model.inspector),
     )
     return text
+
+
+@functools.lru_cache(maxsize=1)
+def _template() -> Any:
+    """Return the template of the page, which takes longer to compile than to fill."""
+    jinja = need("jinja2")
+    environment = jinja.Environment(
+        loader=jinja.FunctionLoader(_asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja.StrictUndefined,
+    )
+    environment.filters |= {"number": number, "signed": signed}
+    return environment.get_template("report.html.j2")
 
 
 def check_extra() -> None:

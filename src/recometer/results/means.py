@@ -190,11 +190,22 @@ def intervals_over_users(
         data.n_users,
         protocol.confidence,
         seed,
-        resamples_of(data),
+        resamples_of(data.size),
         clusters,
     )
-    note = "Resampling needs two users with a value."
     n_drawn = data.n_users if clusters is None else len(np.unique(clusters))
+    return intervals_of_ends(ends, metrics, values, protocol, n_drawn)
+
+
+def intervals_of_ends(
+    ends: Mapping[str, Ends],
+    metrics: Sequence[Metric],
+    values: Mapping[str, float],
+    protocol: Protocol,
+    n_drawn: int,
+) -> dict[str, Interval]:
+    """Return the intervals of `intervals_over_users`, from their ends over resampled users."""
+    note = "Resampling needs two users with a value."
     found = {
         name: of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
     }
@@ -206,9 +217,9 @@ def intervals_over_users(
     return found
 
 
-def resamples_of(data: Together) -> int:
-    """Return how often users are resampled."""
-    return int(np.clip(PLACES_RESAMPLED // max(1, data.size), *RESAMPLES))
+def resamples_of(size: int) -> int:
+    """Return how often users are resampled, if they have this number of places, or of rows."""
+    return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 
 def _of_clusters(

@@ -31,6 +31,11 @@ class FilePlaces:
             self._place[self.by_place] = np.arange(self._n, dtype=np.int32)
         self.bytes_per_item = 8 if self.by_place is None else 24
 
+    @property
+    def all_in_order(self) -> bool:
+        """Whether each item is in the row of its number."""
+        return self._item_rows is None
+
     def rows(self, part: int) -> Int64:
         """Return the row of each item in its part of `part` items."""
         place = np.arange(self._n) if self._place is None else self._place.astype(np.int64)

@@ -3,7 +3,8 @@
     a part of the items, from the file ──> scores of the judged items in it        (first pass)
     a part of the items, from the file ──> above, tied, before: added to the counts (second pass)
 
-Each pass reads the items once, in the order of the file, and the users once for each part. Counts
+Each pass reads the items once, in the order of the file, and the users once for each part. Items
+that the kernel can read where they lie are not copied: the system brings their pages. Counts
 of parts add up in the kernel, as those of its calls do.
 """
 
@@ -29,8 +30,9 @@ from recometer.tasks import Ticker, run_tasks
 # candidate beside its factors.
 BYTES_PER_USER, BYTES_PER_JUDGED, BYTES_PER_CANDIDATE = 64, 64, 48
 # Shares of the budget for what is known of each item, for the order of items by length, and for
-# the tasks. The rest, a quarter at least, is for the factors of a part.
-SHARE_OF_PLACES, SHARE_OF_ORDER, SHARE_OF_TASKS = 1 / 2, 1 / 8, 1 / 8
+# the tasks: the fewer there are, the less often items are read. The rest is for the factors of a
+# part.
+SHARE_OF_PLACES, SHARE_OF_ORDER, SHARE_OF_TASKS = 1 / 2, 1 / 8, 1 / 4
 BYTES_PER_LENGTH = 24  # of an item, where items are put in order
 PIECE = 2**23  # bytes that a thread reads at once
 
@@ -55,6 +57,7 @@ class StreamedWork(FactorsWork):
         self._row_bytes = max(1, factors.items.row_bytes)
         self._lock = threading.Lock()
         self._buffer: Array | None = None
+        self._in_place = False
         super().__init__(factors, aligned, request)
 
     def prepare(self, request: Request) -> None:
@@ -68,8 +71,11 @@ class StreamedWork(FactorsWork):
             one = shared_scale(self.factors, self.aligned)
         if one is not None:
             lengths = np.empty(self.aligned.n_items)
+        # Nothing needs to be copied, or to be told where it is, in the order of the file.
+        self._in_place = one is None and self._of_file.all_in_order and self.factors.items.as_given
         self._part = self._part_size(one is not None)
-        self.items["rows"] = self._of_file.rows(self._part)
+        if not self._in_place:
+            self.items["rows"] = self._of_file.rows(self._part)
         tasks, sizes = self.blocks(request.threads), [0.0]
 
         def look(ticker: Ticker) -> None:
@@ -179,19 +185,22 @@ class StreamedWork(FactorsWork):
         InputError: not even one fits beside what is known of all.
         """
         n_items, budget = self.aligned.n_items, self._budget
-        of_places = self._of_file.bytes_per_item * n_items
+        of_places = 0 if self._in_place else self._of_file.bytes_per_item * n_items
         bias = self.factors.item_bias
         item = self._row_bytes + (0 if bias is None else bias.itemsize)
-        rest = budget - of_places - (self._bytes_of_order() if ordered else 0)
-        rest -= self._threads * self._bytes_of_task(*self.task_size())
-        if of_places > SHARE_OF_PLACES * budget or rest < item:
-            least = max(of_places / SHARE_OF_PLACES, 4 * self._threads * self._bytes_of_task(1, 1))
-            least = 1.01 * max(least, budget + item - rest)
+        smallest_tasks = self._threads * self._bytes_of_task(1, 1)
+        share_of_part = 1 - SHARE_OF_PLACES - SHARE_OF_ORDER - SHARE_OF_TASKS
+        least = max(
+            of_places / SHARE_OF_PLACES, smallest_tasks / SHARE_OF_TASKS, item / share_of_part
+        )
+        if budget < least:
             raise InputError(
                 f"memory={budget:,} bytes are too few to rank {n_items:,} items with "
                 f"{self.factors.items.shape[1]:,} factors part by part: about "
-                f"{size_in_words(least)} are the least. Hint: a larger memory=."
+                f"{size_in_words(1.01 * least)} are the least. Hint: a larger memory=."
             )
+        rest = budget - of_places - (self._bytes_of_order() if ordered else 0)
+        rest -= self._threads * self._bytes_of_task(*self.task_size())
         return int(min(n_items, rest // item))
 
     def _parts(self) -> Iterator[slice]:
@@ -231,8 +240,12 @@ class StreamedWork(FactorsWork):
 
     def _load(self, part: slice, once: bool) -> None:
         """Bring the items at some places into memory, or show them where they lie."""
-        items, rows = self.factors.items, self._of_file.rows_at(part)
-        n, self.places = part.stop - part.start, part
+        items, n, self.places = self.factors.items, part.stop - part.start, part
+        if self._in_place:
+            whole = slice(0, self.aligned.n_items)
+            self.items |= {"items": items[whole], "bias": self.factors.item_bias, "rows": None}
+            return
+        rows = self._of_file.rows_at(part)
         if isinstance(rows, slice) and (items.resident or (once and items.as_given)):
             self.items["items"] = items[rows]
         else:
@@ -258,6 +271,8 @@ class StreamedWork(FactorsWork):
     def _look(self, lengths: Float64 | None, one: float) -> float:
         """Return the largest factor of the part; write the lengths of its items."""
         items, bias, begin = self.items["items"], self.items["bias"], self.places.start
+        if self._in_place:
+            items = items[self.places]
 
         def look(piece: slice, _: Ticker) -> float:
             if lengths is not None:
@@ -277,11 +292,12 @@ class StreamedWork(FactorsWork):
         mine = self.judged_of(block)
         places = self._of_file.places(self.aligned.ranked_items[mine])
         here = np.flatnonzero((places >= self.places.start) & (places < self.places.stop))
-        listed = (places[here] - self.places.start).astype(np.int32)
+        listed = places[here] - (0 if self._in_place else self.places.start)
         scores = np.empty(len(here), self.scores.dtype)
         users = self.user_factors(np.maximum(self.aligned.rows[block], 0))
         items = {**self.items, "rows": None}
-        self.score_of(items, users, np.searchsorted(here, indptr - indptr[0]), listed, scores)
+        of_users = np.searchsorted(here, indptr - indptr[0])
+        self.score_of(items, users, of_users, listed.astype(np.int32), scores)
         self.scores[mine][here] = scores
 
 

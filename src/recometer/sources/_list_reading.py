@@ -20,7 +20,7 @@ from recometer.data.columns import (
 )
 from recometer.data.files import FileColumn, in_memory, open_file
 from recometer.data.numbers import all_numbers
-from recometer.data.tensors import is_a, is_tensor
+from recometer.data.tensors import is_a, is_tensor, to_numpy
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.sources import _list_columns, _list_runs
 from recometer.sources._list_table import ListTable
@@ -61,7 +61,7 @@ def read_lists(
         refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
     if is_tensor(data):
-        data = data.detach().cpu().numpy()
+        data = to_numpy(data)
     if isinstance(data, np.ndarray):
         refuse(columns, "an array")
         if isinstance(data, np.ma.MaskedArray):

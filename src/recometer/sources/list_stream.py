@@ -243,7 +243,9 @@ class StreamedLists(TableLists):
         test = request.test.select_users(places)
         if len(others):
             return dataclasses.replace(request, test=test.with_users(others))
-        train = None if request.train is None else _some(request.train, test, "train")
+        train = request.train
+        if train is not None:
+            train = matching.known_users(train, matching.places_of_users(train, test, "train"))
         return dataclasses.replace(request, test=test, train=train)
 
     def _of_test(self, item_ids: Array | None) -> Int64 | None:
@@ -468,11 +470,6 @@ def _named(request: Request) -> Request:
         matching.users_in(train, request.test, "train")  # refuses other numbers of users
         train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
     return dataclasses.replace(request, test=test, train=train)
-
-
-def _some(data: Interactions, test: Interactions, what: str) -> Interactions:
-    """Return the interactions of the users of test alone."""
-    return matching.known_users(data, matching.places_of_users(data, test, what))
 
 
 def _joined(parts: list[Array], like: Array) -> Array:

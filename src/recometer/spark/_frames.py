@@ -130,6 +130,14 @@ def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
     return table.frame.selectExpr(*casts)
 
 
+def users_of(table: Table, kinds: IdKinds) -> dict[str, str]:
+    """Return what names users, as SQL texts by the name in all rows: u, and s for sessions."""
+    found = {"u": f"CAST({table['user']} AS {kinds.user}) AS u"}
+    if table.has("session"):
+        found["s"] = f"CAST({table['session']} AS {kinds.session}) AS s"
+    return found
+
+
 def together(frames: Sequence[Frame]) -> Frame:
     """Return the rows of all frames."""
     found, *others = frames
@@ -145,6 +153,22 @@ def partitioned(frame: Frame, partitions: int | None, *within: str) -> Frame:
     """
     spread = frame.repartition("u") if partitions is None else frame.repartition(partitions, "u")
     return spread.sortWithinPartitions("u", "t", *within)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spread:
+    """Rows that `partitioned` brings together by user, with its arguments."""
+
+    rows: Frame
+    partitions: int | None
+    within: tuple[str, ...]
+
+    def mapped(self, run: Callable[[Any], Any], schema: str, more: Frame | None = None) -> Frame:
+        """Return what a function makes of the Arrow batches of all users, perhaps with `more`."""
+        rows = self.rows
+        if more is not None:
+            rows = rows.unionByName(more, allowMissingColumns=True)
+        return partitioned(rows, self.partitions, *self.within).mapInArrow(run, schema)
 
 
 def check_partitions(given: object) -> None:

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, in_either
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
 from recometer.evaluating.asked import Asked
 from recometer.evaluating.checks import KnownUsers
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import measure
-from recometer.evaluating.records import find_records
+from recometer.evaluating.records import Records, find_records
 from recometer.evaluating.truth import Truth, as_counted
 from recometer.metrics.adding_up import Summed
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
 from recometer.sources.base import Source
-from recometer.sources.candidates import Candidates, Negatives, read_candidates
+from recometer.sources.candidates import Candidates, Negatives
+from recometer.spark import _across
 from recometer.spark._blocks import blocks
 from recometer.spark._columns import ids, split
 from recometer.spark._outputs import Output
@@ -36,9 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The numbers of the tables among the rows of a user.
-TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, FILLED = range(6)
+TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, FILLED, PLACES = range(7)
 NUMBERS = {"test": TEST, "train": TRAIN, "candidates": CANDIDATES}
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
+OF_ALL = ("k", "i", "x", "h", "o")  # numbers of items, and of predictions
+BESIDE = ("sums", "error")  # of a partition: its sums, or what was wrong there
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 
 
@@ -52,7 +57,7 @@ class Job:
         The output of the model, and of another one that it is compared with, if there is one.
     options
         What is known of the columns: the types of ids (as `IdKinds`), the ``names`` of the tables
-        for messages, and the ``sessions``.
+        for messages, the ``sessions``, and ``every`` metric: their rules say which users count.
     values
         Which of the tables of test, train and candidates have values.
     brings_truth
@@ -74,8 +79,7 @@ class Job:
         """Return the rows of all users of a partition, and a row with their sums."""
         found: list[Sums] = []
         try:
-            arrays = "f" if self.output.kind == "arrays" else None
-            for table in blocks(batches, arrays=arrays):
+            for table in self.blocks(batches):
                 done = self._block(table)
                 if done is not None:
                     yield from done[0]
@@ -89,7 +93,12 @@ class Job:
         if found:
             yield self._closing(sums=Sums.together(found).to_bytes())
 
-    def _block(self, table: Any) -> tuple[list[Any], Sums] | None:
+    def blocks(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Put batches together, and cut them where users end."""
+        return blocks(batches, arrays="f" if self.output.kind == "arrays" else None)
+
+    def measured(self, table: Any) -> tuple[Inputs, Records, Mapping[str, Any]] | None:
+        """Measure the users of a block; None if there are none."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
             given = self.inputs(table)
@@ -102,13 +111,22 @@ class Job:
                     "Spark no block of users knows all of them. Hint: catalogue= with all items, "
                     "or their number."
                 )
-            measured = measure(given, records)
+            return given, records, measure(given, records)
+
+    def _block(self, table: Any) -> tuple[list[Any], Sums] | None:
+        found = self.measured(table)
+        if found is None:
+            return None
+        given, records, measured = found
         batches, whole = [self._rows(given, measured, records)], {}
         if over_users(given.truth.metrics):
             data = measured["list_data"]
             whole = summed(given.truth.metrics, data, given.protocol)
             own = dict(zip("kix", item_rows(given.truth.metrics, data, whole), strict=True))
             batches.append(self._batch(len(own["k"]), own))
+        counted = _across.rows_of(given.truth.metrics, measured.get("rated"))
+        if counted is not None:
+            batches.append(self._batch(len(counted["k"]), counted))
         return batches, self._sums(given, measured, records, whole)
 
     def inputs(self, table: Any) -> Inputs:
@@ -126,7 +144,7 @@ class Job:
         if "candidates" in self.values:
             own_sets = self._interactions(parts[CANDIDATES], "candidates")
             negatives = isinstance(candidates, Negatives)
-            candidates = read_candidates(Negatives(own_sets), test) if negatives else own_sets
+            candidates = in_either(own_sets, test) if negatives else own_sets
         asked = Asked(
             **{name: self.given[name] for name in ASKED},
             train=train,
@@ -137,8 +155,9 @@ class Job:
             some_users=True,
             filled=self._filled(parts[FILLED]),
         )
-        counted = as_counted(test, asked.metrics, asked.protocol)
-        if asked.counts_listed_users and (listed := source.listed_users()) is not None:
+        every = self.options["every"]
+        counted = as_counted(test, every, asked.protocol)
+        if counts_listed(every, asked.protocol) and (listed := source.listed_users()) is not None:
             counted = counted.with_users(listed)
         chosen = candidates if isinstance(candidates, Candidates) else None
         truth = Truth(asked, test, counted, chosen, asked.metrics)
@@ -210,6 +229,12 @@ class Job:
         """Return the row of a partition, beside those of its users."""
         return self._batch(1, {"sums": [sums], "error": [error]})
 
+    def of_metrics(self, names: Sequence[str]) -> Job:
+        """Return the same job for some of the metrics alone, and without chance."""
+        every = self.given["metrics"]
+        metrics = tuple(metric for metric in every if str(metric) in names)
+        return dataclasses.replace(self, given={**self.given, "metrics": metrics, "chance": False})
+
     def _batch(self, n_rows: int, given: Mapping[str, Any]) -> Any:
         """Return rows with some columns, the others being missing."""
         import pyarrow as pa
@@ -218,6 +243,7 @@ class Job:
         types = {"u": ids_as[self.options["user"]], "i": ids_as[self.options["item"]]}
         types["s"] = ids_as.get(self.options["session"], pa.int64())
         types |= {"sums": pa.binary(), "error": pa.string(), "k": pa.int32()}
+        types |= dict.fromkeys("ho", pa.int64())
         types |= {name: pa.int8() for name in names if name.startswith("r")}
         types |= dict.fromkeys(USERS, pa.int64())
         columns = []
@@ -230,16 +256,28 @@ class Job:
     def _names(self) -> list[str]:
         letters = "mrc" if self.given["chance"] else "mr"
         each = [f"{letter}{n}" for n in range(len(self.given["metrics"])) for letter in letters]
-        of_items = ["k", "i", "x"] if over_users(self.given["metrics"]) else []
         user = ["u", "s"] if TEST in self.sessions else ["u"]
-        return [*user, *each, *USERS, "sums", "error", *of_items]
+        return [*user, *each, *USERS, *BESIDE, *self._of_all()]
+
+    def _of_all(self) -> list[str]:
+        """Return the columns of numbers of items, and of predictions, where metrics need them."""
+        metrics = self.given["metrics"]
+        of_items = ("k", "i", "x") if over_users(metrics) else ()
+        of_pairs = _across.COLUMNS if _across.about_pairs(metrics) else ()
+        return list(dict.fromkeys((*of_items, *of_pairs)))
 
     def schema(self) -> str:
         """Return the schema of the rows, as Spark reads it."""
         types = {"u": self.options["user"], "s": self.options["session"]}
         types |= {"sums": "binary", "error": "string"}
-        types |= {"k": "int", "i": self.options["item"], "x": "double"}
-        types |= dict.fromkeys(USERS, "bigint")
+        types |= {
+            "k": "int",
+            "i": self.options["item"],
+            "x": "double",
+            "h": "bigint",
+            "o": "bigint",
+        }
+        types |= dict.fromkeys((*USERS, "h", "o"), "bigint")
         first = {"m": "double", "c": "double", "r": "tinyint"}
         return ", ".join(f"{name} {types.get(name) or first[name[0]]}" for name in self._names())
 
@@ -255,6 +293,8 @@ class Job:
         facts = {"known": known.n_known, "judged": known.n_judged, "unusable": known.n_unusable}
         facts["relevant"] = int(users["n_relevant"].sum())
         largest: dict[str, float] = {}
+        if "rated" in measured:
+            facts["rated"] = measured["rated"].size
         if records.ranks is not None:
             facts["early"] = int(np.count_nonzero(records.ranks.ends_early))
             largest["depth"] = float(records.ranks.depth.max(initial=0))
@@ -264,6 +304,7 @@ class Job:
             largest["listed"] = float(records.lists.lengths.max(initial=0))
             if records.baseline is not None:
                 facts["compared"] = int(np.count_nonzero(records.baseline.known))
+            largest["places"] = float(records.lists.depth)
             if records.lists.n_catalogue is not None:
                 largest["catalogue"] = float(records.lists.n_catalogue)
                 largest["less_catalogue"] = -largest["catalogue"]
@@ -297,6 +338,11 @@ class Job:
             [] if named is None else named[:3].tolist(),
             metrics,
         )
+
+
+def counts_listed(metrics: Sequence[Metric], protocol: Protocol) -> bool:
+    """Return whether users with a list count, whom test need not have."""
+    return any(rules_of(one, protocol).users == "listed" for one in metrics)
 
 
 def _known(*tables: Any) -> Array:

@@ -17,7 +17,7 @@ from recometer.comparing.models import (
     with_chance,
 )
 from recometer.comparing.reading import check_read
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.chance import knows_chance
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
@@ -80,10 +80,9 @@ class Models:
     def metrics(self, metrics: str | Iterable[str] | None) -> tuple[list[str], list[str]]:
         """Return the metrics to compare, and what is said of those that are left out."""
         first = self.first
-        asked = [str(one) for one in first.metrics if str(one) not in first.over_users]
+        asked = [str(one) for one in first.metrics]
         if metrics is not None:
             asked = list(dict.fromkeys(map(str, parse_under(metrics, first.protocol))))
-        _check_of_users(first, asked, chosen=metrics is not None)
         for model in self.runs:
             own = list(map(str, model.first.metrics))
             for metric in asked:
@@ -96,6 +95,12 @@ class Models:
         ranked = {str(one) for one in first.metrics if knows_chance(one)}
         lacking = [name for name in asked if name not in ranked]
         return with_chance(asked, lacking, is_baseline=self.baseline == CHANCE)
+
+    def model_pairs(self, *, every: bool = False) -> list[tuple[Model, Model]]:
+        """Return the pairs that are compared, or all, except those with a random order."""
+        by_name = {model.name: model for model in self.runs if not model.by_chance}
+        both = pairs_of(self.names, None if every else self.baseline)
+        return [(by_name[a], by_name[b]) for a, b in both if a in by_name and b in by_name]
 
     def metric(self, name: str) -> Metric:
         """Return a metric by its name."""
@@ -229,19 +234,6 @@ def _check_batches(models: Sequence[Model]) -> None:
                 f"The models have different numbers of batches of users: {found}. Hint: give each "
                 "model a result of every batch."
             )
-
-
-def _check_of_users(first: SparkEvaluation, asked: Sequence[str], *, chosen: bool) -> None:
-    """Refuse metrics with one value for all users, or say that they are left out."""
-    whole = [name for name in first.over_users if name in asked or not chosen]
-    if not whole:
-        return
-    what = f"{', '.join(whole)}: one value for all users has no difference by user"
-    if chosen:
-        raise InputError(
-            f"{what}, and on Spark no users are resampled. Hint: result.mean() has the values."
-        )
-    warn(f"{what}, so it is not compared. Hint: result.mean() has the values.")
 
 
 def _frames_of(number: int, model: Model, metrics: Sequence[str]) -> Iterator[Frame]:

@@ -30,14 +30,21 @@ from recometer.measuring.side_data import (
 )
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
-from recometer.sources.candidates import Items, Negatives, SampledCandidates, read_items
+from recometer.sources.candidates import (
+    Items,
+    Negatives,
+    SampledCandidates,
+    check_sets,
+    read_items,
+)
 from recometer.spark import _frames, _rows, _whole
 from recometer.spark import given as given_module
 from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
-from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job
+from recometer.spark._frames import Frame, IdKinds, Table, users_of
+from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job, counts_listed
+from recometer.spark._offered import n_offered
 from recometer.spark._outputs import Output
 from recometer.spark._previous import Previous
 from recometer.spark._previous import is_asked as is_filled
@@ -120,11 +127,9 @@ class Plan:
             catalogue=self.catalogue,
         )
         warn_of_propensity(self.metrics, self.catalogue)
-        own_sets = isinstance(self.candidates, Negatives | SampledCandidates)
-        fixed = self.source.kind != "pairs" and not own_sets and "candidates" not in self.tables
         for metric in self.metrics:
             _rows.check(metric)
-            _whole.check(metric, fixed_catalogue=fixed)
+            _whole.check(metric)
 
     def kinds(self) -> IdKinds:
         """Return as what users and items are read, alike in all tables."""
@@ -145,11 +150,20 @@ class Plan:
             _frames.same_kind(sessions, "session") if sessions else None,
         )
 
+    def n_offered(self) -> int | None:
+        """Return how many items could have been recommended; None if blocks of users know it."""
+        if "catalogue" not in needed_by(_whole.over_users(self.metrics)):
+            return None
+        given = self.chosen if isinstance(self.chosen, Items) else self.candidates
+        how = self.source, self.tables, given, self.exclude, self.kinds()
+        return n_offered(*how, listed=counts_listed(self.metrics, self.protocol))
+
     def job(self, seed: int, chance: bool) -> Job:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
         options = {**kinds._asdict(), "sessions": self._with_sessions()}
         options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
+        options["every"] = tuple(self.metrics)
         outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
         if outputs["source"].kind == "counts" and self._blocks_of_sessions():
             options["sessions"] |= {SOURCE}
@@ -334,7 +348,7 @@ class Plan:
             return 1.0
         each = any(rules_of(one, self.protocol).repeated_test != "once" for one in self.metrics)
         how = "max" if "test" not in self.tables else "avg" if each else "sum"
-        user = _users(table, kinds)
+        user = users_of(table, kinds)
         rows = table.frame.selectExpr(
             *user.values(), f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
         )
@@ -350,7 +364,7 @@ class Plan:
         if not reads or "train" not in self.tables:
             return None
         table = self.tables["train"]
-        user = _users(table, kinds)
+        user = users_of(table, kinds)
         rows = table.frame.selectExpr(
             *user.values(), f"CAST({table['item']} AS {kinds.item}) AS i"
         ).distinct()
@@ -386,6 +400,8 @@ class Plan:
         check_known(sums.known_users(), like)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
         of_lists = [one for one in self.metrics if one.definition.record == "lists"]
+        if self.candidates is not None:
+            check_sets(sums.counts.get("users_without_candidates", 0), facts["known"])
         check_overlaps(sums.counts, facts["relevant"], sums.n_rows, self.candidates)
         if facts.get("early"):
             warn_beyond_lists(int(largest["depth"]), of_ranks)
@@ -411,11 +427,11 @@ class Plan:
 
         def pairs(of: Table) -> Frame:
             item = f"CAST({of['item']} AS {kinds.item}) AS i"
-            return of.frame.selectExpr(*_users(of, kinds).values(), item)
+            return of.frame.selectExpr(*users_of(of, kinds).values(), item)
 
         rows, train = pairs(table), self.tables.get("train")
         if train is not None and self.source.like.removes_train(self.protocol):
-            rows = rows.join(pairs(train), [*_users(train, kinds), "i"], "left_anti")
+            rows = rows.join(pairs(train), [*users_of(train, kinds), "i"], "left_anti")
         there = known.frame.selectExpr(f"CAST({known['item']} AS {kinds.item}) AS i")
         return int(rows.select("i").distinct().join(there, "i", "left_anti").count())
 
@@ -450,14 +466,6 @@ def _with_baseline(
     others = [one.selectExpr("*", f"CAST(array() AS {own}) AS b") for one in rows]
     found = baseline.rows(kinds, BASELINE).withColumnRenamed("f", "b")
     return [*others, found.selectExpr("*", f"CAST(array() AS {array}) AS f")]
-
-
-def _users(table: Table, kinds: IdKinds) -> dict[str, str]:
-    """Return what names users, as SQL texts by the name in all rows: u, and s for sessions."""
-    found = {"u": f"CAST({table['user']} AS {kinds.user}) AS u"}
-    if table.has("session"):
-        found["s"] = f"CAST({table['session']} AS {kinds.session}) AS s"
-    return found
 
 
 def _with_known(table: Table, kinds: IdKinds, blocked: Blocked) -> Table:

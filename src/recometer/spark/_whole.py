@@ -24,7 +24,6 @@ from recometer.metrics.listed.whole import value_of
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.spark import _frames
-from recometer.spark._columns import ids
 from recometer.spark._frames import Frame
 from recometer.spark._sums import Sums
 
@@ -37,30 +36,19 @@ def over_users(metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics if metric.definition.over_users]
 
 
-def check(metric: Metric, *, fixed_catalogue: bool) -> None:
+def check(metric: Metric) -> None:
     """Refuse a metric whose value does not follow from what blocks of users add up to.
-
-    `fixed_catalogue` says whether all blocks know how many items could have been recommended.
 
     Raises
     ------
     InputError
-        If the metric needs the lists of all users at once, or a number that no block knows.
+        If the metric needs the lists of all users at once.
     """
-    definition = metric.definition
-    if not definition.over_users:
-        return
-    if definition.adds_up is None:
+    if metric.definition.over_users and metric.definition.adds_up is None:
         raise InputError(
             f"The metric {str(metric)!r} has one value for all users, and does not say how it adds "
             "up from parts of them. Hint: collect the lists, or a sample of them, for "
             "recometer.evaluate."
-        )
-    if "catalogue" in definition.side and not fixed_catalogue:
-        raise InputError(
-            f"The metric {str(metric)!r} reads how many items could have been recommended, which "
-            "on Spark no block of users knows if each user has candidates of its own. Hint: "
-            "denominator=one for coverage; or lists of the first places, with catalogue=."
         )
 
 
@@ -96,7 +84,7 @@ def collected(rows: Frame, most: int) -> tuple[Any, Any]:
     """
     import pyarrow.compute as pc
 
-    wanted = rows.where("sums IS NOT NULL OR error IS NOT NULL OR k IS NOT NULL")
+    wanted = rows.where("sums IS NOT NULL OR error IS NOT NULL OR i IS NOT NULL")
     total = wanted.groupBy("sums", "error", "k", "i").agg({"x": "sum"})
     table = _frames.table_of(total.toDF("sums", "error", "k", "i", "x").limit(most + 1))
     if table.num_rows > most:
@@ -115,7 +103,7 @@ class OfAllUsers:
     n_catalogue: int | None
     item_users: Int64 | None
     found: Mapping[str, Summed]
-    n_users: int
+    n_users: int = 1
     size: int = 1
 
     @property
@@ -133,37 +121,61 @@ class OfAllUsers:
         return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class KnownItems:
+    """What is known of the items beside the lists: how many there are, and who has them."""
+
+    n_catalogue: int | None
+    popularity: Popularity | None
+
+
 def values(
     metrics: Sequence[Metric],
     protocol: Protocol,
-    sums: Sums,
-    table: Any,
-    popularity: Popularity | None,
+    known: KnownItems,
+    of_items: tuple[Array, Array, Float64],
+    totals: Mapping[str, Float64],
 ) -> dict[str, float]:
-    """Return the values of the metrics over users, from all sums and the numbers of items."""
-    of_all = over_users(metrics)
-    sizes = sums.largest.get("catalogue"), sums.largest.get("less_catalogue")
-    if sizes[0] is not None and sizes[0] != -float(sizes[1] or 0):
-        raise InputError(
-            "Blocks of users know catalogues of different sizes. Hint: catalogue= with all items."
-        )
-    listed, numbers, x = ids(table["i"]), table["k"].to_numpy(), table["x"].to_numpy()
-    named, known = [listed], None
+    """Return the values of the metrics over users.
+
+    Parameters
+    ----------
+    metrics
+        All metrics.
+    protocol, known
+    of_items
+        The place of a metric, an item, and the number that all users add up to.
+    totals
+        The totals of each metric that belong to no item.
+    """
+    numbers, listed, x = of_items
+    popularity, named, users = known.popularity, [listed], None
     if popularity is not None and popularity.item_ids is not None:
         named.append(popularity.item_ids)
     every = np.unique(np.concatenate([one for one in named if len(one)] or named[:1]))
     if popularity is not None:
-        known = np.zeros(len(every), np.int64)
+        users = np.zeros(len(every), np.int64)
         if popularity.item_ids is not None and len(popularity.item_ids):
-            known[np.searchsorted(every, popularity.item_ids)] = popularity.users
+            users[np.searchsorted(every, popularity.item_ids)] = popularity.users
     found = {}
     for number, metric in enumerate(metrics):
         if metric.definition.over_users:
             some = numbers == number
-            items = _spread(every, listed[some], x[some])
-            found[str(metric)] = Summed(items, sums.metrics[str(metric)].whole)
-    n_catalogue = None if sizes[0] is None else int(sizes[0])
-    return compute_for_all(OfAllUsers(n_catalogue, known, found, sums.n_users), of_all, protocol)
+            found[str(metric)] = Summed(_spread(every, listed[some], x[some]), totals[str(metric)])
+    together = OfAllUsers(known.n_catalogue, users, found)
+    return compute_for_all(together, over_users(metrics), protocol)
+
+
+def n_catalogue(sums: Sums) -> int | None:
+    """Return how many items could have been recommended, if all blocks of users know it."""
+    largest, less = (sums.largest.get(name) for name in ("catalogue", "less_catalogue"))
+    if largest is None:
+        return None
+    if largest != -float(less or 0):
+        raise InputError(
+            "Blocks of users know catalogues of different sizes. Hint: catalogue= with all items."
+        )
+    return int(largest)
 
 
 def _spread(every: Array, items: Array, values_of: Float64) -> Float64:

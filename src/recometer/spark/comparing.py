@@ -12,6 +12,7 @@ from recometer.comparing.leaderboard import leaderboard
 from recometer.comparing.pairs import IntervalKind, Options, check_users
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
+from recometer.comparing.standings import standings_of_whole
 from recometer.draws import seed_of
 from recometer.errors import UnknownNameError, did_you_mean, warn
 from recometer.evaluating.until import Until
@@ -22,6 +23,7 @@ from recometer.spark._deciding import compare_until, sources_of
 from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._models import Given, Models
 from recometer.spark._pairs import Pairs
+from recometer.spark._pairs_together import compare_together
 from recometer.spark.evaluator import Evaluator
 from recometer.spark.result import SparkEvaluation
 from recometer.stats.comparing import Test
@@ -62,6 +64,7 @@ class SparkComparison(Printed):
     notes: tuple[str, ...] = ()
     chosen: bool
     pairs: Pairs = dataclasses.field(repr=False)
+    cluster: object = dataclasses.field(default=None, repr=False)
 
     @cached_property
     def standings(self) -> tuple[Standing, ...]:
@@ -69,7 +72,17 @@ class SparkComparison(Printed):
 
         Spark reads the users again for it, once.
         """
-        return tuple(self.pairs.standings(self.options, self.correction))
+        given = self.pairs.given
+        found = self.pairs.standings(self.options, self.correction)
+        whole = [name for name in self.metrics if name not in self.pairs.metrics]
+        both, rows = given.model_pairs(every=True), list(self.rows)
+        if whole and self.baseline is not None and len(both) > len(given.model_pairs()):
+            rows = compare_together(whole, both, self.cluster, self.options)
+        for name in whole:
+            own = [row for row in rows if row.metric == name]
+            found += standings_of_whole(name, given.runs, own, self.options) if own else []
+        order = [one for name in self.metrics for one in found if one.metric == name]
+        return tuple(order)
 
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
         """Return the leaderboard of one metric, best first; see `standings`."""
@@ -99,7 +112,9 @@ class SparkComparison(Printed):
         boards = leaderboard(
             self.standings, self.metrics, self.options, self.correction, width=width
         )
-        return [*boards, Table(user_columns(self.options.confidence), self.rows), self.table()]
+        per_user = [row for row in self.rows if not row.for_all_users]
+        of_users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
+        return [*boards, *of_users, self.table()]
 
     def _said(self) -> list[str]:
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -199,7 +214,7 @@ def compare(
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
-        The metrics to compare. None compares all that have a value for each user.
+        The metrics to compare. None compares all metrics of the first model.
     primary, test, interval, confidence, correction, margin, chance
         As in `recometer.compare`.
     allow
@@ -216,7 +231,8 @@ def compare(
         differences are known to a width. The same users are read as on one machine, and their
         values are then collected, up to 32 bytes for each value within `closure`.
     seed
-        Seed of the orders that ``correction="tukey"`` draws for up to 100 users who differ.
+        Seed of the orders that ``correction="tukey"`` draws for up to 100 users who differ, and
+        of the users that are drawn for metrics with one value for all of them.
 
     Returns
     -------
@@ -247,18 +263,15 @@ def compare(
     compared, notes = given.metrics(metrics)
     decisive = compared if primary is None else _primary(primary, compared, first)
     counted = [one for one in given.runs if not one.by_chance or one.name == baseline]
-    check_correction(correction, test, counted, decisive, first.over_users)
+    check_correction(correction, test, counted, decisive, first.together)
     level = first.protocol.confidence if confidence is None else confidence
     of = _margins(margin, compared, first)
     options = Options(test, interval, check_confidence(level), of, None, seed_of(seed), 1)
     shuffled = decisive if correction == "tukey" else []
-    pairs = Pairs.of(given, compared, cluster, (shuffled, counted))
-    rows = pairs.rows(options)
-    check_users(rows)
+    of_users = [name for name in compared if name not in first.together]
+    pairs = Pairs.of(given, of_users, cluster, (shuffled, counted))
+    rows = _rows(given, compared, pairs, cluster, options)
     tests = pairs.tukey(decisive, options) if correction == "tukey" else {}
-    undefined = wording.on_undefined(rows)
-    if undefined:
-        warn(undefined)
     return SparkComparison(
         models=tuple(given.names),
         baseline=baseline,
@@ -275,7 +288,24 @@ def compare(
         ),
         chosen=primary is not None,
         pairs=pairs,
+        cluster=cluster,
     )
+
+
+def _rows(
+    given: Models, compared: Sequence[str], pairs: Pairs, cluster: object, options: Options
+) -> list[PairRow]:
+    """Return the rows of the metrics compared, in their order, and warn of undefined values."""
+    whole = [name for name in compared if name in given.first.together]
+    found = pairs.rows(options)
+    if whole:
+        found += compare_together(whole, given.model_pairs(), cluster, options)
+    rows = [row for name in compared for row in found if row.metric == name]
+    check_users(rows)
+    undefined = wording.on_undefined(rows)
+    if undefined:
+        warn(undefined)
+    return rows
 
 
 def _primary(

@@ -20,12 +20,14 @@ from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.candidates import read_items
-from recometer.spark import _frames, _whole
+from recometer.spark import _across, _frames, _whole
+from recometer.spark._columns import ids
 from recometer.spark._elsewhere import RUNNING, refusing
-from recometer.spark._frames import Frame
+from recometer.spark._frames import Frame, Spread
 from recometer.spark._job import Job
 from recometer.spark._packing import fewer
 from recometer.spark._plan import Plan, tables_of
+from recometer.spark._resampling import Again
 from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums
 from recometer.spark._until import check_until, evaluate_until
@@ -157,7 +159,7 @@ class Prepared:
 
     def rows(self, plan: Plan, job: Job) -> Frame:
         """Return the rows of the users of a plan."""
-        return _rows(plan, job, self.partitions)
+        return _spread(plan, job, self.partitions).mapped(job.run, job.schema())
 
     def evaluated(self, plan: Plan, job: Job) -> SparkEvaluation:
         """Return the result for the users of a plan."""
@@ -211,18 +213,22 @@ def _evaluated(
     plan: Plan, job: Job, partitions: int | None, keep: bool, begin: float
 ) -> SparkEvaluation:
     """Run the job, and put its result together; `begin` is when the call began."""
-    rows = _rows(plan, job, partitions)
+    spread = _spread(plan, job, partitions)
+    rows = spread.mapped(job.run, job.schema())
     kept = keep and _frames.persisted(rows)
     n_parts = _frames.partitions_of(plan.of_users.frame, partitions)
     sums, of_items = _collected(rows, job, plan.closure, n_parts)
+    sums = _across.with_pairs(sums, job.given["metrics"], rows)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
+    again = _again(plan, job, spread, sums)
     return SparkEvaluation(
         metrics=job.given["metrics"],
         protocol=plan.stated,
         seed=job.given["seed"],
         sums=sums,
-        over_users=_over_users(plan, job, sums, of_items),
+        over_users=_over_users(plan, sums, of_items, again.known),
+        again=again,
         rows=rows,
         counts={name: n for name, n in plan.counts(sums).items() if n},
         definitions=definitions_of(job.given["metrics"]),
@@ -235,8 +241,8 @@ def _evaluated(
     )
 
 
-def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
-    """Return the rows of all users, and one of sums per partition."""
+def _spread(plan: Plan, job: Job, partitions: int | None) -> Spread:
+    """Return the rows of all tables, and how they are brought together by user."""
     kinds, users = plan.kinds(), plan.of_users.frame
     if partitions is None and job.output.kind in HEAVY:
         partitions = _frames.partitions_of(users, None)
@@ -248,20 +254,27 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     # The places of lists; where these are equal, the order of the ids.
     kinds_of = {one.kind for one in (job.output, job.baseline) if one is not None}
     within = ("p", "i") if "lists" in kinds_of else ()
-    spread = _frames.partitioned(frame, partitions, *within)
-
-    def run(batches: Any) -> Any:
-        return job.run(batches)
-
-    return spread.mapInArrow(run, job.schema())
+    return Spread(frame, partitions, within)
 
 
-def _over_users(plan: Plan, job: Job, sums: Sums, of_items: Any) -> dict[str, float]:
+def _again(plan: Plan, job: Job, spread: Spread, sums: Sums) -> Again:
+    """Return what the evaluation is made of, for values over resampled users."""
+    n_catalogue = plan.n_offered()
+    if n_catalogue is None and _whole.over_users(plan.metrics):
+        n_catalogue = _whole.n_catalogue(sums)
+    known = _whole.KnownItems(n_catalogue, job.given["popularity"])
+    return Again(job, spread, known, {name: one.rows for name, one in sums.metrics.items()})
+
+
+def _over_users(
+    plan: Plan, sums: Sums, of_items: Any, known: _whole.KnownItems
+) -> dict[str, float]:
     """Return the values of the metrics with one value for all users, by name."""
     if of_items is None:
         return {}
-    popularity = job.given["popularity"]
-    return _whole.values(plan.metrics, plan.protocol, sums, of_items, popularity)
+    columns = of_items["k"].to_numpy(), ids(of_items["i"]), of_items["x"].to_numpy()
+    totals = {name: one.whole for name, one in sums.metrics.items()}
+    return _whole.values(plan.metrics, plan.protocol, known, columns, totals)
 
 
 def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tuple[Sums, Any]:

@@ -17,7 +17,7 @@ from recometer.results.folds import FoldedEvaluation, per_fold, pool
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame
-from recometer.spark._job import USERS
+from recometer.spark._job import BESIDE, OF_ALL, USERS
 from recometer.spark._local import evaluation
 from recometer.spark._packing import fewer
 from recometer.spark._sums import Sums, metric_sums
@@ -127,7 +127,7 @@ def _pooled(folds: Sequence[SparkEvaluation], keep: bool) -> SparkFoldedEvaluati
     for name in ("negative", "not_binary"):
         facts[name] = sum(one.sums.facts.get(name, 0) for one in folds)
     given = {field.name: getattr(first, field.name) for field in dataclasses.fields(first)}
-    del given["_ratios"]
+    del given["_ratios"], given["_wholes"]
     counts: dict[str, int] = {}
     timings: dict[str, float] = {}
     for one in folds:
@@ -159,7 +159,7 @@ def _rows(folds: Sequence[SparkEvaluation]) -> Frame:
     """Return a row per user, pooled, and one of sums for each partition."""
     first = folds[0]
     frames = [
-        one.values().drop("sums", "error", "k", "i", "x").selectExpr("*", f"{at} AS `{FOLD}`")
+        one.values().drop(*BESIDE, *OF_ALL).selectExpr("*", f"{at} AS `{FOLD}`")
         for at, one in enumerate(folds)
     ]
     whole = _frames.together(frames)

@@ -19,14 +19,17 @@ from recometer.results.evaluation import Evaluation
 from recometer.results.means import TWO_FINITE, of_resamples
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
-from recometer.results.together import is_over_rows
+from recometer.results.together import is_over_rows, together_of
 from recometer.results.users_read import UsersRead
+from recometer.spark import _across
 from recometer.spark._frames import Frame, quoted
-from recometer.spark._job import USERS
+from recometer.spark._job import BESIDE, OF_ALL, USERS
 from recometer.spark._local import evaluation
 from recometer.spark._ratios import Ratios
+from recometer.spark._resampling import Again
 from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
+from recometer.spark._together import intervals_together
 from recometer.spark._weighted import Weighted, interval_of_ratio, ratios_of
 from recometer.stats import Interval
 from recometer.stats.ends import check_confidence
@@ -36,9 +39,6 @@ from recometer.stats.means import interval_of
 
 Weights = Literal["users", "relevant", "pooled"] | None
 
-NOT_RESAMPLED = (
-    "Its interval is over resampled users, whose values do not add up: on Spark it is not computed."
-)
 MOST_RESAMPLED = 2**20
 TOO_MANY = (
     f"The bootstrap draws each of up to {MOST_RESAMPLED:,} users. Hint: interval='percentile' is "
@@ -85,6 +85,7 @@ class SparkEvaluation(rendering.Printed):
     over_users: Mapping[str, float]
     sums: Sums = dataclasses.field(repr=False)
     rows: Frame = dataclasses.field(repr=False)
+    again: Again = dataclasses.field(repr=False)
     counts: Mapping[str, int]
     definitions: Mapping[str, Mapping[str, str]]
     inputs: Mapping[str, Mapping[str, Any]]
@@ -95,7 +96,8 @@ class SparkEvaluation(rendering.Printed):
     session: str | None = None  # that of the column of their sessions
     users_read: UsersRead | None = None
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
-    without_interval: ClassVar[str] = NOT_RESAMPLED  # of what is one value for all users
+    _wholes: dict[str, Interval] = dataclasses.field(default_factory=dict, repr=False)
+    without_interval: ClassVar[str] = ""  # why what is one value for all users has none
 
     @property
     def n_users(self) -> int:
@@ -214,7 +216,7 @@ class SparkEvaluation(rendering.Printed):
         """
         facts = self.sums.facts
         return evaluation(
-            self.values().drop("sums", "error", "k", "i", "x").toArrow(),
+            self.values().drop(*BESIDE, *OF_ALL).toArrow(),
             metrics=self.metrics,
             over_users=self.over_users,
             over_rows=self.over_rows,
@@ -256,6 +258,15 @@ class SparkEvaluation(rendering.Printed):
             if one.definition.over_rows is not None
         }
 
+    @property
+    def together(self) -> dict[str, float]:
+        """The means that are one value for all users; see `Evaluation.together`."""
+        return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, None)
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the requested metrics, by its name."""
+        return self._metric(metric)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the users' values as plain values (for JSON)."""
         return summary.to_dict(self)  # type: ignore[arg-type]  # it has what is read there
@@ -265,8 +276,8 @@ class SparkEvaluation(rendering.Printed):
 
     def values(self) -> Frame:
         """Return the rows of users with columns by number: ``u``, ``m0``, ``r0``, ..."""
-        of_items = " AND k IS NULL" if self.over_users else ""
-        return self.rows.where(f"sums IS NULL AND error IS NULL{of_items}")
+        of_all = " AND k IS NULL" if self.over_users or _across.about_pairs(self.metrics) else ""
+        return self.rows.where(f"sums IS NULL AND error IS NULL{of_all}")
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
         """Return the lowest and the highest possible value of a user, which may be infinite."""
@@ -323,12 +334,10 @@ class SparkEvaluation(rendering.Printed):
         if self.users_read is not None:
             how = {"weighted": weights is not None}
             return self.users_read.intervals_of([str(metric)], confidence, self.n_users, **how)[0]
-        if str(metric) in self.over_users:
-            return Interval.unknown(
-                confidence, int(sums.reasons[Reason.DEFINED]), self.without_interval
-            )
-        if is_over_rows(metric, self.protocol, weights):
-            return Interval.unknown(confidence, n, self.without_interval)
+        if str(metric) in self.over_users or is_over_rows(metric, self.protocol, weights):
+            if self.without_interval:
+                return Interval.unknown(confidence, n, self.without_interval)
+            return self._interval_together(str(metric))
         if weights is None and rules.average == "parts":
             note = "The interval of a mean of parts is not known."
             return Interval.unknown(confidence, n, note)
@@ -350,6 +359,12 @@ class SparkEvaluation(rendering.Printed):
             confidence=confidence,
         )
         return _within(found, bounds, grouped)
+
+    def _interval_together(self, name: str) -> Interval:
+        """Return the interval of a value of all users; those of all such metrics in one pass."""
+        if name not in self._wholes:
+            self._wholes.update(intervals_together(self))
+        return self._wholes[name]
 
     def _bootstrapped(self, metric: Metric, weights: str) -> Interval:
         """Return the interval over resampled users: which are drawn depends on values alone."""

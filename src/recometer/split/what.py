@@ -119,7 +119,7 @@ class Last(What):
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the latest rows."""
-        sizes = np.minimum(table.users.counts, self.number)
+        sizes = np.minimum(table.users.counts, min(self.number, table.n))
         return Held(hold_first(table, sizes, RowOrder.LATEST, seed=seed, threads=threads))
 
 

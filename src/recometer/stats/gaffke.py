@@ -24,7 +24,7 @@ def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
     return float(outside[0]) if len(outside) else None
 
 
-def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float = 0.95) -> Interval:
+def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> Interval:
     """Return Gaffke's interval of a mean.
 
     With the n values and the range's upper bound as y, and W from the Dirichlet distribution of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -167,19 +167,28 @@ def resampled(
         left out.
     """
     each = np.arange(n_users) if clusters is None else clusters
-    n_drawn = int(each.max(initial=-1)) + 1
+    n_drawn = int(each.max(initial=0)) + 1
     if n_drawn < 2:
         return dict.fromkeys(values, UNKNOWN)
+    drawn = [statistic(counts[each]) for counts in draws(n_drawn, n_resamples, seed)]
+    return ends_of(values, drawn, confidence)
+
+
+def draws(n: int, n_resamples: int, seed: int) -> Iterator[Int64]:
+    """Draw from n users with replacement: how often each is drawn, int64 [n], per resample."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    for _ in range(n_resamples):
+        yield np.bincount(generator.integers(n, size=n), minlength=n)
+
+
+def ends_of(
+    values: Mapping[str, float], drawn: Sequence[Mapping[str, float]], confidence: float
+) -> dict[str, Interval]:
+    """Return the intervals of `resampled`, from what the numbers are in each resample."""
     from scipy.special import ndtri
 
-    generator = np.random.Generator(np.random.PCG64(seed))
-    found = []
-    for _ in range(n_resamples):
-        drawn = generator.integers(n_drawn, size=n_drawn)
-        numbers = statistic(np.bincount(drawn, minlength=n_drawn)[each])
-        found.append([numbers[name] for name in values])
     # Infinite values have no deviation; a resample may have no value, of no two users for instance.
-    drawn_values = np.array(found)
+    drawn_values = np.array([[numbers[name] for name in values] for numbers in drawn])
     missing = np.isnan(drawn_values)
     n = np.count_nonzero(~missing, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

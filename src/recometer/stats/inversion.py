@@ -14,7 +14,7 @@ from recometer.stats.sign_flips import SignFlips, smallest_p
 __all__ = ["consistent", "inverted"]
 
 
-def inverted(differences: Grouped, confidence: float = 0.95) -> Interval:
+def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
     The test is taken by saddlepoint approximation, also where `randomisation` is exact: that of

@@ -213,8 +213,6 @@ def users_needed(
     The parameters are those of `power_of` and `power`.
     """
     _check(wanted, alpha)
-    check_number("difference", difference)
-    _check_deviation(deviation)
     low, high = 1, 2
     while power_of(difference, deviation, high, alpha=alpha, unit=unit) < wanted:
         low, high = high, 2 * high

@@ -8,7 +8,7 @@ from recometer.stats.grouping import Grouped
 __all__ = ["student"]
 
 
-def student(values: Grouped, confidence: float = 0.95) -> Interval:
+def student(values: Grouped, confidence: float) -> Interval:
     """Return Student's t interval of a mean, or of a ratio of means linearised.
 
     estimate ± t(n - 1, (1 + confidence) / 2) · standard error, see `Grouped.standard_error`.

@@ -367,7 +367,9 @@ def test_the_last_place_of_a_short_list_counts_again():
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
-    assert value(name, plain, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
+    both = rank([3, 2, 2], [0, 1, 1])  # tied with each other, at the same ranks
+    for one in (plain, both):
+        assert value(name, one, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
     # Found last in a third of the orders, as the second; then it counts twice, else once.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 
