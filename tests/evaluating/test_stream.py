@@ -436,6 +436,8 @@ def test_streams_of_which_one_has_lists_that_repeat_an_item():
     stream.update(rm.Lists(repeating))
     other.update(rm.Lists(plain))
     stream.merge(other)
+    with pytest.raises(InputError, match="came in a batch before"):
+        stream.update(rm.Lists({"bob": ["a"]}))
     # Hits: ann's first place, and none of her second; both of bob's; cid's third.
     assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)

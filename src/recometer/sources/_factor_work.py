@@ -140,7 +140,7 @@ class FactorsWork:
         if self.check:
             # Users without factors were given those of row 0.
             flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-        if self.check and self.nan_rule == NanRule.UNDEFINED:
+            # By other rules than that for undefined scores none is NaN any more.
             self.above[mine][np.isnan(self.scores[mine])] = -1
         if self.limit is not None:
             beyond = self.above[mine] >= self.limit

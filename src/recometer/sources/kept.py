@@ -38,7 +38,7 @@ class Packed(NamedTuple):
         # As bits, so that NaN is the same as NaN.
         bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
         if (bits == bits.flat[0]).all():
-            return cls(array.reshape(-1)[:1].copy(), array.shape, dtype)
+            return cls(array.ravel()[:1].copy(), array.shape, dtype)
         return cls(_narrow(array), array.shape, dtype)
 
     def unpacked(self) -> Array:
