@@ -109,6 +109,8 @@ def test_a_graph_of_nodes_of_one_kind():
 class Tensor:
     """What is asked of a sparse tensor, and of the dense ones that it is made of."""
 
+    device = types.SimpleNamespace(type="cpu")
+
     def __init__(self, array=None, layout="strided", shape=(3, 5), **parts):
         self.array, self.layout, self.shape = array, f"torch.{layout}", shape
         self.dtype = "torch.float32"
