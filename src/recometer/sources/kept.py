@@ -14,6 +14,7 @@ from recometer.data.ids import as_ids, encode, match
 from recometer.data.ids import kind as kind_of
 from recometer.errors import InputTypeError
 from recometer.ragged import Record
+from recometer.ranks import Ranks
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -273,3 +274,18 @@ class Came:
     def nbytes(self) -> int:
         """The memory of the ids."""
         return sum(part.nbytes for part in (*self._parts, *self._sorted))
+
+
+def alike(parts: list[Ranks]) -> list[Ranks]:
+    """Give all parts the facts that one of them has."""
+    by_rank = any(part.by_rank for part in parts)
+    parts = [dataclasses.replace(part, by_rank=by_rank) for part in parts]
+    for name, nothing in (("repeated", False), ("score", np.nan)):
+        if any(getattr(part, name) is not None for part in parts):
+            parts = [
+                part
+                if getattr(part, name) is not None
+                else dataclasses.replace(part, **{name: np.full(len(part.item), nothing)})  # type: ignore[arg-type]
+                for part in parts
+            ]
+    return parts

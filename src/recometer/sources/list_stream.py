@@ -19,7 +19,7 @@ from recometer.sources._list_source import TableLists
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import SampledCandidates
-from recometer.sources.kept import ItemCodes, Kept
+from recometer.sources.kept import ItemCodes, Kept, alike
 from recometer.sources.memory import Memory
 
 # Counts of the lists themselves; all others are known from test, train and candidates.
@@ -78,7 +78,7 @@ class StreamedLists(TableLists):
         self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
         self._came = np.zeros(request.test.n_users, bool)
         self._ids: list[Array] = []  # of the users whose records are kept, part by part
-        self._ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
+        self._ranked: Kept[Ranks] = Kept(Ranks, alike=alike)
         self._listed: Kept[TopLists] = Kept(TopLists)
         self._items = ItemCodes()
         self._pending: list[NamedLists] = []
@@ -189,7 +189,7 @@ class StreamedLists(TableLists):
 
     def _rank(self, added: NamedLists) -> None:
         """Rank a batch of lists, and keep what is asked for."""
-        self._alone = None
+        self._keep_alone()
         batch, users, places = added
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
@@ -224,11 +224,20 @@ class StreamedLists(TableLists):
         """Rank lists of positions of all users of test, in their order: as in one call."""
         ranks = batch.rank(self._asked) if self._is_ranked else None
         lists = None if self._k is None else batch.top(self._asked, self._k)
-        self._ids.append(self._user_ids)
-        self._keep(ranks, lists)
+        self._alone = ranks, lists
+        if self._n_lists:  # of users who are not in test
+            self._keep_alone()
         self._n_lists += batch.n_lists
-        if self._n_lists == batch.n_lists:
-            self._alone = ranks, lists
+
+    def _keep_alone(self) -> None:
+        """Keep what was found for all users at once as what is found for some of them."""
+        if self._alone is not None:
+            self._keep(*self._alone)
+            self._ids, self._alone = [self._user_ids], None
+
+    def _keep_all(self) -> None:
+        self._rank_pending()
+        self._keep_alone()
 
     def _keep(self, ranks: Ranks | None, lists: TopLists | None) -> None:
         if ranks is not None:
@@ -370,12 +379,12 @@ class StreamedLists(TableLists):
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list who are kept."""
-        self._rank_pending()
+        self._keep_all()
         return np.sort(_joined(self._ids, self._user_ids))
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
-        self._rank_pending()
+        self._keep_all()
         return {
             "n_lists": self._n_lists,
             "ignored": self._ignored,
@@ -395,13 +404,12 @@ class StreamedLists(TableLists):
 
     def take(self, state: Mapping[str, Any]) -> None:
         """Add what `state` of another one returned; of users in both, ours stays."""
-        self._rank_pending()
-        self._alone = None
+        self._keep_all()
         theirs, ours = (_joined(parts, self._user_ids) for parts in (state["ids"], self._ids))
         new = ids.match(theirs, ours, "user ids", "user ids") < 0
         stays = np.flatnonzero(new)
         codes = self._items.add(state["items"])
-        ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
+        ranked: Kept[Ranks] = Kept(Ranks, alike=alike)
         listed: Kept[TopLists] = Kept(TopLists)
         for kept, name in ((ranked, "ranked"), (listed, "listed")):
             kept.take(state[name])
@@ -421,7 +429,7 @@ class StreamedLists(TableLists):
     @property
     def nbytes(self) -> int:
         """The memory of what is kept."""
-        self._rank_pending()
+        self._keep_all()
         users = sum(part.nbytes for part in self._ids)
         return self._ranked.nbytes + self._listed.nbytes + users + self._came.nbytes
 
@@ -437,13 +445,13 @@ class StreamedLists(TableLists):
     def arrays(self) -> Mapping[str, object]:
         """Return what was counted, by name, for its fingerprint."""
         self._rank_pending()
-        users = _joined(self._ids, self._user_ids)
-        ranks = None if self._alone is None else self._alone[0]
         if self._alone is None:
+            users = _joined(self._ids, self._user_ids)
             order = np.argsort(users, kind="stable")
             users = users[order]
-            if self._is_ranked and self._ids:
-                ranks = self._ranked.together().users(order)
+            ranks = self._ranked.together().users(order) if self._ranked else None
+        else:
+            users, ranks = self._user_ids, self._alone[0]
         found: dict[str, object] = {"user_ids": users}
         if ranks is not None:
             names = ["indptr", "item", "above", "depth"]
@@ -480,18 +488,3 @@ def _joined(parts: list[Array], like: Array) -> Array:
 
 def _of_lists(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name in OF_LISTS}
-
-
-def _alike(parts: list[Ranks]) -> list[Ranks]:
-    """Give all parts the facts that one of them has."""
-    by_rank = any(part.by_rank for part in parts)
-    parts = [dataclasses.replace(part, by_rank=by_rank) for part in parts]
-    for name, nothing in (("repeated", False), ("score", np.nan)):
-        if any(getattr(part, name) is not None for part in parts):
-            parts = [
-                part
-                if getattr(part, name) is not None
-                else dataclasses.replace(part, **{name: np.full(len(part.item), nothing)})  # type: ignore[arg-type]
-                for part in parts
-            ]
-    return parts
