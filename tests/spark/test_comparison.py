@@ -153,5 +153,7 @@ def test_results_of_elsewhere_are_refused(models):
     results, expected, _ = models
     with pytest.raises(rm.InputTypeError, match="must be a result of"):
         rs.compare({"a": results["first"], "b": expected["first"]})
+    with pytest.raises(InputError, match="Two models are called '1'"):
+        rs.compare({1: results["first"], "1": results["second"]})
     with pytest.raises(rm.UnknownNameError, match="has no metric 'hit@5'"):
         rs.compare(results, metrics="hit@5")

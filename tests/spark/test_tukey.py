@@ -39,3 +39,17 @@ def test_tukey_of_parts_is_that_of_all_users(n_alike, ids, clustered):
     assert (found.n, found.method) == (expected.n, expected.method)
     np.testing.assert_allclose(found.p_values, expected.p_values, rtol=1e-10)
     assert found.critical_difference == pytest.approx(expected.critical_difference, rel=1e-10)
+
+
+def test_clusters_of_users_without_values_of_both_models_are_none():
+    columns = {"u": ["a", "b"], "s": [0, 0], "g": ["x", "y"]}
+    for model, values in enumerate(([1.0, np.nan], [np.nan, 1.0])):
+        columns |= {f"m{model}_0_0": values, f"r{model}_0_0": np.zeros(2, np.int8)}
+    batches = pa.table(columns).to_batches()
+    each, rules = [_differences.Each(0, 0, 1)], [[Protocol()] * 2]
+    asked = _differences.Compared(each, rules, [1, 1], [], ([], []), True, ["u", "s"])
+    first = folded(_differences._first(batches, asked=asked), together)
+    parts = _differences._second(batches, asked=asked, centres={}, scales={})
+    sums = {**first, **from_bytes(to_bytes(folded(parts, together)))}
+    units, added = _differences.Differences(asked, sums).clusters(0)
+    assert units.n == added.n == 0

@@ -53,6 +53,20 @@ def test_users_are_read_in_the_order_of_one_machine(table):
 
 
 @classic
+def test_a_baseline_is_read_beside_the_users_who_are_read(table):
+    users, items, test, train, rng = data(seed=13)
+    source, one = both_factors(table, rng, "float32", users, items)
+    other, another = both_factors(table, rng, "float32", users, items)
+    given = {"metrics": "rr overlap@5", "until": rm.Until("rr ± 0.1", first=8)}
+    expected = rm.evaluate(
+        one, pl.DataFrame(test), train=pl.DataFrame(train), baseline=another, **given
+    )
+    tables = table(test, schema_of(str)), table(train, schema_of(str))
+    result = rs.evaluate(source, tables[0], train=tables[1], baseline=other, **given)
+    assert_read_alike(result, expected)
+
+
+@classic
 def test_all_users_are_read_where_it_takes_them_also_in_blocks(table, monkeypatch):
     monkeypatch.setattr(_until, "LEAST", 10_000)
     monkeypatch.setattr(_until, "BYTES_PER_VALUE", 1)  # so that values are within the closure

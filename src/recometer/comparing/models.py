@@ -72,22 +72,34 @@ def read_models(given: Any) -> list[Model]:
     """
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
+    entries = named(given, "Models are compared by their evaluations", HINT)
+    if len(entries) < 2:
+        found = f"found one, {next(iter(entries))!r}" if entries else "found none"
+        raise InputError(f"A comparison needs at least two models, {found}. {HINT}")
+    return [_model(name, one) for name, one in entries.items()]
+
+
+def named(given: object, what: str, hint: str) -> dict[str, Any]:
+    """Return what is given for each model by the model's name; `what` begins the message.
+
+    Raises
+    ------
+    InputTypeError
+        If it is neither a mapping nor a sequence.
+    InputError
+        If two models have the same name.
+    """
     if isinstance(given, Mapping):
         entries = [(str(name), one) for name, one in given.items()]
     elif isinstance(given, Sequence) and not isinstance(given, str):
         entries = [(name_of(number, one), one) for number, one in enumerate(given)]
     else:
-        raise InputTypeError(
-            f"Models are compared by their evaluations, found {type(given).__name__}. {HINT}"
-        )
+        raise InputTypeError(f"{what}, found {type(given).__name__}. {hint}")
     names = [name for name, _ in entries]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"Two models are called {repeated!r}. {HINT}")
-    if len(entries) < 2:
-        found = f"found one, {names[0]!r}" if names else "found none"
-        raise InputError(f"A comparison needs at least two models, {found}. {HINT}")
-    return [_model(name, one) for name, one in entries]
+        raise InputError(f"Two models are called {repeated!r}. {hint}")
+    return dict(entries)
 
 
 def check_baseline(baseline: str | None, names: Iterable[str]) -> None:

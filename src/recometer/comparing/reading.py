@@ -12,7 +12,7 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Float64
 from recometer.comparing.corrections import Correction, check_correction
-from recometer.comparing.models import Model, check_baseline, name_of
+from recometer.comparing.models import Model, check_baseline, named
 from recometer.comparing.sequences import Sequences
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.evaluator import Evaluator
@@ -141,14 +141,7 @@ def _sources_of(models: Any, evaluator: object) -> dict[str, Any]:
         raise InputTypeError(
             f"evaluator= is of type {type(evaluator).__name__}, expected an Evaluator. {HINT})."
         )
-    if isinstance(models, Mapping):
-        return {str(name): one for name, one in models.items()}
-    if isinstance(models, Sequence) and not isinstance(models, str):
-        return {name_of(number, one): one for number, one in enumerate(models)}
-    raise InputTypeError(
-        f"Sources are compared by the names of their models, found {type(models).__name__}. "
-        f"{HINT})."
-    )
+    return named(models, "Sources are compared by the names of their models", f"{HINT}).")
 
 
 def check_options(

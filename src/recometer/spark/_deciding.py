@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from recometer.comparing.corrections import Correction
-from recometer.comparing.models import name_of
+from recometer.comparing.models import named
 from recometer.comparing.reading import (
     Followed,
     as_adjusted,
@@ -25,7 +25,7 @@ from recometer.evaluating.parts import check_bounded
 from recometer.evaluating.reading import check_rules, reading_keys, with_users_read
 from recometer.evaluating.until import Until
 from recometer.metrics.registry import rules_of
-from recometer.spark._until import HIGHEST, Order, Ready, Values
+from recometer.spark._until import HIGHEST, Order, Ready, Values, check_values
 from recometer.spark.evaluator import Evaluator
 from recometer.stats.ends import check_confidence
 
@@ -42,14 +42,7 @@ def sources_of(models: object, evaluator: object) -> dict[str, Any]:
             f"evaluator= is of type {type(evaluator).__name__}, expected an Evaluator of "
             f"recometer.spark. {HINT})."
         )
-    if isinstance(models, Mapping):
-        return {str(name): one for name, one in models.items()}
-    if isinstance(models, Sequence) and not isinstance(models, str):
-        return {name_of(number, one): one for number, one in enumerate(models)}
-    raise InputTypeError(
-        f"Sources are compared by the names of their models, found {type(models).__name__}. "
-        f"{HINT})."
-    )
+    return named(models, "Sources are compared by the names of their models", f"{HINT}).")
 
 
 def compare_until(
@@ -115,11 +108,15 @@ def _read(
         values = {name: Values(one, jobs[name], order, metrics) for name, one in ready.items()}
         n_read, reached = followed.read(lambda name, *ends: values[name].between(*ends))
         last = HIGHEST if n_read == order.n_users else values[whole].number(n_read)
+        n_columns = len(jobs[whole].given["metrics"]) * len(ready)
+        check_values(n_columns, n_read, plan.closure)
         read, results, place = order.users(last).select("u"), {}, np.zeros(0, np.int64)
         for name, one in ready.items():
             result = order.told(one.evaluated(one.plan.only(read), jobs[name]))
-            found = result.collect()
-            result.unpersist()
+            try:
+                found = result.collect()
+            finally:
+                result.unpersist()
             place = np.argsort(reading_keys(found.user_ids, found.n_users, found.seed))
             results[name] = with_users_read(found, place, order.n_users, until, reached, {})
     finally:

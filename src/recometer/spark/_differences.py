@@ -189,6 +189,8 @@ class Differences:
         if not self.asked.clustered:
             return None
         sums = self.sums[f"{number} of_sums"].grouped()
+        if f"{number} units" not in self.sums:  # nobody has values of both models
+            return sums, sums
         units = self.sums[f"{number} units"].grouped()
         sizes = np.asarray(units.sizes)
         if (sizes == sizes[0]).all():

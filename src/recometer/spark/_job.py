@@ -270,13 +270,7 @@ class Job:
         """Return the schema of the rows, as Spark reads it."""
         types = {"u": self.options["user"], "s": self.options["session"]}
         types |= {"sums": "binary", "error": "string"}
-        types |= {
-            "k": "int",
-            "i": self.options["item"],
-            "x": "double",
-            "h": "bigint",
-            "o": "bigint",
-        }
+        types |= {"k": "int", "i": self.options["item"], "x": "double"}
         types |= dict.fromkeys((*USERS, "h", "o"), "bigint")
         first = {"m": "double", "c": "double", "r": "tinyint"}
         return ", ".join(f"{name} {types.get(name) or first[name[0]]}" for name in self._names())

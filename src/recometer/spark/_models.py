@@ -12,7 +12,7 @@ from recometer.comparing.models import (
     Model,
     check_baseline,
     check_chance,
-    name_of,
+    named,
     pairs_of,
     with_chance,
 )
@@ -46,7 +46,9 @@ class Models:
         cls, models: Given, baseline: str | None, chance: bool, allow: str | Iterable[str] = ()
     ) -> Models:
         """Check that the models fit to each other."""
-        found = [_model(name, one) for name, one in _entries(models)]
+        hint = "Hint: rs.compare({'als': first, 'bpr': second})."
+        entries = named(models, "Models are compared by their results", hint)
+        found = [_model(name, one) for name, one in entries.items()]
         if len(found) < 2 and not (found and chance):
             raise InputError(
                 "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
@@ -138,18 +140,6 @@ class Models:
 def evaluations(model: Model) -> tuple[SparkEvaluation, ...]:
     """Return the evaluations of a model, which are those of Spark here."""
     return model.runs  # type: ignore[return-value]
-
-
-def _entries(models: object) -> list[tuple[str, Any]]:
-    """Return the models by their names."""
-    if isinstance(models, Mapping):
-        return [(str(name), one) for name, one in models.items()]
-    if isinstance(models, Sequence) and not isinstance(models, str):
-        return [(name_of(number, one), one) for number, one in enumerate(models)]
-    raise InputTypeError(
-        f"Models are compared by their results, found {type(models).__name__}. Hint: "
-        "rs.compare({'als': first, 'bpr': second})."
-    )
 
 
 def _model(name: str, given: object) -> Model:

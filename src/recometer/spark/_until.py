@@ -140,6 +140,7 @@ class Order:
     @classmethod
     def of(cls, plan: Plan, job: Job) -> Order:
         """Let Spark find it; InputError: nobody counts."""
+        job = dataclasses.replace(job, baseline=None)  # on which no order depends
         relevant = not job.brings_truth and need_relevant(job.given["metrics"], plan.protocol)
 
         def run(batches: Any) -> Any:
@@ -152,6 +153,8 @@ class Order:
         names = ("counts", "negative", "other")
         sums = [f"coalesce(sum({name}), 0) AS {name}" for name in names]
         row = _frames.collected(found.selectExpr("count(*) AS n", *sums))[0]
+        if not row["counts"] and kept:
+            found.unpersist()
         if not row["n"]:
             raise InputError(
                 "test is empty: no users, no interactions. Hint: check the split, and the column "
@@ -237,12 +240,7 @@ class Values:
         if begin is not None and last <= begin:
             last = HIGHEST
         n_known = min(wanted, n_users)
-        if BYTES_PER_VALUE * len(self._metrics) * n_known > plan.closure:
-            raise InputError(
-                f"until= follows the values of about {n_known:,} users on the driver, which takes "
-                f"more than closure={plan.closure / 1e6:,.1f} MB. Hint: a larger closure=; or an "
-                "interval that may be wider."
-            )
+        check_values(len(self._metrics), n_known, plan.closure)
         users = self._order.users(last, begin)
         rows = self._ready.rows(plan.only(users.select("u")), self._job)
         columns = [f"{letter}{number}" for number in range(len(self._metrics)) for letter in "mr"]
@@ -257,6 +255,16 @@ class Values:
         for name, column in own.items():
             self._values[name] = np.concatenate([self._values[name], column[order]])
         self._last = last
+
+
+def check_values(n_columns: int, n_users: int, closure: int) -> None:
+    """Refuse more values of users on the driver than `closure` has bytes for."""
+    if BYTES_PER_VALUE * n_columns * n_users > closure:
+        raise InputError(
+            f"until= follows the values of about {n_users:,} users on the driver, which takes more "
+            f"than closure={closure / 1e6:,.1f} MB. Hint: a larger closure=; or an interval that "
+            "may be wider."
+        )
 
 
 def _entering(

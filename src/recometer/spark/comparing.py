@@ -70,7 +70,7 @@ class SparkComparison(Printed):
     def standings(self) -> tuple[Standing, ...]:
         """The leaderboard: per metric every model, best first, with the ranks that it can have.
 
-        Spark reads the users again for it, once.
+        Spark reads the users again for it, when it is first asked for.
         """
         given = self.pairs.given
         found = self.pairs.standings(self.options, self.correction)
@@ -109,9 +109,10 @@ class SparkComparison(Printed):
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the leaderboard, how users differ, and the differences."""
-        boards = leaderboard(
-            self.standings, self.metrics, self.options, self.correction, width=width
-        )
+        ranked = {row.metric for row in self.standings}
+        metrics = [name for name in self.metrics if name in ranked]
+        how = self.options, self.correction
+        boards = leaderboard(self.standings, metrics, *how, width=width) if metrics else []
         per_user = [row for row in self.rows if not row.for_all_users]
         of_users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
         return [*boards, *of_users, self.table()]

@@ -50,7 +50,8 @@ TOO_MANY = (
 class SparkEvaluation(rendering.Printed):
     """The result of an evaluation on Spark: every metric for every user, as a DataFrame.
 
-    Means, intervals and counts come from sums, which are the only data sent to the driver.
+    Means, intervals and counts come from sums, which are the only data sent to the driver (with
+    `until`, also the values of the users who were read).
 
     Attributes
     ----------
