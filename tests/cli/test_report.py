@@ -137,6 +137,15 @@ def test_columns_of_scores_are_models() -> None:
     assert "--score COLUMN names the scores" in without.stderr
 
 
+def test_a_metric_whose_largest_gain_is_that_of_test_is_asked_for_by_its_name() -> None:
+    pathlib.Path("q.qrels").write_text("1 0 a 3\n1 0 b 1\n2 0 a 2\n", encoding="utf-8")
+    pathlib.Path("run.trec").write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 2.0 x\n", encoding="utf-8")
+    given = ("report", "--run", "run.trec", "--test", "q.qrels", "-o", "page.md")
+    found = run(*given, "-m", "err@2")
+    assert found.exit_code == 0, found.stderr
+    assert "err@2(max_gain=3)" in pathlib.Path("page.md").read_text(encoding="utf-8")
+
+
 def test_one_model() -> None:
     found = run("report", "results/good.parquet", "--format", "markdown")
     assert found.exit_code == 0, found.stderr

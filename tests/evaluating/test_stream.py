@@ -409,6 +409,22 @@ def test_what_comes_again_is_refused_or_left_out() -> None:
     np.testing.assert_array_equal(pairs.compute()["rr"][:4], expected["rr"])
 
 
+def test_streams_of_equal_evaluators_are_merged_wherever_their_data_lie():
+    class Model:
+        def __call__(self, rows):
+            return SCORES[rows]
+
+    def stream():
+        baseline = rm.Scores(Model(), n_users=len(SCORES), n_items=SCORES.shape[1])
+        return rm.Evaluator(SCORES > 9, metrics="rr overlap@2", baseline=baseline).stream()
+
+    one, other = stream(), stream()
+    one.update(SCORES[:2], users=[0, 1])
+    other.update(SCORES[2:], users=np.arange(2, len(SCORES)))
+    one.merge(other)
+    assert one.n_users == len(SCORES)
+
+
 def update(*given, to=stream_of, before=None, **options):
     def call():
         stream = to()

@@ -28,6 +28,7 @@ from recometer.data.storage import is_table
 from recometer.errors import FileError, UnknownNameError, did_you_mean
 from recometer.evaluation import evaluate
 from recometer.metrics.conventions import parse_under
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.report import Report
 from recometer.report import report as make_report
@@ -256,8 +257,10 @@ def _check_shown(result: Evaluation, metrics: str | None) -> None:
     """Refuse other metrics than those of the only evaluation, which are all shown."""
     if metrics is None:
         return
+    # Of a metric whose largest gain is that of test, the evaluation's name says which it is.
+    names = {_without_largest_gain(one): str(one) for one in result.metrics}
     with usage_of("--metrics"):
-        asked = {str(one) for one in parse_under(metrics, result.protocol)}
+        asked = {names.get(str(one), str(one)) for one in parse_under(metrics, result.protocol)}
         for name in asked:
             result.known_metric(name)
     left_out = [str(one) for one in result.metrics if str(one) not in asked]
@@ -267,6 +270,11 @@ def _check_shown(result: Evaluation, metrics: str | None) -> None:
             "Hint: leave it out; recometer evaluate --metrics evaluates others.",
             param_hint="--metrics",
         )
+
+
+def _without_largest_gain(metric: Metric) -> str:
+    rest = tuple(one for one in metric.parameters if one[0] != "max_gain")
+    return str(dataclasses.replace(metric, parameters=rest))
 
 
 def _of_results(

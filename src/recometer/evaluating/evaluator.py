@@ -189,8 +189,8 @@ class Evaluator:
         # On one thread, since the ranking begins and ends with what one thread does alone.
         with Fingerprinting({} if prints else given.truth.arrays()) as fingerprinting:
             records = find_records(given)
+            ranked = time.perf_counter()
             prints.update(fingerprinting.result())
-        ranked = time.perf_counter()
         return evaluation_of(given, records, read - begin, ranked - read)
 
     def inputs(self, given: object) -> Inputs:

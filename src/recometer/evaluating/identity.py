@@ -52,6 +52,7 @@ def _prints(asked: Asked, arrays: Mapping[str, Mapping[str, object]]) -> dict[st
 
 
 def _digest(description: str, prints: Mapping[str, str]) -> str:
-    """Return one short digest of an argument: what it is called, and its fingerprints."""
-    text = json.dumps([description, prints], sort_keys=True)
+    """Return one short digest of an argument: of its fingerprints, or else what it is called."""
+    # A description may name a path, or where an object lies: another one of the same data.
+    text = json.dumps(prints, sort_keys=True) if prints else description
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -78,12 +78,11 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self.evaluator, self.source = evaluator, source
         self.prefix, self.every_n_epochs = prefix, every_n_epochs
         self.result: Evaluation | None = None
-        self._logged: dict[str, float] = {}
         self._fits = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Forget what an earlier training logged."""
-        self.result, self._logged, self._fits = None, {}, True
+        self.result, self._fits = None, True
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Warn if no epoch was due."""
@@ -116,7 +115,6 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
         means = self.result.mean().items()
         named = {f"{self.prefix}{FlatName(name)}": mean for name, mean in means}
         for name in named:
-            if name in logs and name not in self._logged:
+            if name in logs:
                 raise logged_twice(name)
         logs.update(named)
-        self._logged = named

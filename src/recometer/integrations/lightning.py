@@ -108,6 +108,10 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
                 for name in self._names(stage) & other._names(stage):
                     raise logged_twice(name)
 
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Forget what an earlier training evaluated."""
+        self.result = None
+
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Warn if no epoch was due."""
         if self.result is None and trainer.is_global_zero and trainer.current_epoch > 0:

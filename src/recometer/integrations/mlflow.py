@@ -18,7 +18,6 @@ from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluation import evaluate
 from recometer.results.evaluation import Evaluation
-from recometer.results.flat import FlatName
 from recometer.results.leaderboard import Leaderboard
 from recometer.results.tracked import Tracked
 from recometer.sources.lists import Lists
@@ -92,11 +91,14 @@ def _save(result: Tracked, folder: str, prefix: str) -> None:
     elif isinstance(result, Comparison):
         result.to_json(os.path.join(folder, f"{_safe(prefix)}comparison.json"))
     elif isinstance(result, Leaderboard):
-        names = {model: _safe(prefix + model) for model in result.results}
+        taken: set[str] = set()  # some file systems do not tell "ALS" from "als"
         for model, one in result.results.items():
-            name = names[model]
-            if sum(name.lower() == other.lower() for other in names.values()) > 1:
-                name = str(FlatName(prefix + model))  # which tells "als 1" from "als_1"
+            first = name = _safe(prefix + model)
+            number = 1
+            while name.lower() in taken:
+                number += 1
+                name = f"{first}_{number}"
+            taken.add(name.lower())
             one.save(os.path.join(folder, f"{name}.parquet"))
 
 

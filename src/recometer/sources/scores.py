@@ -141,7 +141,9 @@ class Scores(IndexedSource):
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
         if self._matrix is not None:
             return f"Scores: a matrix, {shape}{self.kind}"
-        return f"Scores: {getattr(self._function, '__qualname__', repr(self._function))}, {shape}"
+        # Of an object that is called, the class: it has no name, and its text may say where it lies.
+        name = getattr(self._function, "__qualname__", type(self._function).__qualname__)
+        return f"Scores: {name}, {shape}"
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name. A function has none."""

@@ -250,8 +250,8 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
 def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
     total = np.minimum(np.trunc(sum_of_gains(groups)), float(cutoff))
     # A sum below 0 counts from the end of a table that begins with the entry of 0.
-    best = np.where(total < 0, cutoff + 1 + total, total).astype(np.int64)
-    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), np.maximum(best, 1), discount)
+    best = np.maximum(np.where(total < 0, cutoff + 1 + total, total), 1).astype(np.int64)
+    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
 
 
 def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float64:
