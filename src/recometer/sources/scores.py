@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -141,9 +142,7 @@ class Scores(IndexedSource):
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
         if self._matrix is not None:
             return f"Scores: a matrix, {shape}{self.kind}"
-        # Of an object that is called, the class: it has no name, and its text may say where it lies.
-        name = getattr(self._function, "__qualname__", type(self._function).__qualname__)
-        return f"Scores: {name}, {shape}"
+        return f"Scores: {_called(self._function)}, {shape}"
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name. A function has none."""
@@ -318,3 +317,11 @@ def _precision(scores: Array) -> type[np.float32 | np.float64]:
 
 def _some(names: list[str], n: int) -> str:
     return ", ".join(names) + (f" and {n - len(names):,} more" if n > len(names) else "")
+
+
+def _called(function: object) -> str:
+    """Return how a function is called; of an object that has no text of its own, the class."""
+    kind = type(function)
+    # The text of others says where they lie in memory, which is no fact about the scores.
+    has_text = kind.__repr__ is not object.__repr__ and kind is not functools.partial
+    return getattr(function, "__qualname__", repr(function) if has_text else kind.__qualname__)
