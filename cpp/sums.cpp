@@ -108,4 +108,31 @@ void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64
     }
 }
 
+void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
+                    double* within) {
+    std::fill(counts, counts + rows.n_users * rows.n_bands, 0);
+    std::fill(within, within + rows.n_users * rows.n_bands, 0.0);
+    for (std::size_t user = 0; user < rows.n_users; ++user) {
+        const std::size_t first = user * rows.n_bands;
+        for (std::int64_t row = rows.indptr[user]; row < rows.indptr[user + 1]; ++row) {
+            if (!rows.counted[row]) continue;
+            const std::int64_t item = rows.item[row];
+            if (item < -1 || item >= static_cast<std::int64_t>(rows.n_items)) {
+                throw std::invalid_argument("no such item");
+            }
+            const std::size_t at = item == -1 ? rows.n_items : static_cast<std::size_t>(item);
+            const int number = rows.band[at];
+            if (number < 0 || static_cast<std::size_t>(number) >= rows.n_bands) {
+                throw std::invalid_argument("no such band");
+            }
+            const auto band = static_cast<std::size_t>(number);
+            ++counts[first + band];
+            const std::int64_t above = rows.above[row], places = rows.tied[row] + 1;
+            if (above < 0 || above >= cutoff) continue;
+            within[first + band] +=
+                static_cast<double>(std::min(cutoff - above, places)) / static_cast<double>(places);
+        }
+    }
+}
+
 }  // namespace recometer

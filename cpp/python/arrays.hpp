@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "../ranking.hpp"
+#include "../tables.hpp"
 
 namespace recometer {
 
@@ -49,8 +50,34 @@ inline Ragged ragged(const In1<std::int64_t>& indptr, const In1<std::int32_t>& i
     return {indptr.data(), items.data()};
 }
 
-// The three files of the module; each gives what it has to the module.
+/// A table of all its users.
+inline Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
+    require(indptr.shape(0) >= 1, "indptr must not be empty");
+    return ragged(indptr, items, indptr.shape(0) - 1);
+}
+
+/// @param indptr of the table in which they have places
+inline TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
+                              const In1<std::int64_t>& indptr) {
+    const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;
+    require(places ? places->shape(0) == n : static_cast<std::int64_t>(n) <= n_there,
+            "one place per user");
+    for (std::size_t user = 0; places && user < n; ++user) {
+        require(-1 <= places->data()[user] && places->data()[user] < n_there, "no such users");
+    }
+    return {n, data_or_null(places)};
+}
+
+inline void require_hashes(const In1<std::uint8_t>& data, std::size_t piece,
+                           const Out1<std::uint64_t>& hashes) {
+    require(piece > 0, "pieces must not be empty");
+    const std::size_t n = data.shape(0);
+    require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+}
+
+// The files of the module; each gives what it has to the module.
 void bind_ranking(nb::module_& m);
 void bind_rows(nb::module_& m);
+void bind_background(nb::module_& m);
 
 }  // namespace recometer

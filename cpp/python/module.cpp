@@ -1,4 +1,4 @@
-// The native module: its codes, and what the other two files give to it.
+// The native module: its codes, and what the other files give to it.
 #include <nanobind/stl/vector.h>
 
 #include <string>
@@ -53,4 +53,5 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expand
         "Instruction sets that this processor has, best first.");
     bind_ranking(m);
     bind_rows(m);
+    bind_background(m);
 }

@@ -104,24 +104,6 @@ void bind_lists(nb::module_& m) {
         exact("indptr"), exact("sorted_items"));
 }
 
-/// A table of all its users.
-Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
-    require(indptr.shape(0) >= 1, "indptr must not be empty");
-    return ragged(indptr, items, indptr.shape(0) - 1);
-}
-
-/// @param indptr of the table in which they have places
-TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
-                       const In1<std::int64_t>& indptr) {
-    const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;
-    require(places ? places->shape(0) == n : static_cast<std::int64_t>(n) <= n_there,
-            "one place per user");
-    for (std::size_t user = 0; places && user < n; ++user) {
-        require(-1 <= places->data()[user] && places->data()[user] < n_there, "no such users");
-    }
-    return {n, data_or_null(places)};
-}
-
 template <class Item>
 void bind_rows_ascend(nb::module_& m) {
     m.def(
@@ -227,6 +209,28 @@ void bind_sums(nb::module_& m) {
             count_within({n_users, indptr.data(), place.data()}, limits.data(), counts.data());
         },
         exact("indptr"), exact("place"), exact("limits"), exact("counts"));
+    m.def(
+        "count_in_bands",
+        [](In1<std::int64_t> indptr, In1<std::int64_t> item, In1<bool> counted,
+           In1<std::int64_t> above, In1<std::int64_t> tied, In1<std::int8_t> band,
+           std::int64_t cutoff, Out2<std::int32_t> counts, Out2<double> within) {
+            const std::size_t n_users = counts.shape(0), n_bands = counts.shape(1);
+            require(indptr.shape(0) == n_users + 1, "one row of counts per user");
+            require(within.shape(0) == n_users && within.shape(1) == n_bands,
+                    "counts and within have the same shape");
+            const auto n_rows = static_cast<std::size_t>(indptr.data()[n_users]);
+            require(item.shape(0) == n_rows && counted.shape(0) == n_rows &&
+                        above.shape(0) == n_rows && tied.shape(0) == n_rows,
+                    "one entry per row");
+            require(band.shape(0) >= 1, "band must not be empty");
+            const BandedRows rows{n_users,       band.shape(0) - 1, n_bands,
+                                  indptr.data(), item.data(),       counted.data(),
+                                  above.data(),  tied.data(),       band.data()};
+            nb::gil_scoped_release release;
+            count_in_bands(rows, cutoff, counts.data(), within.data());
+        },
+        nb::kw_only(), exact("indptr"), exact("item"), exact("counted"), exact("above"),
+        exact("tied"), exact("band"), nb::arg("cutoff"), exact("counts"), exact("within"));
 }
 
 template <class Value>
@@ -353,11 +357,9 @@ void bind_hashes_and_strings(nb::module_& m) {
     m.def(
         "hash_pieces",
         [](In1<std::uint8_t> data, std::size_t piece, Out1<std::uint64_t> hashes) {
-            require(piece > 0, "pieces must not be empty");
-            const std::size_t n = data.shape(0);
-            require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+            require_hashes(data, piece, hashes);
             nb::gil_scoped_release release;
-            hash_pieces(data.data(), n, piece, hashes.data());
+            hash_pieces(data.data(), data.shape(0), piece, hashes.data());
         },
         exact("data"), nb::arg("piece"), exact("hashes"));
     m.def(

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
-from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only
+from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only, steps
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
@@ -276,7 +276,7 @@ def resolve(
 
     if len(user_of_row) != len(user):
         indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
-    hits_before = np.arange(len(count)) - indptr[user_of_row]
+    hits_before = np.arange(len(count)) - indptr[:-1].repeat(steps(indptr))
     if count.size != len(members):
         seen = indptr_of(count)
         hits_before = seen[:-1] - seen[indptr[user_of_row]]
@@ -335,37 +335,34 @@ class _Ideal:
         return indptr_of(counted), self.worth[judged][order]
 
 
-def found_within(
+def places_of(
     ranks: Ranks,
+    which: Bool,
     cutoff: int,
     ties: TieRule,
     seed: int,
     user_keys: UInt64 | None,
-) -> tuple[Int64, Float64]:
-    """Return which relevant items can lie within a cut-off, and how likely each of them does.
+) -> tuple[Int64, Int64]:
+    """Return where some judged items lie, as far as a cut-off can tell.
 
     Parameters
     ----------
     ranks, ties, seed, user_keys
         As in `resolve`.
+    which : bool [n_judged]
+        Which items.
 
     Returns
     -------
-    int64 [n_rows], float64 [n_rows]
-        Rows of `ranks`, each item once; and 1, or under the rule ``"expected"`` the share of the
-        orders of tied items in which the item lies within the cut-off.
+    int64 [n_judged], int64 [n_judged]
+        `Ranks.above` and `Ranks.tied` under the rule: no item is tied, except under ``"expected"``.
     """
-    near = ranks.relevant & (ranks.above >= 0) & (ranks.above < cutoff)
-    if ranks.repeated is not None:
-        near &= ~ranks.repeated
-    rows = np.flatnonzero(near)
-    above, tied = ranks.above[rows], ranks.tied[rows]
-    if ties == "expected":
-        return rows, np.minimum(cutoff - above, tied + 1) / (tied + 1)
-    if tied.any():
-        places = _places(ranks, rows, np.ones(len(rows)), ties, seed, user_keys, cutoff)
-        rows = rows[places < cutoff]
-    return rows, np.ones(len(rows))
+    if ties == "expected" or not any_of(ranks.tied):
+        return ranks.above, ranks.tied
+    rows = (which & (ranks.above >= 0) & (ranks.above < cutoff)).nonzero()[0]
+    above = ranks.above.copy()
+    above[rows] = _places(ranks, rows, np.ones(len(rows)), ties, seed, user_keys, cutoff)
+    return above, np.zeros_like(ranks.tied)
 
 
 def _places(

@@ -197,6 +197,11 @@ ROWS = {
         {"indptr": filled(1), "place": filled(0), "limits": filled(0)},
         {"counts": 0},
     ),
+    "count_in_bands": (
+        {"indptr": filled(1), "item": filled(0), "counted": filled(0, bool), "above": filled(0)}
+        | {"tied": filled(0), "band": filled(1, np.int8), "cutoff": 1},
+        {"counts": ((0, 5), np.int32), "within": ((0, 5), float)},
+    ),
     "rows_ascend": (
         {"indptr": filled(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},
         {},

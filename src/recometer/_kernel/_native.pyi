@@ -425,6 +425,18 @@ def count_within(
     limits: NDArray[numpy.int64],
     counts: NDArray[numpy.int64],
 ) -> None: ...
+def count_in_bands(
+    *,
+    indptr: NDArray[numpy.int64],
+    item: NDArray[numpy.int64],
+    counted: NDArray[numpy.bool_],
+    above: NDArray[numpy.int64],
+    tied: NDArray[numpy.int64],
+    band: NDArray[numpy.int8],
+    cutoff: int,
+    counts: NDArray[numpy.int32],
+    within: NDArray[numpy.float64],
+) -> None: ...
 def hold_first(
     *,
     users: NDArray[numpy.uint32],
@@ -479,3 +491,32 @@ def hash_pieces(data: NDArray[numpy.uint8], piece: int, hashes: NDArray[numpy.ui
 def number_strings(
     column: object, numbers: NDArray[numpy.uint32], rows: NDArray[numpy.int64]
 ) -> int: ...
+
+class Background:
+    """Steps that are taken on other threads, without Python's lock."""
+
+    def __init__(self) -> None: ...
+    def hash_pieces(
+        self, data: NDArray[numpy.uint8], piece: int, hashes: NDArray[numpy.uint64]
+    ) -> None:
+        """Do what the function of this name does."""
+
+    def count_items(
+        self,
+        *,
+        indptr: NDArray[numpy.int64],
+        items: NDArray[numpy.int32],
+        users: NDArray[numpy.int64] | None,
+        counts: NDArray[numpy.int64],
+        sums: NDArray[numpy.int64],
+    ) -> None:
+        """Count each item, and add these counts up over each user's items."""
+
+    def start(self, threads: int) -> None:
+        """Begin."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait some seconds at most; return whether all steps have ended."""
+
+    def stop(self) -> None:
+        """Leave out what has not begun, and wait for the rest."""

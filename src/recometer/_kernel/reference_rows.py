@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, HitTerm, RowOrder
-from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
+from recometer.arrays import Array, Bool, Float64, Int8, Int32, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix
 
 
@@ -329,6 +329,28 @@ def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> N
     """Count the rows of each user that lie below a limit of the user's; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         counts[user] = (place[begin:end] < limits[user]).sum()
+
+
+def count_in_bands(
+    *,
+    indptr: Int64,
+    item: Int64,
+    counted: Bool,
+    above: Int64,
+    tied: Int64,
+    band: Int8,
+    cutoff: int,
+    counts: Int32,
+    within: Float64,
+) -> None:
+    """Count items of each user by their bands, and those within a cut-off; see `cpp/sums.hpp`."""
+    bands = np.where(item == -1, band[-1], band[item])
+    share = np.where(above < 0, 0, np.clip((cutoff - above) / (tied + 1), 0, 1))
+    for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        for number in range(counts.shape[1]):
+            rows = counted[begin:end] & (bands[begin:end] == number)
+            counts[user, number] = rows.sum()
+            within[user, number] = functools.reduce(operator.add, share[begin:end][rows], 0.0)
 
 
 def _sum(terms: list[float]) -> float:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
-from recometer.tasks import BRIEF_NUMBERS, Ticker, run_tasks
+from recometer.tasks import BRIEF_NUMBERS, POLL
 
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
+ALONE = 2**26  # bytes that are hashed by one thread: it takes 5 ms
 OBJECTS_AT_ONCE = 2**16
 _NEVER = threading.Event()
 TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest text
@@ -33,9 +34,7 @@ class Piecewise(Protocol):
         """Yield contiguous arrays."""
 
 
-def fingerprint(
-    array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None, threads: int = 1
-) -> str:
+def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None) -> str:
     """Return a hash of an array: of its kind, its shape and its values in C order.
 
     The values are written one after the other, little-endian, and cut into pieces of 2**20
@@ -57,8 +56,6 @@ def fingerprint(
         An array of any dtype, or numbers that come piece by piece.
     cancelled
         Once set, the rest of the array is left out (the fingerprint is then worthless).
-    threads
-        Maximum number of threads that hash.
 
     Returns
     -------
@@ -67,20 +64,34 @@ def fingerprint(
     """
     if not isinstance(array, np.ndarray | Piecewise):
         array = np.asarray(array)
-    is_text = array.dtype.kind in TEXT_KINDS
-    kind = "objects" if is_text else array.dtype.newbyteorder("<").str
-    digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
+    digest = _digest(array)
     cancelled = _NEVER if cancelled is None else cancelled
-    for whole in _pieces(array, is_text):
-        digest.update(_hashes(whole, cancelled, threads).astype("<u8", copy=False).data)
+    for whole in _pieces(array):
+        digest.update(_hashes(whole, cancelled).astype("<u8", copy=False).data)
         if cancelled.is_set():
             break
     return digest.hexdigest()
 
 
-def _pieces(array: Array | Piecewise, is_text: bool) -> Iterable[UInt8]:
+def _digest(array: Array | Piecewise) -> hashlib._Hash:
+    """Return the digest of what is hashed before the values."""
+    kind = "objects" if _is_text(array) else array.dtype.newbyteorder("<").str
+    return hashlib.sha256(f"{kind} {array.shape} ".encode())
+
+
+def _is_text(array: Array | Piecewise) -> bool:
+    return array.dtype.kind in TEXT_KINDS
+
+
+def _is_plain(array: Array) -> bool:
+    """Return whether the bytes of an array are what is hashed."""
+    return not _is_text(array) and _as_it_lies(array)
+
+
+def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
     """Return the bytes of an array: whole pieces at a time, except the last."""
-    if isinstance(array, np.ndarray) and not is_text and _as_it_lies(array):
+    is_text = _is_text(array)
+    if isinstance(array, np.ndarray) and _is_plain(array):
         return [array.reshape(-1).view(np.uint8)] if array.size else []
     parts = [array] if isinstance(array, np.ndarray) else array.pieces()
     streams = (_texts(part) if is_text else _bytes(part) for part in parts)
@@ -88,10 +99,10 @@ def _pieces(array: Array | Piecewise, is_text: bool) -> Iterable[UInt8]:
 
 
 class Fingerprinting:
-    """Takes fingerprints on a thread of its own, while other work goes on.
+    """Takes fingerprints on threads of its own, while other work goes on.
 
-    A context manager; the thread ends with the block, whatever happens in it. Where there is
-    little to hash, that is done at once, without a thread.
+    A context manager; the threads end with the block, whatever happens in it. Where there is
+    little to hash, that is done when the result is asked for, without a thread.
 
     Parameters
     ----------
@@ -99,64 +110,96 @@ class Fingerprinting:
         Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
         that are None are left out.
     threads
-        Maximum number of threads that hash.
-    first
-        What else the thread is to do, before it hashes.
+        Maximum number of threads that hash numbers as they lie in memory, where these are many.
+    before
+        Adds steps to the background, which are taken before anything is hashed. It is not called
+        where there is little to hash.
     """
 
     def __init__(
         self,
         inputs: Mapping[str, Mapping[str, object]],
         threads: int = 1,
-        first: Callable[[], object] | None = None,
+        before: Callable[[_kernel.Background], object] | None = None,
     ) -> None:
-        self._inputs = inputs
+        self._groups = list(inputs)
+        self._arrays = {
+            (group, name): array
+            for group, arrays in inputs.items()
+            for name, array in arrays.items()
+            if array is not None
+        }
         self._threads = threads
-        self._first = first
-        self._work: _Work | None = None
+        self._before = before
+        self._background: _kernel.Background | None = None
+        self._hashes: dict[tuple[str, str], UInt64] = {}  # of what lies in memory
+        self._work: _Work | None = None  # all else
 
     def __enter__(self) -> Fingerprinting:
-        arrays = [array for group in self._inputs.values() for array in group.values()]
-        if sum(map(_size, arrays)) > BRIEF_NUMBERS:
-            self._work = _Work(self._inputs, self._threads, self._first)
-            self._work.start()
+        if sum(map(_size, self._arrays.values())) > BRIEF_NUMBERS:
+            self._start_background()
+            others = {name: one for name, one in self._arrays.items() if name not in self._hashes}
+            if sum(map(_size, others.values())) > BRIEF_NUMBERS:
+                self._work = _Work(others)
+                self._work.start()
         return self
 
+    def _start_background(self) -> None:
+        """Start to hash what lies in memory: the interpreter is free for the other thread."""
+        self._background, n_bytes = _kernel.Background(), 0
+        if self._before is not None:
+            self._before(self._background)
+        for name, array in self._arrays.items():
+            if not (isinstance(array, np.ndarray) and _is_plain(array)):
+                continue
+            data = array.reshape(-1).view(np.uint8)
+            hashes = self._hashes[name] = _room(data)
+            for begin in range(0, len(data), AT_ONCE):
+                part, first = data[begin : begin + AT_ONCE], begin // PIECE
+                self._background.hash_pieces(part, PIECE, hashes[first : first + AT_ONCE // PIECE])
+            n_bytes += len(data)
+        self._background.start(1 if n_bytes <= ALONE else self._threads)
+
     def __exit__(self, *_: object) -> None:
+        if self._background is not None:
+            self._background.stop()
         if self._work is not None:
             self._work.stop()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
-        if self._work is None:
-            if self._first is not None:
-                self._first()
-            return _fingerprints(self._inputs, None, 1)
-        return self._work.result()
+        while self._background is not None and not self._background.wait(POLL):
+            pass  # short waits, so that Ctrl-C is noticed anywhere
+        others = {} if self._work is None else self._work.result()
+        found: dict[str, dict[str, str]] = {group: {} for group in self._groups}
+        for (group, name), array in self._arrays.items():
+            if (group, name) in self._hashes:
+                digest = _digest(np.asarray(array))
+                digest.update(self._hashes[group, name].astype("<u8", copy=False).data)
+                found[group][name] = digest.hexdigest()
+            elif self._work is None:
+                found[group][name] = fingerprint(array)  # type: ignore[arg-type]
+            else:
+                found[group][name] = others[group, name]
+        return found
 
 
 class _Work(threading.Thread):
-    """The thread."""
+    """Takes fingerprints of what has to be brought into memory, such as texts."""
 
-    def __init__(
-        self,
-        inputs: Mapping[str, Mapping[str, object]],
-        threads: int,
-        first: Callable[[], object] | None,
-    ) -> None:
+    def __init__(self, arrays: Mapping[tuple[str, str], object]) -> None:
         super().__init__(name="recometer-fingerprints")
-        self._inputs = inputs
-        self._threads = threads
-        self._first = first
+        self._arrays = arrays
         self._cancelled = threading.Event()
         self._ended = threading.Event()
-        self._result: dict[str, dict[str, str]] | BaseException = {}
+        self._result: dict[tuple[str, str], str] | BaseException = {}
 
     def run(self) -> None:
         try:
-            if self._first is not None:
-                self._first()
-            self._result = _fingerprints(self._inputs, self._cancelled, self._threads)
+            self._result = {
+                name: fingerprint(array, self._cancelled)  # type: ignore[arg-type]
+                for name, array in self._arrays.items()
+            }
         except BaseException as error:
             self._result = error
         finally:
@@ -167,49 +210,32 @@ class _Work(threading.Thread):
         if self.ident is not None:  # it was started
             self.join()
 
-    def result(self) -> dict[str, dict[str, str]]:
-        while not self._ended.wait(0.1):  # short waits, so that Ctrl-C is noticed anywhere
+    def result(self) -> dict[tuple[str, str], str]:
+        while not self._ended.wait(POLL):  # short waits, so that Ctrl-C is noticed anywhere
             pass
         if isinstance(self._result, BaseException):
             raise self._result
         return self._result
 
 
-def _fingerprints(
-    inputs: Mapping[str, Mapping[str, object]], cancelled: threading.Event | None, threads: int
-) -> dict[str, dict[str, str]]:
-    return {
-        group: {
-            name: fingerprint(array, cancelled, threads)  # type: ignore[arg-type]
-            for name, array in arrays.items()
-            if array is not None
-        }
-        for group, arrays in inputs.items()
-    }
-
-
 def _size(array: object) -> float:
     """Return how many values are to be hashed; of what is not an array, more than a few."""
-    if array is None:
-        return 0
     return array.size if isinstance(array, np.ndarray) else math.inf
 
 
-def _hashes(data: UInt8, cancelled: threading.Event, threads: int) -> UInt64:
+def _room(data: UInt8) -> UInt64:
+    """Return room for the hash of each piece of some bytes."""
+    return np.zeros(-(-len(data) // PIECE), np.uint64)
+
+
+def _hashes(data: UInt8, cancelled: threading.Event) -> UInt64:
     """Return the hash of each piece of some bytes."""
-    hashes = np.zeros(-(-len(data) // PIECE), np.uint64)
-
-    def run(begin: int, _: Ticker | None = None) -> None:
-        if not cancelled.is_set():
-            part = data[begin : begin + AT_ONCE]
-            first = begin // PIECE
-            _kernel.hash_pieces(part, PIECE, hashes[first : first + -(-len(part) // PIECE)])
-
-    starts = range(0, len(data), AT_ONCE)
-    if len(starts) == 1:
-        run(0)
-    else:
-        run_tasks(run, starts, threads=threads, progress=False)
+    hashes = _room(data)
+    for begin in range(0, len(data), AT_ONCE):
+        if cancelled.is_set():
+            break
+        part, first = data[begin : begin + AT_ONCE], begin // PIECE
+        _kernel.hash_pieces(part, PIECE, hashes[first : first + -(-len(part) // PIECE)])
     return hashes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,13 @@ from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, common, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
 from recometer.data.interaction_files import TO_SORT, Sorted, Unsorted
+from recometer.data.numbers import extent
 from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_pieces, read_rows
 from recometer.data.sessions import are_pairs, kinds
 from recometer.data.sizes import bytes_of
 from recometer.data.sorting import order_of_pairs
 from recometer.errors import ColumnError, InputError, RecometerError, warn
-from recometer.tasks import any_in_blocks
+from recometer.remembered import cached_property
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -95,7 +97,7 @@ class Interactions:
                 object.__setattr__(self, name, plain)
         check_rows(self)
         values = self.values
-        if values is not None and any_in_blocks(len(values), lambda one: np.isnan(values[one])):
+        if values is not None and math.isnan(self.value_range[0]):
             row = int(np.isnan(values).argmax())
             user = int(np.searchsorted(self.indptr, row, side="right")) - 1
             pair = _pair(user, int(self.items[row]), self.user_ids, self.item_ids)
@@ -201,6 +203,11 @@ class Interactions:
         """Number of users, those without interactions included."""
         return len(self.indptr) - 1
 
+    @cached_property
+    def value_range(self) -> tuple[float, float]:
+        """The smallest and the largest value; 1 and 1 if there are none."""
+        return (1.0, 1.0) if self.values is None else extent(self.values)
+
     def __len__(self) -> int:
         return len(self.items)
 
@@ -216,7 +223,7 @@ class Interactions:
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"{shown.values(self.values)}{_of(of.value)}")
+            parts.append(f"{shown.values(*self.value_range)}{_of(of.value)}")
         if self.times is not None and len(self):
             parts.append(f"{shown.times(self.times)}{_of(of.time)}")
         return f"Interactions({', '.join(parts)})"

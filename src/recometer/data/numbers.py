@@ -1,4 +1,4 @@
-"""What must be numbers, as arrays of them: an error says what else was found."""
+"""What must be numbers, as arrays of them, or True or False: an error says what was found."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from recometer.arrays import Array, Float64
 from recometer.data.tensors import is_a
 from recometer.errors import InputError, InputTypeError, brief
+from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
 
 LARGEST_WHOLE = int(np.finfo(np.float64).max)
 
@@ -83,6 +84,17 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
         ) from error
 
 
+def extent(array: Float64) -> tuple[float, float]:
+    """Return the smallest and the largest number: NaN if one is, and 1 and 1 if there are none."""
+
+    def ends(rows: slice) -> tuple[float, float]:
+        return float(array[rows].min()), float(array[rows].max())
+
+    found = each_block(len(array), ends, ROWS_PER_TASK, ROWS_LOOKED_AT) or [(1.0, 1.0)]
+    low, high = np.transpose(found)
+    return float(low.min()), float(high.max())
+
+
 def _is_number(value: Any) -> bool:
     """Return whether a value is one number: lists are several, and arrays have ``__float__``."""
     return isinstance(value, int | float) or (
@@ -95,6 +107,19 @@ def all_numbers(column: Any, what: str) -> Float64:
     array = plain(column)
     found = numbers(array, what)
     return np.ones(array.shape) if found is None else found
+
+
+def flag(name: str, given: object) -> bool:
+    """Return an option that is either True or False.
+
+    Raises
+    ------
+    InputTypeError
+        If it is neither. `name` stands in the message.
+    """
+    if not isinstance(given, bool | np.bool_):
+        raise InputTypeError(f"{name}={brief(given)} must be True or False.")
+    return bool(given)
 
 
 def plain(column: Any) -> Array:

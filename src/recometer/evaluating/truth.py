@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError
 from recometer.evaluating.asked import Asked
+from recometer.evaluating.checks import check_not_empty
 from recometer.measuring import corrections
 from recometer.measuring.side_data import needed_by, warn_of_propensity
-from recometer.metrics.registry import METRICS, Metric, SideData, rules_of, with_largest_gain
+from recometer.metrics.largest_gain import with_largest_gain
+from recometer.metrics.registry import METRICS, Metric, SideData, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.results.profiles import Bands, bands, profiles, users_of_items
+from recometer.results.profiles import Bands, Counts, bands, profiles
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
@@ -48,7 +50,7 @@ class Truth:
         """Check test and what depends on it."""
         chosen = read_candidates(asked.as_given["candidates"], given)
         corrections.check(asked.metrics, asked.protocol, is_uniform(chosen))
-        _check_not_empty(given)
+        check_not_empty(given.n_users, len(given))
         test = as_counted(given, asked.metrics, asked.protocol)
         metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
         warn_of_propensity(metrics, asked.catalogue)
@@ -102,36 +104,45 @@ class Truth:
     @cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
         """What train says of each user, see `Evaluation`; None without train."""
-        train = self.asked.train
-        if train is None or self._users_of_items is None:
-            return None, None
-        return profiles(self.test, train, self._users_of_items)
+        return (None, None) if self._counts is None else profiles(self._counts)
 
     @cached_property
     def bands(self) -> Bands | None:
         """The items of train by popularity, or None without train."""
-        return None if self._users_of_items is None else bands(self._users_of_items)
+        return None if self._counts is None else bands(self._counts.users)
+
+    def count_in(self, background: _kernel.Background) -> Counts | None:
+        """Have train counted in the background; `prepare` takes the result after that has ended."""
+        train = self.asked.train
+        if train is None or "_counts" in vars(self):
+            return None
+        return Counts.of(self.test, train, background)
 
     @cached_property
-    def _users_of_items(self) -> Int64 | None:
-        return None if self.asked.train is None else users_of_items(self.asked.train)
+    def _counts(self) -> Counts | None:
+        train = self.asked.train
+        return None if train is None else Counts.of(self.test, train)
 
     @cached_property
     def negative_gains(self) -> bool:
         """Whether a value of test is below 0."""
-        gains = self.test.values
-        return gains is not None and any_in_blocks(len(gains), lambda one: gains[one] < 0)
+        return self.test.value_range[0] < 0
 
     @cached_property
     def binary_gains(self) -> bool:
         """Whether every value of test is 0 or 1."""
-        gains = self.test.values
-        return gains is None or not any_in_blocks(
-            len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1)
-        )
+        gains, (low, high) = self.test.values, self.test.value_range
+        if gains is None or low == high:
+            return low in (0, 1)
+        return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
 
-    def prepare(self) -> None:
-        """Find what an `Evaluation` has of test and train, which no metric reads."""
+    def prepare(self, counted: Counts | None = None) -> None:
+        """Find what an `Evaluation` has of test and train, which no metric reads.
+
+        `counted` is what `count_in` returned.
+        """
+        if counted is not None:
+            vars(self)["_counts"] = counted
         _ = self.profiles, self.descriptions, self.definitions, self.duplicates
         _ = self.negative_gains, self.binary_gains, self.held_bytes, self.bands
 
@@ -167,8 +178,8 @@ class Truth:
 
     def _reading(self) -> str:
         """Say how values of test above 1 were read, if the user did not say how."""
-        values, rules = self.test.values, self.asked.protocol
-        if values is None or rules.relevant_from is not None or values.max(initial=0) <= 1:
+        (low, high), rules = self.test.value_range, self.asked.protocol
+        if rules.relevant_from is not None or high <= 1:
             return ""
         of_gain = [
             str(one)
@@ -177,7 +188,7 @@ class Truth:
         ]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
         return (
-            f"values of test are {values.min():g} to {values.max():g}: an item with any but 0 is "
+            f"values of test are {low:g} to {high:g}: an item with any but 0 is "
             "relevant (the rule relevant_from says from which value on)"
             + (f", and its value is the gain of {shown}" if of_gain else "")
         )
@@ -222,15 +233,6 @@ def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _check_not_empty(test: Interactions) -> None:
-    """Refuse a test without users or interactions."""
-    if test.n_users == 0 or len(test) == 0:
-        raise InputError(
-            f"test is empty: {test.n_users} user{'s' * (test.n_users != 1)}, {len(test)} "
-            "interactions. Hint: check the split, and the column of users."
-        )
-
-
 def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
     """Return test with the values that count.
 
@@ -246,7 +248,7 @@ def _largest_gain(test: Interactions) -> float:
     """Return the largest value of test; 1 where there is none above 0."""
     if test.values is None:
         return 1.0
-    largest = test.values.max(initial=0)
+    largest = max(test.value_range[1], 0)
     if not np.isfinite(largest):
         largest = test.values[np.isfinite(test.values)].max(initial=0)
     return float(largest) or 1.0

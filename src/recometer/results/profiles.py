@@ -16,7 +16,7 @@ from recometer.measuring.side_data import of_judged_items
 from recometer.protocol import TieRule
 from recometer.ragged import PER_USER, Record
 from recometer.ranks import Ranks
-from recometer.ties import found_within
+from recometer.ties import places_of
 
 N_BANDS = 5  # of popularity
 USUAL_CUTOFF = 10  # where no metric has one
@@ -67,28 +67,45 @@ class FoundByPopularity(Record):
         return len(self.relevant)
 
 
-def profiles(
-    test: Interactions, train: Interactions, users_of_item: Int64
-) -> tuple[Int64, Float64]:
+class Counts(NamedTuple):
+    """How often train has each item, and the items of each user of test."""
+
+    users: Int64  # [n_items]: who have the item
+    activity: Int64  # [n_users]: the training items of the user
+    total: Int64  # [n_users]: those who have them, added up over these items
+
+    @classmethod
+    def of(
+        cls, test: Interactions, train: Interactions, background: _kernel.Background | None = None
+    ) -> Counts:
+        """Count; with a background only once that has taken its steps."""
+        users = users_in(train, test, "train")
+        counts = cls(
+            np.zeros(train.n_items, np.int64),
+            ragged.lengths(train.indptr, users),
+            np.empty(test.n_users, np.int64),
+        )
+        indptr, items = train.indptr, train.items
+        if background is not None:
+            background.count_items(
+                indptr=indptr, items=items, users=users, counts=counts.users, sums=counts.total
+            )
+            return counts
+        _kernel.count_rows(items, counts.users)
+        _kernel.sum_rows(
+            indptr=indptr, items=items, users=users, numbers=counts.users, sums=counts.total
+        )
+        return counts
+
+
+def profiles(counts: Counts) -> tuple[Int64, Float64]:
     """Return the training items of each user of test, and the popularity of what they chose.
 
     That is the mean number of training users of these items; NaN for users without any.
-    `users_of_item` is what `users_of_items` returns.
     """
-    users = users_in(train, test, "train")
-    activity, total = ragged.lengths(train.indptr, users), np.empty(test.n_users, np.int64)
-    _kernel.sum_rows(
-        indptr=train.indptr, items=train.items, users=users, numbers=users_of_item, sums=total
-    )
-    popularity = np.divide(total, activity, out=np.full(test.n_users, np.nan), where=activity > 0)
+    activity, total = counts.activity, counts.total
+    popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
     return activity, popularity
-
-
-def users_of_items(train: Interactions) -> Int64:
-    """Return how many users have each item: int64 [n_items]."""
-    found = np.zeros(train.n_items, np.int64)
-    _kernel.count_rows(train.items, found)
-    return found
 
 
 def found_by_popularity(
@@ -105,19 +122,21 @@ def found_by_popularity(
 
     `ties`, `seed` and `user_keys` are those of `recometer.ties.resolve`.
     """
-    counts = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
-    cells = np.repeat(np.arange(0, N_BANDS * ranks.n_users, N_BANDS), np.diff(ranks.indptr))
-    cells += of_judged_items(of_train.band, N_BANDS - 1, ranks, test, train)
-    rows, share = found_within(ranks, cutoff, ties, seed, user_keys)
-    n_cells, shape = ranks.n_users * N_BANDS, (ranks.n_users, N_BANDS)
-    relevant = np.bincount(cells if counts.all() else cells[counts], minlength=n_cells)
-    found = np.bincount(cells[rows], weights=share, minlength=n_cells)
-    return FoundByPopularity(
-        cutoff,
-        of_train.ranges,
-        relevant.astype(np.int32).reshape(shape),
-        found.astype(np.float32).reshape(shape),
+    counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
+    item, band = of_judged_items(of_train.band, N_BANDS - 1, ranks, test, train)
+    above, tied = places_of(ranks, counted, cutoff, ties, seed, user_keys)
+    relevant, found = (np.empty((ranks.n_users, N_BANDS), kind) for kind in (np.int32, np.float64))
+    # A source of one's own may have made them of columns of a table.
+    columns = {"item": item, "counted": counted, "above": above, "tied": tied}
+    _kernel.count_in_bands(
+        indptr=np.ascontiguousarray(ranks.indptr),
+        **{name: np.ascontiguousarray(column) for name, column in columns.items()},
+        band=band,
+        cutoff=cutoff,
+        counts=relevant,
+        within=found,
     )
+    return FoundByPopularity(cutoff, of_train.ranges, relevant, found.astype(np.float32))
 
 
 def bands(users_of_item: Int64) -> Bands:

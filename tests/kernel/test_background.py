@@ -1,0 +1,105 @@
+"""Steps of the kernel that are taken in the background."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from recometer import _kernel
+from recometer._kernel import reference
+
+PIECE, SOON = 8, 60.0  # bytes, seconds
+BYTES = np.zeros(9, np.uint8)
+
+
+def hashing(rng, n_arrays=20):
+    """Arrays with room for their hashes, and what their hashes are."""
+    arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
+    rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
+    expected = [np.zeros_like(room) for room in rooms]
+    for one, room in zip(arrays, expected, strict=True):
+        reference.hash_pieces(one, PIECE, room)
+    return arrays, rooms, expected
+
+
+def counting(rng, n_users=30, n_items=9):
+    """A table of items, with room for what is counted."""
+    lengths = rng.integers(0, 5, n_users)
+    return {
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]),
+        "items": rng.integers(0, n_items, lengths.sum()).astype(np.int32),
+        "users": rng.integers(-1, n_users, 12),
+        "counts": np.zeros(n_items, np.int64),
+        "sums": np.zeros(12, np.int64),
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_all_steps_are_taken(threads):
+    rng = np.random.default_rng(threads)
+    arrays, rooms, expected = hashing(rng)
+    table, background = counting(rng), _kernel.Background()
+    background.count_items(**table)
+    for one, room in zip(arrays, rooms, strict=True):
+        background.hash_pieces(one, PIECE, room)
+    background.start(threads)
+    assert background.wait(SOON)
+    for room, other in zip(rooms, expected, strict=True):
+        np.testing.assert_array_equal(room, other)
+    items, users = table["items"], table["users"]
+    np.testing.assert_array_equal(table["counts"], np.bincount(items, minlength=9))
+    rows = [items[begin:end] for begin, end in itertools.pairwise(table["indptr"])]
+    sums = [0 if user < 0 else table["counts"][rows[user]].sum() for user in users]
+    np.testing.assert_array_equal(table["sums"], sums)
+
+
+def test_one_without_steps_has_ended():
+    background = _kernel.Background()
+    assert background.wait(0)
+    background.start(2)
+    assert background.wait(0)
+    background.stop()
+
+
+def test_what_a_step_raises_is_raised_by_who_waits():
+    table, background = counting(np.random.default_rng(0)), _kernel.Background()
+    background.count_items(**table | {"counts": np.zeros(3, np.int64)})
+    background.start(1)
+    with pytest.raises(ValueError, match="no such item"):
+        background.wait(SOON)
+    background.stop()
+
+
+def test_one_that_is_stopped_or_dropped_writes_into_its_arrays_only():
+    data, hashes = np.zeros(2**26, np.uint8), np.zeros(2**6, np.uint64)
+    for stopped in (True, False):
+        background = _kernel.Background()
+        for _ in range(20):
+            background.hash_pieces(data, 2**20, hashes)
+        background.start(2)
+        assert not background.wait(0)
+        if stopped:
+            background.stop()
+            assert background.wait(0)
+    del background, data, hashes  # which the threads still read and write
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda one: one.hash_pieces(BYTES, 0, np.zeros(2, np.uint64)), "empty"),
+        (lambda one: one.hash_pieces(BYTES, 8, np.zeros(1, np.uint64)), "per piece"),
+        (lambda one: one.start(0), "no threads"),
+        (lambda one: (one.start(1), one.start(1)), "have begun"),
+        (lambda one: (one.start(1), one.count_items(**counting_with())), "have begun"),
+        (lambda one: one.count_items(**counting_with(users=np.array([99] * 12))), "no such users"),
+        (lambda one: one.count_items(**counting_with(indptr=np.zeros(0, int))), "not be empty"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(_kernel.Background())
+
+
+def counting_with(**changes):
+    return counting(np.random.default_rng(0)) | changes
