@@ -27,7 +27,7 @@ from recometer.stats import (
 from recometer.stats.comparing import FEW_DIFFER, Test, compare_grouped
 from recometer.stats.grouping import group
 from recometer.stats.inversion import consistent
-from recometer.stats.sign_flips import SignFlips
+from recometer.stats.sign_flips import quantile_of
 from recometer.stats.sign_sums import multiples_of_unit, of_multiples
 
 Float64 = NDArray[np.float64]
@@ -505,7 +505,7 @@ def test_most_changed_users() -> None:
 def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
     """The chance is 2^-30, whatever the sizes, also where their sum is rounded."""
     sizes, counts = np.array([1.0, 2.0, 4.0]), np.array([10.0, 10.0, 10.0])
-    found = SignFlips().quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
+    found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * stats.norm.ppf(2.0**-30), rel=1e-12)
 
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.saddlepoint import increasing_root, normal_quantile_of, root_of_increasing
+from recometer.stats.saddlepoint import increasing_root, normal_quantile_of
 
 __all__ = ["bca", "percentile"]
 
-PRECISION_OF_SLOPE = 1e-13  # of K', in units of the standard deviation
+PRECISION, STEPS = 1e-10, 200  # of the search for a saddlepoint
+SMALLEST = 1e-300
 
 
 def percentile(values: Grouped, confidence: float) -> Interval:
@@ -88,47 +89,47 @@ def _quantile(values: Grouped, quantile: float) -> float:
     sign = float(np.sign(quantile - middle))
     if not sign:
         return estimate
-    resample = _Resample(values, sign)
     scale = float(np.sqrt(values.sum_of_squares) / np.sum(values.counts * values.sizes))
-    distance = increasing_root(
-        lambda x: sign * (resample.quantile_of(x) - middle),
-        sign * (quantile - middle),
-        max(abs(quantile - middle), 1e-3) * scale,
-    )
+    t = 0.0  # where the last search ended
+
+    def quantile_at(distance: float) -> float:
+        nonlocal t
+        t, found = _chance_at(values, sign * distance, t)
+        return sign * (found - middle)
+
+    start = max(abs(quantile - middle), 1e-3) * scale
+    distance = increasing_root(quantile_at, abs(quantile - middle), start)
     if distance is None:  # users of size 0 move the ratio any distance in the direction of their x
         return sign * np.inf
     return estimate + sign * distance
 
 
-class _Resample:
-    """The distribution of the statistic of a resample, on one side of the estimate."""
+def _chance_at(values: Grouped, distance: float, start: float) -> tuple[float, float]:
+    """Return r, with Φ(r) the chance of up to estimate + distance, and before it the saddlepoint.
 
-    def __init__(self, values: Grouped, sign: float) -> None:
-        self._values = values
-        self._sign = sign
-        self._t = 0.0
-        deviation = np.sqrt(values.sum_of_squares / values.n)
-        self._precision = PRECISION_OF_SLOPE * deviation
-
-    def quantile_of(self, distance: float) -> float:
-        """Return r, with Φ(r) the chance of a statistic up to `distance` away on this side."""
-        values = self._values
-        z = values.residuals - self._sign * distance * values.sizes
-        least, most = float(z.min()), float(z.max())
-        if not least < 0 < most:
-            return self._sign * np.inf
-        counts = values.counts / values.n
-
-        def slopes(t: float) -> tuple[float, float]:
-            weight = counts * np.exp(t * z - max(t * least, t * most))
-            weight /= weight.sum()
-            first = float(weight @ z)
-            return first, float(weight @ (z - first) ** 2)
-
-        self._t = t = root_of_increasing(slopes, 0.0, self._t, self._precision)
-        largest = max(t * least, t * most)
-        k = float(np.log(counts @ np.exp(t * z - largest))) + largest
-        second = slopes(t)[1]
-        n = values.n
-        w = np.sign(t) * np.sqrt(max(0.0, -2 * n * k))
-        return normal_quantile_of(float(w), float(t * np.sqrt(n * second)), values.skewness)
+    At the saddlepoint t, the terms count · z · exp(t·z) above 0 are as large as those below. By
+    Newton's method for the logarithm of their ratio, which is nearly linear in t: the sum of a
+    convex and a concave function that both increase. Of two steps beyond the root the second is
+    therefore the shorter, and the method converges from everywhere.
+    """
+    z, n = values.residuals - distance * values.sizes, values.n
+    least, most = float(z.min()), float(z.max())
+    if not least < 0 < most:
+        return start, float(np.copysign(np.inf, distance))
+    z /= max(-least, most)
+    above, below = np.maximum(z, 0.0), np.maximum(-z, 0.0)
+    terms = values.counts * np.stack([np.ones(len(z)), above, below, above**2, below**2])
+    t = start
+    for _ in range(STEPS):
+        exponents = t * z
+        largest = exponents.max()
+        total, up, down, *squares = terms @ np.exp(exponents - largest)
+        up, down = max(up, SMALLEST), max(down, SMALLEST)
+        missing = np.log(down / up)
+        if abs(missing) <= PRECISION:
+            break
+        t += missing / (squares[0] / up + squares[1] / down)
+    exponent = -n * (largest + np.log(total / n))
+    w = np.sign(t) * np.sqrt(max(0.0, 2 * exponent))
+    u = t * np.sqrt(n * sum(squares) / total)
+    return float(t), normal_quantile_of(float(w), float(u), values.skewness)

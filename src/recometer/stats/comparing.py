@@ -255,11 +255,12 @@ def compare_all(
         (x, y), known = task
         return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
 
-    threads = resolve_threads(threads)
-    if threads == 1 and progress is False:
-        return [one(task) for task in tasks]
     return run_tasks(
-        lambda task, _: one(task), tasks, threads=threads, progress=progress, label="Comparing"
+        lambda task, _: one(task),
+        tasks,
+        threads=resolve_threads(threads),
+        progress=progress,
+        label="Comparing",
     )
 
 
@@ -397,7 +398,7 @@ class _Pairs:
     @cached_property
     def differences_of_sums(self) -> Grouped:
         """Return the differences of the sums of whole clusters; without clusters, of the rows."""
-        if self.clusters is None or not len(self.first):
+        if self.clusters is None:
             return self.differences
         x, y = self.sums_of_clusters
         return group_checked(x - y)

@@ -110,7 +110,7 @@ def relative_difference(
 def ratio_less_1(x: Float64, y: Float64, confidence: float) -> tuple[float, Interval]:
     """Return the relative difference of columns of one length, finite and without NaN."""
     n = len(x)
-    if n == 0 or not y.sum() > 0:
+    if not y.sum() > 0:
         note = "The mean that the difference is relative to is not above 0."
         return np.nan, Interval.unknown(confidence, n, note if n else "No user has both values.")
     return ratio_of_grouped(group_checked(x, y), confidence)
@@ -154,7 +154,7 @@ def most_changed(
     for values in (given, -given):
         below = np.flatnonzero(values < 0)
         if len(below) > n:
-            limit = np.partition(values[below], n - 1)[n - 1] if n else -np.inf
+            limit = np.partition(values[below], n - 1)[n - 1]
             below = below[values[below] <= limit]
         found.append(below[np.argsort(values[below], kind="stable")][:n].astype(np.int64))
     return found[0], found[1]

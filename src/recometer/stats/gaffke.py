@@ -65,8 +65,8 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
             f"The value {outside:g} lies outside the range from {low:g} to {high:g}. "
             "Hint: give bounds= that hold for every user, or take method='bca'."
         )
-    if values.n == 0:
-        return Interval.unknown(confidence, 0, "No user has a value.")
+    if not values.n:
+        return Interval.unknown(confidence, values.n, "No user has a value.")
     level = (1 + confidence) / 2
     y, counts = _kinds(values, low, high)
     upper = _upper_end(y, counts, high, level)
@@ -96,8 +96,8 @@ def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Inter
     """
     if not 0 <= n_successes <= n:
         raise InputError(f"n_successes={n_successes} must be between 0 and n={n}.")
-    if n == 0:
-        return Interval.unknown(confidence, 0, "No user has a value.")
+    if not n:
+        return Interval.unknown(confidence, n, "No user has a value.")
     from scipy.special import betaincinv
 
     level = (1 + confidence) / 2

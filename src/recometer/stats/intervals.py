@@ -50,8 +50,8 @@ def bootstrap(
         For each column the lower and the upper end; NaN for fewer than two values, or an
         infinite one.
     """
-    if not columns:
-        return []
+    if not any(map(len, columns)):
+        return [UNKNOWN for _ in columns]
     columns, weights = _ordered(columns, weights)
     known = [~np.isnan(column) for column in columns]
     counted = known
@@ -98,8 +98,6 @@ def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> 
     NaN counts as 0; a column with an infinite value has NaN throughout.
     """
     n_users = len(columns[0])
-    if n_users == 0:
-        return np.zeros((len(columns), n_resamples))
     # Values are rounded to multiples of so small a power of two that every sum is exact: the
     # order of adding, which a matrix product does not promise, changes no bit.
     scales = [_bits_up_to(column) - 53 + n_users.bit_length() for column in columns]

@@ -9,7 +9,7 @@ import numpy as np
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
 from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_flips import SignFlips, smallest_p
+from recometer.stats.sign_flips import quantile_of, smallest_p
 
 __all__ = ["consistent", "inverted"]
 
@@ -29,8 +29,8 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
         ends are infinite.
     """
     n = differences.n
-    if n == 0:
-        return Interval.unknown(confidence, 0, "No user has both values.")
+    if not n:
+        return Interval.unknown(confidence, n, "No user has both values.")
     level = 1 - confidence
     if smallest_p(n) > level:
         note = (
@@ -70,16 +70,13 @@ def _distance(differences: Grouped, level: float, sign: float) -> float:
     """Return how far from the estimate the test begins to reject, below (-1) or above (+1)."""
     from scipy.special import ndtri
 
-    flips = SignFlips()
     counts, sizes = differences.counts, differences.sizes
     total_size = float(np.sum(counts * sizes))
 
-    def quantile_of(distance: float) -> float:
+    def quantile_at(distance: float) -> float:
         shifted = differences.residuals - sign * distance * sizes
-        return flips.quantile_of(np.abs(shifted), counts, distance * total_size)
+        return quantile_of(np.abs(shifted), counts, distance * total_size)
 
-    n, target = differences.n, -float(ndtri(level / 2))
-    # The normal approximation, whose variance grows with the distance.
-    start = target * np.sqrt(differences.sum_of_squares / max(1 - target**2 / n, 0.1)) / total_size
-    distance = increasing_root(quantile_of, target, float(start))
+    target = -float(ndtri(level / 2))
+    distance = increasing_root(quantile_at, target, target * differences.standard_error)
     return np.inf if distance is None else distance

@@ -85,8 +85,8 @@ def interval(
         raise InputError(f"There are {len(x):,} values, but {len(y):,} weights. Hint: one each.")
     if (y < 0).any():
         raise InputError(f"A weight is {y[y < 0][0]:g}, but weights must be at least 0.")
-    left_out = np.isnan(x) | ~(y > 0)
-    x, y = np.where(left_out, 0.0, x * np.where(left_out, 0.0, y)), np.where(left_out, 0.0, y)
+    left_out = np.isnan(x * y)
+    x, y = np.where(left_out, 0.0, x * y), np.where(left_out, 0.0, y)
     if clusters is not None:
         x, y = by_cluster(x, clusters), by_cluster(y, clusters)
     x, y = x[y > 0], y[y > 0]
@@ -154,10 +154,9 @@ def intervals_of(
     def one(task: tuple[npt.ArrayLike, Bounds | None]) -> Interval:
         return interval(task[0], kind, bounds=task[1], confidence=confidence)
 
-    threads = resolve_threads(threads)
-    if threads == 1:
-        return [one(task) for task in tasks]
-    return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)
+    return run_tasks(
+        lambda task, _: one(task), tasks, threads=resolve_threads(threads), progress=False
+    )
 
 
 def _why_not_gaffke(values: Grouped, bounds: Bounds | None, why: str) -> str:

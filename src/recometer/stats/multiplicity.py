@@ -62,9 +62,9 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
         raise InputError(f"p_values must be numbers: {error}.") from None
     known = ~np.isnan(given)
     p = given[known]
-    if ((p < 0) | (p > 1)).any():
-        wrong = float(p[(p < 0) | (p > 1)][0])
-        raise InputError(f"A p-value must lie between 0 and 1, found {wrong:g}.")
+    wrong = p[(p < 0) | (p > 1)]
+    if len(wrong):
+        raise InputError(f"A p-value must lie between 0 and 1, found {wrong[0]:g}.")
     m = len(p)
     order = np.argsort(p, kind="stable")
     adjusted = p[order]

@@ -115,12 +115,11 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
     Sizes that are the same except for rounding are one.
     """
     sizes = np.abs(values)
+    rounding = SAME * sizes.max(initial=0.0)
     order = np.argsort(sizes, kind="stable")
-    order = order[sizes[order] > SAME * sizes.max(initial=0.0)]
-    if not len(order):
-        return np.zeros(0), np.zeros(0)
+    order = order[sizes[order] > rounding]
     sizes, above, times = sizes[order], values[order] > 0, counts[order]
-    starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > SAME * sizes[-1])
+    starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > rounding)
     better, worse = (np.add.reduceat(times * side, starts) for side in (above, ~above))
     return better, worse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
 import numbers
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from recometer.errors import InputError, brief
 from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
+from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_flips import ROUNDING, of_each_size
 from recometer.stats.sign_sums import multiples_of_unit
 
@@ -213,16 +215,12 @@ def users_needed(
     The parameters are those of `power_of` and `power`.
     """
     _check(wanted, alpha)
-    low, high = 1, 2
-    while power_of(difference, deviation, high, alpha=alpha, unit=unit) < wanted:
-        low, high = high, 2 * high
-        if high > MOST_USERS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = power_of(difference, deviation, middle, alpha=alpha, unit=unit) >= wanted
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+
+    def power_with(n: int) -> float:
+        return power_of(difference, deviation, n, alpha=alpha, unit=unit)
+
+    found = bisect.bisect_left(range(MOST_USERS), wanted, key=power_with)
+    return found if found < MOST_USERS else None
 
 
 def smallest_difference(
@@ -237,14 +235,16 @@ def smallest_difference(
     _check_deviation(deviation)
     if n < 2:
         return np.nan
-    low, high = 0.0, deviation / math.sqrt(n)
-    while power_of(high, deviation, n, alpha=alpha, unit=unit) < wanted:
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        enough = power_of(middle, deviation, n, alpha=alpha, unit=unit) >= wanted
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    from scipy.special import ndtri
+
+    # The normal quantile of the power is nearly linear in the difference.
+    none = float(ndtri(alpha))
+
+    def quantile_at(difference: float) -> float:
+        return float(ndtri(power_of(difference, deviation, n, alpha=alpha, unit=unit))) - none
+
+    found = increasing_root(quantile_at, float(ndtri(wanted)) - none, deviation / math.sqrt(n))
+    return np.nan if found is None else found
 
 
 def _check_deviation(deviation: float) -> None:

@@ -94,11 +94,9 @@ def published(
     most = min(u + v, 2 - u - v) - (u - v) ** 2
     largest = _p(u - v, most, n)
     independent = _p(u - v, u * (1 - u) + v * (1 - v), n)
-    n_differ = round(n * abs(u - v)) if binary else n
-    smallest = 1.0 if u == v and binary else min(1.0, 2.0 ** (1 - max(1, n_differ)))
-    if u == v and not binary:
-        # No user need differ; if some do, their differences add up to 0.
-        smallest = 1.0
+    # With equal means no user need differ; if some do, their differences add up to 0.
+    n_differ = round(n * abs(u - v)) if binary or u == v else n
+    smallest = 2.0 ** (1 - max(1, n_differ))
     verdict = "cannot be told"
     if largest <= alpha:
         verdict = "significant"
@@ -127,16 +125,11 @@ def _p(difference: float, variance: float, n: int) -> float:
 
 def _certain(middle: float, n: int, alpha: float) -> float:
     """Return the least difference, around a mean, that is significant whatever the values."""
+    from scipy.special import stdtrit
+
     most = 2 * min(middle, 1 - middle)
-
-    def largest_p(difference: float) -> float:
-        return _p(difference, min(2 * middle, 2 - 2 * middle) - difference**2, n)
-
-    if largest_p(most) > alpha:
+    if _p(most, most - most**2, n) > alpha:
         return math.nan
-    low, high = 0.0, most
-    while high - low > 1e-12:
-        between = (low + high) / 2
-        enough = largest_p(between) <= alpha
-        low, high = (low, between) if enough else (between, high)
-    return high
+    # With d the difference and most - d² the variance, √(n - 1) · d / √(most - d²) is critical.
+    critical = float(stdtrit(n - 1, 1 - alpha / 2))
+    return critical * math.sqrt(most / (n - 1 + critical**2))

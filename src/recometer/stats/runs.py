@@ -136,7 +136,8 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
     n, n_runs = int(known.sum()), tuple(table.shape[1] for table in tables)
     if n < 2:
         return RunMoments(Moments(n, np.nan, np.nan), n_runs, ((np.nan, np.nan),) * len(tables))
-    of_users = tables[0].mean(axis=1) - (tables[1].mean(axis=1) if len(tables) > 1 else 0.0)
+    one, *other = (table.mean(axis=1) for table in tables)
+    of_users = one - sum(other)
     users = Moments(n, float(of_users.mean()), float(of_users.var(ddof=1)))
     return RunMoments(users, n_runs, tuple(map(_mean_squares, tables)))
 
@@ -196,9 +197,9 @@ def over_values(
     check_confidence(confidence)
     tables = column(first, "first"), column(second, "second")
     one, two = (float(table.mean()) for table in tables)
-    slopes, estimate = (1.0, -1.0), one - two
+    slopes, estimate = (1.0, 1.0), one - two
     if relative:
-        slopes = (1 / two, -one / two**2) if two > 0 else (np.nan, np.nan)
+        slopes = (1 / two, one / two**2) if two > 0 else (np.nan, np.nan)
         estimate = one / two - 1 if two > 0 else np.nan
     n_runs, deviations = tuple(map(len, tables)), []
     parts = [(error**2, max(1, n - 1))]

@@ -1,4 +1,4 @@
-"""Tails of sums of independent terms, and the roots that they take."""
+"""Tails of sums of independent terms, and the search for the quantiles of what has such a tail."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from recometer.tasks import check_wanted
 
-__all__ = ["increasing_root", "normal_quantile_of", "root_of_increasing"]
+__all__ = ["increasing_root", "normal_quantile_of"]
 
 NEAR_THE_MEAN = 1e-4
-PRECISION = 1e-9
+PRECISION = 1e-9  # of a value
 STEPS = 200
+FAR = 1e18  # times the guess of a root: nothing is found that far
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
@@ -32,66 +33,26 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
     skewness
         κ3, the standardised third cumulant of the sum.
     """
-    if abs(w) < NEAR_THE_MEAN or u / w <= 0:
-        return w + skewness / 6
-    return w + float(np.log(u / w)) / w
-
-
-def root_of_increasing(
-    function: Callable[[float], tuple[float, float]],
-    target: float,
-    start: float,
-    precision: float,
-    least: float = -np.inf,
-) -> float:
-    """Return t at which an increasing function reaches a value: Newton's method in a bracket.
-
-    Parameters
-    ----------
-    function
-        Returns its value and its derivative.
-    target, start
-        The value, and where to begin.
-    precision
-        Tolerance of the value. Where it is out of reach, the last t is returned.
-    least
-        No t below has the value.
-    """
-    t, below, above = start, least, np.inf
-    for _ in range(STEPS):
-        check_wanted()
-        value, slope = function(t)
-        missing = target - value
-        if abs(missing) <= precision:
-            return t
-        below, above = (t, above) if missing > 0 else (below, t)
-        nearer = t + missing / slope if slope > 0 else np.nan
-        inside = below < nearer < above
-        if not inside:
-            nearer = _between(below, above)
-        if nearer == t:
-            return t
-        t = nearer
-    return t
+    ratio = u / w if abs(w) > NEAR_THE_MEAN else 0.0
+    return w + (float(np.log(ratio)) / w if ratio > 0 else skewness / 6)
 
 
 def increasing_root(
-    function: Callable[[float], float], target: float, start: float, precision: float = PRECISION
+    function: Callable[[float], float], target: float, start: float
 ) -> float | None:
     """Return x > 0 at which an increasing function, about 0 at 0, reaches a value above 0.
 
-    Secants in a bracket.
+    By secants in a bracket. (SciPy's searches are as good where a root lies in a known range, but
+    to load them takes longer than all intervals of an evaluation.)
 
     Parameters
     ----------
     function
-        Nearly proportional to x; nothing is asked of it at 0.
+        Nearly proportional to x; it may jump, and be infinite or NaN far out.
     target
         Above 0.
     start
         Above 0: a guess of x.
-    precision
-        Tolerance of the function's value.
 
     Returns
     -------
@@ -99,37 +60,23 @@ def increasing_root(
         None if the value is not reached however large x is.
     """
     x, below, above = start, 0.0, np.inf
-    last: tuple[float, float] | None = None
+    last_x = last_value = 0.0
     for _ in range(STEPS):
         check_wanted()
         value = function(x)
         if not np.isfinite(value):
             value = np.inf
         missing = target - value
-        if abs(missing) <= precision:
+        if abs(missing) <= PRECISION:
             return x
         below, above = (x, above) if missing > 0 else (below, x)
-        slope = value / x
-        if last is not None and last[0] != x:
-            slope = (value - last[1]) / (x - last[0])
-        last = x, value
-        nearer = x + missing / slope if np.isfinite(slope) and slope > 0 else np.nan
-        if not below < nearer < above or nearer > 8 * x:
-            nearer = _between(below, above)
-        if nearer > 1e300 * start or (np.isinf(above) and nearer > 1e18 * start):
-            return None
+        slope = (value - last_value) / (x - last_x)
+        nearer = min(x + missing / slope, 8 * x) if 0 < slope < np.inf else np.nan
+        if not below < nearer < above:
+            nearer = min((below + above) / 2, 4 * x)
         if nearer in (below, above):
             return nearer
-        x = nearer
+        if nearer > FAR * start:
+            return None
+        last_x, last_value, x = x, value, nearer
     return x
-
-
-def _between(below: float, above: float) -> float:
-    """Return a number between two, one of which may be infinite."""
-    if np.isinf(above):
-        return 4 * below if below > 0 else 1.0 + below / 4
-    if np.isinf(below):
-        return 4 * above if above < 0 else above / 4 - 1.0
-    if below > 0 and above / below > 16:
-        return float(np.sqrt(below * above))
-    return (below + above) / 2

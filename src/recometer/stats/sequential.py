@@ -11,14 +11,14 @@ from recometer.errors import InputError
 from recometer.stats.checks import check_bounds, check_number, check_whole
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
+from recometer.stats.saddlepoint import increasing_root
 
 __all__ = ["ConfidenceSequence"]
 
 Float64 = npt.NDArray[np.float64]
 
 LARGEST_BET = 0.75  # of what would lose everything
-STEPS = 100
-PRECISION = 1e-9  # of the range
+PRECISION = 1e-9  # of the way from the mean to the last end
 ROUNDING = 1e-9
 EXACT = 1e-12  # what a mean of all users may be off by
 CUT = 2.0**-26  # of whose multiples sums are exact
@@ -126,7 +126,7 @@ class ConfidenceSequence:
         if n == 0:
             note = "No user has been seen yet."
             if self._all_seen:
-                return Interval.unknown(self.confidence, 0, "No user has a value.")
+                return Interval.unknown(self.confidence, n, "No user has a value.")
         return Interval(ends[0], ends[1], "betting", self.confidence, n, note)
 
     def update(self, values: npt.ArrayLike) -> Interval:
@@ -284,35 +284,24 @@ class ConfidenceSequence:
             side.narrow(limit)
 
     def _move(self, side: _Side, mean: float) -> None:
-        """Search for the last candidate of a side that is excluded by now.
+        """Search for the last candidate of a side that is excluded by now."""
+        start, away = _Capital.of(self._n_players), side.inside - mean
 
-        By secants in a bracket, halved where they make no way (the Illinois method).
-        """
-        nothing = _Capital.of(self._n_players)
-        out, inside = side.inside, mean
-        found, side.capital = (self._bet(m, side.lower, nothing) for m in (out, inside))
-        more, less = found.most - self._enough, side.capital.most - self._enough
-        if less >= 0:  # the mean itself: users drawn without replacement, all but seen
+        def capital_at(share: float) -> _Capital:
+            return self._bet(mean + share * away, side.lower, start)
+
+        nearest, share = capital_at(0.0), None
+        if nearest.most < self._enough:
+            share = increasing_root(
+                lambda x: capital_at(x).most - nearest.most, self._enough - nearest.most, 1.0
+            )
+        if share is None:  # the mean itself: users drawn without replacement, all but seen
             side.end = side.inside = mean
+            side.capital = nearest
             return
-        last = 0
-        for _ in range(STEPS):
-            if abs(inside - out) <= PRECISION:
-                break
-            share = more / (more - less) if np.isfinite(more - less) else 0.5
-            margin = min(0.5, PRECISION / 2 / abs(inside - out))
-            m = out + (inside - out) * float(np.clip(share, margin, 1 - margin))
-            found = self._bet(m, side.lower, nothing)
-            if found.most >= self._enough:
-                out, more = m, found.most - self._enough
-                less = less / 2 if last > 0 else less
-                last = 1
-            else:
-                inside, less, side.capital = m, found.most - self._enough, found
-                more = more / 2 if last < 0 else more
-                last = -1
-        side.inside = inside
-        side.narrow(out)
+        inside = max(share - PRECISION, 0.0)
+        side.inside, side.capital = mean + inside * away, capital_at(inside)
+        side.narrow(mean + (share + PRECISION) * away)
 
     def _bet(self, m: float, above: bool, capital: _Capital) -> _Capital:
         """Return the capital after all users of who bets on values above m, or below it.

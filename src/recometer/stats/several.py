@@ -13,6 +13,7 @@ from recometer.errors import InputError
 from recometer.stats.checks import check_alpha, check_whole
 from recometer.stats.clusters import by_cluster
 from recometer.stats.grouping import column, matrix
+from recometer.stats.saddlepoint import increasing_root
 
 __all__ = [
     "Ranking",
@@ -187,7 +188,7 @@ def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
 
     q = np.asarray(distances, np.float64)[..., np.newaxis]
     step = 0.02
-    x = np.arange(-9.0, float(q.max(initial=0.0)) + 9.0, step)
+    x = np.arange(-9.0, float(q.max()) + 9.0, step)
     below = ndtr(x)
     share = np.minimum(ndtr(x - q) / below, 1.0)
     with np.errstate(divide="ignore"):
@@ -199,12 +200,13 @@ def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
 
 def normal_range_quantile(alpha: float, n: int) -> float:
     """Return the distance of which `normal_range_tail` is alpha."""
-    low, high = 0.0, 50.0
-    while high - low > 1e-10:
-        middle = (low + high) / 2
-        beyond = float(normal_range_tail(middle, n)) > alpha
-        low, high = (middle, high) if beyond else (low, middle)
-    return high
+
+    def rarity(distance: float) -> float:
+        return -float(np.log(normal_range_tail(distance, n)))
+
+    found = increasing_root(rarity, -float(np.log(alpha)), 3.0)
+    assert found is not None  # every chance is reached
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.stats.grouping import Grouped, grouped
-from recometer.stats.saddlepoint import normal_quantile_of, root_of_increasing
-from recometer.stats.sign_sums import all_sums, enumerated, multiples_of_unit, of_multiples
+from recometer.stats.saddlepoint import normal_quantile_of
+from recometer.stats.sign_sums import Tilted, all_sums, enumerated, multiples_of_unit, of_multiples
 from recometer.stats.test_result import TestResult
 
-__all__ = ["SignFlips", "of_each_size", "randomisation", "smallest_p"]
+__all__ = ["of_each_size", "quantile_of", "randomisation", "smallest_p"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -48,11 +48,10 @@ def randomisation(differences: npt.ArrayLike | Grouped) -> TestResult:
     n, n_differ = differences.n, differences.n_above + differences.n_below
     if n == 0:
         return TestResult(np.nan, "randomisation", "none", 0, 0, np.nan, "No user has both values.")
-    smallest = smallest_p(n_differ)
     if n_differ == 0:
         note = f"None of the {n:,} users differs, so that nothing can be told apart."
         return TestResult(1.0, "randomisation", "enumeration", n, 0, 1.0, note)
-    values, counts = differences.values, differences.counts
+    smallest, values, counts = smallest_p(n_differ), differences.values, differences.counts
     sizes = np.abs(values)
     some = sizes > ROUNDING * sizes.max()
     total = abs(float(values[some] @ counts[some]))
@@ -65,53 +64,31 @@ def randomisation(differences: npt.ArrayLike | Grouped) -> TestResult:
 
 
 def smallest_p(n_differ: int) -> float:
-    """Return the least two-sided p of n users who differ: all in one direction."""
-    return float(2.0 ** (1 - n_differ)) if n_differ else 1.0
+    """Return the least two-sided p of n users who differ, one at least: all in one direction."""
+    return float(2.0 ** (1 - n_differ))
 
 
-class SignFlips:
-    """The distribution of Σ ±size, by saddlepoint approximation.
+def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
+    """Return r, with P(Σ ±size ≥ total) = 1 - Φ(r) by saddlepoint approximation.
 
-    K(t) = Σ log cosh(t·size), K'(t) = total; P(Σ ±size ≥ total) = 1 - Φ(r) with
-    w = √(2 (t·total - K)) and u = t √K''(t). A search begins where the last one ended.
+    With K(t) = Σ log cosh(t·size) and K'(t) = total: w = √(2 (t·total - K)) and u = t √K''(t).
+
+    Parameters
+    ----------
+    sizes, counts
+        At least 0, and how many there are of each.
+    total
+        Σ ±size with the signs found.
     """
+    sign, total = float(np.sign(total)), abs(total)
+    if total >= float(counts @ sizes) * (1 - ROUNDING):
+        # All in one direction: the chance is that of this one assignment, 2^-n.
+        from scipy.special import ndtri_exp
 
-    def __init__(self) -> None:
-        self._t = 0.0
-
-    def quantile_of(self, sizes: Float64, counts: Float64, total: float) -> float:
-        """Return r; negative where the total is.
-
-        Parameters
-        ----------
-        sizes, counts
-            At least 0, and how many there are of each.
-        total
-            Σ ±size with the signs found.
-        """
-        if total == 0:
-            return 0.0
-        sign, total = float(np.sign(total)), abs(total)
-        most = float(counts @ sizes)
-        if total >= most * (1 - ROUNDING):
-            # All in one direction: the chance is that of this one assignment, 2^-n.
-            from scipy.special import ndtri_exp
-
-            return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
-
-        def slopes(t: float) -> tuple[float, float]:
-            e = np.exp(-2 * t * sizes)
-            shares = sizes / (1 + e)
-            return float(counts @ (shares * (1 - e))), float(counts @ (4 * e * shares**2))
-
-        # K' is concave: its tangent at 0 reaches the total too early.
-        least = total / float(counts @ sizes**2)
-        start = max(least, self._t)
-        self._t = t = root_of_increasing(slopes, total, start, 1e-13 * most, least)
-        x = t * sizes
-        k = float(counts @ (x + np.log1p(np.exp(-2 * x)) - np.log(2)))
-        w = float(np.sqrt(max(0.0, 2 * (t * total - k))))
-        return sign * normal_quantile_of(w, t * float(np.sqrt(slopes(t)[1])))
+        return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
+    tilted = Tilted.to(total, sizes, counts)
+    w = float(np.sqrt(max(0.0, 2 * tilted.exponent)))
+    return sign * normal_quantile_of(w, tilted.t * float(np.sqrt(tilted.variance)))
 
 
 def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
@@ -155,11 +132,10 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
     sums = all_sums(chosen) if len(chosen) <= MOST_DOMINATING else np.zeros(1)
     if len(sums) > 1:
         sizes, times = sizes[~far], times[~far]
-    flips, most = SignFlips(), float(times @ sizes)
-    tails = []
+    tails, most = [], float(times @ sizes)
     for left in (total - sums).tolist():
         if abs(left) > most:
             tails.append(float(left < 0))
         else:
-            tails.append(float(ndtr(-flips.quantile_of(sizes, times, left))))
+            tails.append(float(ndtr(-quantile_of(sizes, times, left))))
     return float(np.mean(tails))

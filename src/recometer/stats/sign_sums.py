@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from recometer.stats.saddlepoint import root_of_increasing
-
-__all__ = ["all_sums", "enumerated", "multiples_of_unit", "of_multiples"]
+__all__ = ["Tilted", "all_sums", "enumerated", "multiples_of_unit", "of_multiples"]
 
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 
 MOST_MULTIPLES = 10_000
 MOST_SIZES = 64
 SAME = 1e-9  # of the largest size: multiples of a unit may be this far off
 MOST_WORK = 2**21  # terms of the characteristic function
+PRECISION = 1e-11  # of a tilt
 DEVIATIONS = 40.0  # of the tilted sum, that the window holds
+
+
+class Tilted(NamedTuple):
+    """Signs drawn with the odds e^(2·t·size) of a plus, so that their sum has a given mean.
+
+    Attributes
+    ----------
+    t
+        For which that is so.
+    exponent
+        t·mean - K(t), with K(t) = Σ log cosh(t·size): the cost of the tilt.
+    variance
+        K''(t), of the sum.
+    """
+
+    t: float
+    exponent: float
+    variance: float
+
+    @classmethod
+    def to(cls, mean: float, sizes: Float64 | Int64, times: Float64) -> Tilted:
+        """Return the signs whose sum has a mean, above 0 and below the sum of all sizes.
+
+        By Newton's method. For t above 0, K' is concave: its tangents reach the mean too early,
+        that at 0 as well, so that every step ends before the root.
+        """
+        t = mean / float(times @ sizes**2)
+        while True:
+            e = np.exp(-2 * t * sizes)
+            shares = sizes / (1 + e)
+            slope, variance = float(times @ (shares * (1 - e))), float(times @ (4 * e * shares**2))
+            step = (mean - slope) / variance
+            if step <= PRECISION * t:
+                break
+            t += step
+        k = float(times @ (t * sizes + np.log1p(e) - np.log(2)))
+        return cls(t, t * mean - k, variance)
 
 
 def enumerated(sizes: Float64, least: float) -> float:
@@ -38,7 +77,7 @@ def all_sums(sizes: Float64) -> Float64:
     return sums
 
 
-def multiples_of_unit(sizes: Float64) -> npt.NDArray[np.int64] | None:
+def multiples_of_unit(sizes: Float64) -> Int64 | None:
     """Return the sizes in their largest common unit; None where that is too small to help.
 
     Parameters
@@ -65,7 +104,7 @@ def multiples_of_unit(sizes: Float64) -> npt.NDArray[np.int64] | None:
     return multiples.astype(np.int64)
 
 
-def of_multiples(multiples: npt.NDArray[np.int64], times: Float64, total: float) -> float | None:
+def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None:
     """Return the chance that Σ ±multiple is at least `total`: by convolution.
 
     The signs are tilted, so that their sum is `total` on average; then the tail, however far out,
@@ -91,14 +130,8 @@ def of_multiples(multiples: npt.NDArray[np.int64], times: Float64, total: float)
     if total >= most:
         return float(2.0**-n)
 
-    def slopes(t: float) -> tuple[float, float]:
-        e = np.exp(-2 * t * multiples)
-        shares = multiples / (1 + e)
-        return float(times @ (shares * (1 - e))), float(times @ (4 * e * shares**2))
-
-    least = total / float(times @ multiples**2)
-    t = root_of_increasing(slopes, total, least, 1e-13 * most, least)
-    deviation = np.sqrt(slopes(t)[1]) / 2  # of the sum of the multiples with a plus
+    tilted = Tilted.to(total, multiples, times)
+    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sum of those with a plus
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
     length = int(min(most + 1, window))
     if length * len(multiples) > MOST_WORK:
@@ -120,7 +153,5 @@ def of_multiples(multiples: npt.NDArray[np.int64], times: Float64, total: float)
     upwards = int((most - total) / 2 + 1)
     if length <= most:
         upwards = min(upwards, (length + 1) // 2)
-    x = t * multiples
-    k = float(times @ (x + np.log1p(np.exp(-2 * x)) - np.log(2)))
     tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))
-    return float(np.exp(k - t * total)) * tail
+    return float(np.exp(-tilted.exponent)) * tail

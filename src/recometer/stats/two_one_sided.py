@@ -20,6 +20,7 @@ from recometer.stats.comparing import (
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped, column, shifted, summed
 from recometer.stats.runs import RunMoments, over_runs_of, run_moments
+from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.test_result import TestResult
 
 __all__ = [
@@ -30,7 +31,7 @@ __all__ = [
     "equivalence_over_runs_of",
 ]
 
-STEPS = 40
+LEAST_LEVEL = 1e-12  # of which an interval can be told from one that errs never
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,10 +225,18 @@ def _one_sided(result: TestResult, above: bool) -> float:
 
 def _least_level(interval: Callable[[float], Interval], margin: float) -> float:
     """Return the least alpha at which the interval lies within the margins, at most 1/2."""
-    low, high = 1e-12, 0.5 - 1e-12
-    for _ in range(STEPS):
-        middle = float(np.sqrt(low * high))
-        ends = interval(middle)
-        inside = -margin < ends.low and ends.high < margin
-        low, high = (low, middle) if inside else (middle, high)
-    return high
+    from scipy.special import ndtr
+
+    def farthest(quantile: float) -> float:
+        ends = interval(max(float(ndtr(-quantile)), LEAST_LEVEL))
+        return max(ends.high, -ends.low)
+
+    nearest = farthest(0.0)
+    if nearest >= margin:
+        return 0.5
+    found = increasing_root(
+        lambda x: (farthest(x) - nearest) / (margin - nearest),
+        target=1.0,
+        start=1.0,
+    )
+    return LEAST_LEVEL if found is None else float(ndtr(-found))

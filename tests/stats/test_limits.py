@@ -1,0 +1,367 @@
+"""Statistics at their limits: few users, small and large units, levels near 0 and 1/2."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from recometer.errors import InputError
+from recometer.stats import (
+    ConfidenceSequence,
+    Interval,
+    compare,
+    compare_all,
+    equivalence,
+    friedman,
+    interval,
+    intervals_of,
+    most_changed,
+    over_folds,
+    over_runs,
+    power,
+    power_of,
+    published,
+    randomisation,
+    tukey,
+)
+from recometer.stats.comparing import Test, compare_grouped
+from recometer.stats.effect_sizes import effects, relative_difference
+from recometer.stats.grouping import group, of_counts
+from recometer.stats.intervals import bootstrap
+from recometer.stats.paired import paired_t
+from recometer.stats.planning import unit_of
+from recometer.stats.runs import over_values, run_moments
+from recometer.stats.test_result import TestResult
+from recometer.stats.two_one_sided import equivalence_over_runs
+
+Float64 = NDArray[np.float64]
+UNIT = (0.0, 1.0)
+GRADES = np.arange(-20.0, 21.0)
+SKEWED = [0.0, 0.0, 0.1, 0.02, 0.05, 0.9]
+
+
+@pytest.mark.parametrize("confidence", [0.02, 0.1, 0.3, 0.9])
+def test_gaffkes_interval_is_a_quantile_of_random_weights(confidence: float) -> None:
+    """Of weights from the Dirichlet distribution, also next to the middle of a skewed one."""
+    draws = np.random.default_rng(0).dirichlet(np.ones(len(SKEWED) + 1), 100_000)
+    found = interval(SKEWED, "gaffke", bounds=UNIT, confidence=confidence)
+    for end, bound, level in ((found.high, 1.0, 1 + confidence), (found.low, 0.0, 1 - confidence)):
+        chance = np.mean(draws @ [*SKEWED, bound] <= end)
+        assert chance == pytest.approx(level / 2, abs=0.01)
+
+
+def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
+    """Efron 1987: both constants are a sixth of that of the mean, the first as Edgeworth has it."""
+    values = np.random.default_rng(11).random(25) ** 3
+    deviations = values - values.mean()
+    sixth = (deviations**3).sum() / (deviations**2).sum() ** 1.5 / 6
+    found = interval(values, "bca", confidence=0.9)
+    for end, z, side in ((found.low, -1.0, 0), (found.high, 1.0, 1)):
+        moved = sixth + z * stats.norm.ppf(0.95)
+        level = stats.norm.cdf(sixth + moved / (1 - sixth * moved))
+        expected = interval(values, "percentile", confidence=z * (2 * level - 1))[side]
+        assert end == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_gaffkes_interval_in_other_units(unit: float) -> None:
+    found = interval(SKEWED, "gaffke", bounds=UNIT, confidence=0.3)
+    moved = interval(np.array(SKEWED) * unit, "gaffke", bounds=(0, unit), confidence=0.3)
+    assert tuple(moved) == pytest.approx((found.low * unit, found.high * unit), rel=1e-8)
+
+
+def test_two_users_are_enough() -> None:
+    assert 0 < power([0.1, 0.3]).power < 1
+    assert published(0.6, 0.4, 2).smallest_p == 0.5
+    assert np.isfinite(effects([0.1, 0.3]).standardised)
+
+
+def test_one_user_does_not_show_equivalence() -> None:
+    assert not equivalence([0.01], 0.1, test="t").equivalent
+    assert equivalence([0.01, 0.01], 0.1, test="t").equivalent
+    assert not equivalence([0.1, 0.1], 0.1, test="t").equivalent
+
+
+def test_a_margin_of_runs_is_above_0() -> None:
+    with pytest.raises(InputError, match="margin=0 must be above 0"):
+        equivalence_over_runs([[0.1, 0.2], [0.3, 0.1]], [[0.1, 0.1], [0.2, 0.1]], 0)
+
+
+def test_all_rows_may_be_one_cluster() -> None:
+    found = compare([0.1, 0.3], [0.0, 0.1], clusters=["a", "a"])
+    assert (found.n, found.test.n) == (2, 1)
+    assert found.difference == pytest.approx(0.15)
+
+
+def test_the_same_ratio_of_all_users_has_no_width() -> None:
+    ratio, ends = relative_difference([0.2, 0.5], [0.1, 0.25])
+    assert (ratio, *ends) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
+def test_the_power_of_few_users_who_differ_by_much(n: int, alpha: float, centre: float) -> None:
+    """Where the noncentral t is taken for normal, with the variance of its denominator."""
+    found = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
+    expected = stats.nct.sf(stats.t.isf(alpha / 2, n - 1), n - 1, centre)
+    assert found == pytest.approx(expected, abs=0.01)
+
+
+def test_numbers_beyond_doubles_are_refused() -> None:
+    with pytest.raises(InputError, match="must be a finite number"):
+        power_of(10**400, 1.0, 10)
+
+
+def test_two_values_are_enough_for_a_bootstrap() -> None:
+    for kind in ("bca", "percentile"):
+        found = interval([0.2, 0.4], kind)
+        assert 0.2 <= found.low < 0.3 < found.high <= 0.4
+        assert np.isnan(interval([0.2], kind).low)
+
+
+def test_weights_of_users_without_a_value_do_not_count() -> None:
+    values, weights = np.array([1.0, np.nan, 1.0, np.nan]), np.array([1.0, 2.0, 3.0, 4.0])
+    assert bootstrap([values], weights=[weights]) == [(1.0, 1.0)]
+    assert np.isnan(bootstrap([values], weights=[np.array([1.0, 2.0, 0.0, 4.0])])).all()
+
+
+def test_without_users_there_is_nothing_to_resample() -> None:
+    ends = bootstrap([np.zeros(0), np.zeros(0)])
+    assert len(ends) == 2
+    assert np.isnan(ends).all()
+    assert bootstrap([]) == []
+
+
+def test_one_user_excludes_no_difference() -> None:
+    found = compare([0.7], [0.2], interval="randomisation")
+    assert tuple(found.interval) == (-np.inf, np.inf)
+    assert found.interval.n == 1
+    assert "With 1 users p cannot fall below 1" in found.interval.note
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_p_does_not_depend_on_the_unit_where_a_few_sizes_dominate(unit: float) -> None:
+    generator = np.random.default_rng(3)
+    differences = np.append(generator.random(40), [20.0, 25.0, 30.1]) * generator.choice(
+        [-1, 1], 43
+    )
+    found, scaled = randomisation(differences), randomisation(differences * unit)
+    assert found.method == scaled.method == "saddlepoint"
+    assert scaled.p_value == pytest.approx(found.p_value, rel=1e-9)
+    few, scaled = randomisation(differences[20:]), randomisation(differences[20:] * unit)
+    assert few.method == scaled.method == "enumeration"
+    assert scaled.p_value == few.p_value
+
+
+def test_differences_that_are_rounding_do_not_count() -> None:
+    found = randomisation([0.1] * 5 + [1e-15, -1e-15, 1e-16])
+    assert (found.p_value, found.method, found.n_differ) == (2 / 2**5, "binomial", 5)
+
+
+def test_p_is_1_next_to_a_mean_of_0() -> None:
+    values = np.random.default_rng(4).normal(size=60)
+    found = randomisation(values - values.mean() + 1e-7)
+    assert found.method == "saddlepoint"
+    assert found.p_value == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
+def test_the_interval_at_p_reaches_the_margin(margin: float) -> None:
+    """Where few users differ, and p is that of Gaffke's intervals."""
+    differences = np.zeros(400)
+    differences[:4] = [1.0, -0.5, 0.75, 0.1]
+    found = equivalence(differences, margin, bounds=UNIT)
+    assert found.method == "gaffke"
+    assert 1e-4 < found.p_value < 0.5
+    ends = equivalence(differences, margin, bounds=UNIT, alpha=found.p_value).interval
+    assert max(ends.high, -ends.low) == pytest.approx(margin, rel=1e-6)
+    assert equivalence(-differences, margin, bounds=UNIT).p_value == pytest.approx(found.p_value)
+    assert equivalence(differences, 0.001, bounds=UNIT).p_value == 0.5
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("test", ["t", "randomisation"])
+def test_a_mean_beyond_the_margin_speaks_against_equivalence(
+    sign: int, test: Literal["t", "randomisation"]
+) -> None:
+    differences = 0.5 + np.random.default_rng(9).normal(0, 0.1, 60)
+    assert 0.999 < equivalence(sign * differences, 0.2, test=test).p_value <= 1
+
+
+def test_the_variance_between_folds_is_dersimonian_and_lairds() -> None:
+    generator = np.random.default_rng(10)
+    folds = [generator.normal(mean, 0.3, 20) for mean in (-0.1, 0.0, 0.05, 0.15)]
+    means, weights = [fold.mean() for fold in folds], [20 / fold.var(ddof=1) for fold in folds]
+    total = sum(weights)
+    centre = sum(w * mean for w, mean in zip(weights, means, strict=True)) / total
+    q = sum(w * (mean - centre) ** 2 for w, mean in zip(weights, means, strict=True))
+    between = (q - 3) / (total - sum(w**2 for w in weights) / total)
+    assert between > 0
+    found = over_folds(folds)
+    assert found.deviation_runs[0] == pytest.approx(np.sqrt(between))
+    within = np.mean([1 / w for w in weights])
+    assert found.share_of_runs == pytest.approx(between / (between + within))
+
+
+def test_runs_without_variance() -> None:
+    assert over_runs([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
+    found = over_runs([[1.0, 1.0], [1.0, 1.0]])
+    assert (found.p_value, found.share_of_runs) == (0, 0)
+
+
+def test_one_user_of_one_or_two() -> None:
+    assert tuple(ConfidenceSequence(UNIT, population=1).update([0.3])) == (0.3, 0.3)
+    assert tuple(ConfidenceSequence(UNIT, population=2).update([1.0])) == (0.5, 1.0)
+
+
+def test_a_share_of_the_mean_is_an_aim() -> None:
+    """Of users who all have the mean that stakes begin with."""
+    values = np.full(200, 2.0)
+    found = ConfidenceSequence((1, 3), aim=0.01, relative=True).update(values)
+    assert tuple(found) == tuple(ConfidenceSequence((1, 3), aim=0.02).update(values))
+
+
+@pytest.mark.parametrize("aim", [0.05, "any"])
+def test_a_large_population_is_as_good_as_an_infinite_one(aim: object) -> None:
+    values = np.random.default_rng(5).random(300)
+    found = ConfidenceSequence(UNIT, aim=aim).update(values)  # type: ignore[arg-type]
+    large = ConfidenceSequence(UNIT, population=10**8, aim=aim).update(values)  # type: ignore[arg-type]
+    np.testing.assert_allclose(tuple(found), tuple(large), atol=1e-5)
+
+
+@pytest.mark.parametrize("bounds", [(-np.inf, 1.0), (0.0, np.inf), (-np.inf, np.inf)])
+def test_bets_need_a_range(bounds: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="not a range"):
+        ConfidenceSequence(bounds)
+
+
+def test_a_single_data_set_is_refused() -> None:
+    with pytest.raises(InputError, match=r"at least two data sets .* has \(1, 3\)"):
+        friedman([[0.1, 0.2, 0.3]])
+
+
+def test_an_impossible_confidence_is_refused_of_groups_too() -> None:
+    differences = group([0.1, -0.2, 0.3])
+    ratio = 0.0, Interval(0.0, 0.0, "bca", 0.95, 3)
+    with pytest.raises(InputError, match="confidence=2 must be above 0 and below 1"):
+        compare_grouped(differences, n_only=(0, 0), means=(0.0, 0.0), relative=ratio, confidence=2)
+
+
+def test_how_many_users_are_named_unless_it_is_said() -> None:
+    for unsaid, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
+        np.testing.assert_array_equal(unsaid, five)
+
+
+@pytest.mark.parametrize("direction", [-1, 1])
+def test_cells_of_several_values_are_not_exact(direction: int) -> None:
+    assert not group(np.linspace(0, 1, 5_000)[::direction] ** 2).exact
+
+
+def test_counted_values_are_exact_unless_it_is_said() -> None:
+    values, counts = np.array([0.5, 0.0]), np.array([1.0, 3.0])
+    assert of_counts(values, counts).exact
+    assert not of_counts(values, counts, exact=False).exact
+    assert (of_counts(0 * values, counts).n_above, of_counts(0 * values, counts).n_below) == (0, 0)
+
+
+def test_nobody_is_a_group_of_zeros() -> None:
+    nobody = np.zeros(0)
+    for found in (group(nobody), group(nobody, nobody), of_counts(nobody, nobody)):
+        assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
+        assert np.isnan(found.estimate)
+        assert found.exact
+
+
+def test_one_run_has_no_mean_squares() -> None:
+    assert run_moments([[0.1], [0.3]]).squares == ((0.0, 0.0),)
+
+
+def test_rounding_next_to_the_ends_of_any_range() -> None:
+    found = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
+    assert found.method == "clopper-pearson"
+    assert interval([1 + 1e-10, 0.0, -1 - 1e-10], "gaffke", bounds=(-1, 1)).high <= 1
+    assert tuple(found) == pytest.approx(tuple(interval([-1, 1, -1, 1], bounds=(-1, 1))))
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5])
+def test_levels_of_equivalence_end_at_0_and_a_half(alpha: float) -> None:
+    with pytest.raises(InputError, match=r"must be above 0 and below 0\.5"):
+        equivalence(GRADES, 1.0, alpha=alpha)
+
+
+@pytest.mark.parametrize("most", [0.0, 1.0])
+def test_many_equal_values_are_one_group(most: float) -> None:
+    values = np.full(5_000, most)
+    values[:10] = 1 - most
+    found = group(values)
+    assert dict(zip(found.values, found.counts, strict=True)) == {most: 4_990, 1 - most: 10}
+
+
+def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
+    """An exact p of 1/16 does not reject, which the interval of the approximated test would."""
+    differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
+    lows = {
+        test: compare(differences, np.zeros(6), test=test, interval="randomisation").interval.low
+        for test in get_args(Test)
+    }
+    assert lows["randomisation"] == 0
+    assert lows["t"] == lows["sign"] == lows["wilcoxon"] > 0.1
+
+
+def test_the_unit_of_tiny_differences() -> None:
+    assert unit_of(np.array([2, 4, 6, 10]) * 1e-14) == pytest.approx(2e-14)
+
+
+def test_clusters_of_different_sizes_have_no_unit() -> None:
+    assert unit_of(group([1.0, 2.0, 3.0])) == 1.0
+    assert unit_of(group([1.0, 2.0, 3.0], [1.0, 2.0, 2.0])) == 0.0
+
+
+def test_effects_are_of_95_percent_unless_it_is_said() -> None:
+    assert effects(SKEWED) == effects(SKEWED, 0.95)
+
+
+def test_a_relative_difference_of_runs_needs_a_mean_above_0() -> None:
+    found = over_values([0.5, 0.6], [0.2, 0.3], 0.01, 100, relative=True)
+    assert found.mean == pytest.approx(1.2)
+    assert np.isfinite([*found.interval]).all()
+    for second in ([0.0, 0.0], [-0.2, -0.3]):
+        assert np.isnan(over_values([0.5, 0.6], second, 0.01, 100, relative=True).mean)
+
+
+def test_a_level_that_p_may_just_reach_is_not_excluded() -> None:
+    """The smallest p of 5 users is 1/16."""
+    assert published(0.6, 0.4, 5, alpha=1 / 16).verdict == "cannot be told"
+    assert published(0.6, 0.4, 5, alpha=0.06).verdict == "not significant"
+    assert published(1.0, 0.0, 5, alpha=1 / 16).verdict == "significant"
+
+
+def test_who_is_missing_in_students_test_is_said() -> None:
+    notes = [paired_t(values).note for values in ([], [0.3])]
+    expected = ["No user has both values", "One user has both values"]
+    assert [note.split(";")[0] for note in notes] == expected
+
+
+def test_no_progress_is_shown_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [0.1, 0.5, 0.3], [0.2, 0.1, 0.2]
+    assert len(compare_all([columns])) == 1
+    assert len(intervals_of(columns)) == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_orders_are_drawn_with_seed_0() -> None:
+    values = np.random.default_rng(6).random((20, 3))
+    np.testing.assert_array_equal(tukey(values).p_values, tukey(values, seed=0).p_values)
+    assert (tukey(values).p_values != tukey(values, seed=1).p_values).any()
+    assert bootstrap([values[:, 0]]) == bootstrap([values[:, 0]], seed=0)
+
+
+@pytest.mark.parametrize(
+    "method", ["binomial", "convolution", "enumeration", "saddlepoint", "normal"]
+)
+def test_which_tests_are_exact(method: str) -> None:
+    exact = TestResult(0.5, "randomisation", method, 9, 9, 0.1).exact
+    assert exact == (method not in ("saddlepoint", "normal"))
