@@ -19,11 +19,10 @@ import polars as pl
 import pytest
 from command_line import CliRunner, Result
 from results import evaluation
-from typer.main import get_command
 
 import recometer as rm
 from recometer import stats
-from recometer.cli._app import app
+from recometer.cli._app import app, command_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 OLD = np.round(np.random.default_rng(1).random(400), 2)
@@ -195,6 +194,7 @@ def test_chance_is_a_model() -> None:
         ),
         (("results", "--test", "u"), 2, "there is no 'u'"),
         (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),
+        (("results", "--allow", ""), 1, "--allow names nothing that may differ. Hint: leave"),
         (("results/nope.parquet", "results/new.parquet"), 1, "There is no file"),
         (("results/new.parquet", "new=results/bad.parquet"), 2, "are both called 'new'"),
     ],
@@ -277,8 +277,7 @@ def test_another_range_can_be_given() -> None:
 
 
 def test_the_action_uses_options_that_exist() -> None:
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    known = {option for one in commands["compare"].params for option in one.opts}
+    known = {option for one in command_of("compare").params for option in one.opts}
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = action.rpartition("run: |")[2]
     used = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", script))

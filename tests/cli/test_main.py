@@ -55,7 +55,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 
 def test_as_a_module_and_a_stated_failure() -> None:
     """A process of its own: nothing on standard output, one line on standard error."""
-    result = run("demo", "--data", "missing.csv")
+    result = run("significance", "missing.csv", "-n", "5")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file missing.csv. Hint: ")
     assert len(result.stderr.splitlines()) == 1
@@ -142,15 +142,20 @@ def test_ctrl_c_ends_the_demo_without_a_traceback() -> None:
     assert "Traceback" not in stderr
 
 
-def test_importing_the_entry_point_does_not_load_the_application() -> None:
-    script = "import sys, recometer.cli; print(sorted({'typer', 'rich'} & set(sys.modules)))"
+def test_what_is_not_called_is_not_loaded() -> None:
+    script = """
+import sys, recometer.cli
+print({"typer", "rich"} & set(sys.modules))
+try:
+    recometer.cli.main(["--version"])
+except SystemExit:
+    commands = {f"recometer.cli.{name}" for name in sys.modules["recometer.cli._app"].COMMANDS}
+    print(commands & set(sys.modules), "numpy" in sys.modules)
+"""
     found = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert found.stdout == "[]\n"
+    assert found.stdout == f"set()\nrecometer {recometer.__version__}\nset() False\n"
 
 
 # A process of its own, which writes with and without a buffer, as with PYTHONUNBUFFERED.

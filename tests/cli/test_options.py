@@ -12,15 +12,14 @@ import typer
 from command_line import CliRunner
 
 import recometer as rm
-from recometer.cli import _exit
-from recometer.cli._app import app
+from recometer.cli import _app, _exit
+from recometer.cli._app import app, command_of
 from recometer.cli._groups import reads
 from recometer.rendering import FORMATS
 
 COMMANDS = {
-    str(one.callback.__name__): inspect.signature(one.callback, eval_str=True).parameters
-    for one in app.registered_commands
-    if one.callback is not None
+    name: inspect.signature(command_of(name).callback, eval_str=True).parameters
+    for name in _app.COMMANDS
 }
 # Options of evaluate that why lacks, and why it does.
 NOT_OF_WHY = {

@@ -2,42 +2,71 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import warnings
-from typing import Annotated, Any, TextIO
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 from typer.core import TyperGroup
 
 from recometer.cli._exit import ExitCode, epilog
-from recometer.cli._words import in_words
-from recometer.cli.audit import audit
-from recometer.cli.check import check
-from recometer.cli.compare import compare
-from recometer.cli.conventions import conventions
-from recometer.cli.demo import demo
-from recometer.cli.evaluate import evaluate
-from recometer.cli.metrics import metrics
-from recometer.cli.report import report
-from recometer.cli.show import show
-from recometer.cli.significance import significance
-from recometer.cli.split import split
-from recometer.cli.why import why
 from recometer.errors import DataWarning, RecometerError, UnknownNameError
 from recometer.version import __version__
 
+# In the order of the help. Each is a function in a module of its name, which declares its options.
+COMMANDS = (
+    *("evaluate", "compare", "report", "significance", "split", "audit", "check", "show"),
+    *("metrics", "conventions", "why", "demo"),
+)
+MARKUP: Final = "markdown"
+
+
+@functools.cache
+def command_of(name: str) -> Any:
+    """Import a command, which takes longer than many a command runs, and return it for Typer."""
+    alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
+    function = getattr(importlib.import_module(f"recometer.cli.{name}"), name)
+    alone.command(epilog=epilog())(function)
+    return typer.main.get_command(alone)
+
+
+class _Imported(Mapping[str, Any]):
+    """All commands by their names, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return command_of(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
 
 class Commands(TyperGroup):
-    """Turns errors and warnings of recometer into messages on standard error."""
+    """Imports a command when it is called, and turns errors and warnings into messages."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Imported()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
+        """Run a command; errors of recometer become messages on standard error."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except RecometerError as error:
-            typer.echo(f"Error: {in_words(str(error))}", err=True)
+            typer.echo(f"Error: {_in_words(error)}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
         except KeyboardInterrupt as error:
@@ -49,15 +78,9 @@ app = typer.Typer(
     cls=Commands,
     help="Measures how good recommendations are: exactly, comparably and fast.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
 )
-COMMANDS = (
-    *(evaluate, compare, report, significance, split, audit, check, show),
-    *(metrics, conventions, why, demo),
-)
-for each in COMMANDS:
-    app.command(epilog=epilog())(each)
 
 
 def _print_version(wanted: bool) -> None:
@@ -87,4 +110,11 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     name = "Warning" if issubclass(category, DataWarning) else category.__name__
-    typer.echo(f"{name}: {in_words(str(message))}", err=True)
+    typer.echo(f"{name}: {_in_words(message)}", err=True)
+
+
+def _in_words(said: object) -> str:
+    """Return a message in the words of the command line, which only a message loads."""
+    from recometer.cli._words import in_words
+
+    return in_words(str(said))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import typer
 
-from recometer.cli._words import in_words
 from recometer.errors import RecometerError
 
 
@@ -44,4 +43,6 @@ def usage_of(option: str) -> Iterator[None]:
     try:
         yield
     except RecometerError as error:
+        from recometer.cli._words import in_words
+
         raise typer.BadParameter(in_words(str(error)), param_hint=option) from error

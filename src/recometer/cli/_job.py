@@ -1,4 +1,4 @@
-"""What evaluate and why read: the data, the models, and what stands beside them."""
+"""What evaluate, check and why read: the data, the models, and what stands beside them."""
 
 from __future__ import annotations
 
@@ -62,6 +62,17 @@ class Job:
                 check_names(names)
                 yield dataclasses.replace(model, name=name), source
 
+    def only(self, done: str) -> tuple[Model, Source]:
+        """Read the only model; `done` says what is done with it, where there are several runs."""
+        found, *others = self.sources()
+        if others:
+            raise typer.BadParameter(
+                f"there are several runs, and one is {done} at a time: "
+                f"{', '.join(each.name for each, _ in [found, *others])}.",
+                param_hint="--each",
+            )
+        return found
+
     def _read(self, model: Model) -> Iterator[tuple[str, Source]]:
         if model.kind == "run" and self.named.each is not None:
             yield from self.inputs.runs(model, self.test, self.named.each, self.rules.depth)
@@ -92,6 +103,20 @@ def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
         columns,
         catalogue_columns(data.catalogue, data.categories, data.features, data.propensity),
     )
+
+
+def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str) -> Named:
+    """Return what options name; refuse several models and folds, of which one is `done` at a time.
+
+    See `named_by`.
+    """
+    named = named_by(data, model, files)
+    if len(named.models) != 1 or named.folds:
+        what, hint = "model", ""
+        if named.folds:
+            what, hint = "fold", f" Hint: --split {data.split}/fold_0."
+        raise typer.BadParameter(f"one {what} is {done} at a time.{hint}", param_hint="--run")
+    return named
 
 
 def _check_together(

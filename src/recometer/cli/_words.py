@@ -49,7 +49,7 @@ PHRASES = {
     "bounds=(0, 1)": "--bounds 0 1",
     "candidates=rm.Negatives(candidates)": "--negatives FILE",
     "Hint: rm.evaluate(..., train=...).": "Hint: --train FILE.",
-    "Hint: rm.evaluate(..., chance=True).": "Hint: recometer evaluate --chance.",
+    "Hint: evaluate(..., chance=True).": "Hint: recometer evaluate --chance.",
     "n_users=None looks at all of them": "--users 0 looks at all of them",
     "chance=True": "--chance",
     "or see correction=.": "or see --rule correction=VALUE.",

@@ -12,7 +12,7 @@ from recometer.checking.installation import check_installation
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode
 from recometer.cli._groups import Files, command
-from recometer.cli._job import named_by, reading
+from recometer.cli._job import named_alone, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
 
@@ -68,21 +68,11 @@ def check(
                 )
     given = given_rules(rules)
     settled = protocol_of("--protocol", protocol, given)
-    named = named_by(data, model, files)
-    if len(named.models) != 1 or named.folds:
-        what = "one fold is" if named.folds else "one model is"
-        hint = f" Hint: --split {data.split}/fold_0." if named.folds else ""
-        raise typer.BadParameter(f"{what} checked at a time.{hint}", param_hint="--run")
+    named = named_alone(data, model, files, "checked")
     with reading(named, data, rules, run, rated=False) as jobs:
         (job,) = jobs
         settled = with_users(settled, protocol, given, named.models, job.inputs)
-        ((checked, source), *others) = job.sources()
-        if others:
-            raise typer.BadParameter(
-                "there are several runs, and one is checked at a time: "
-                f"{', '.join(each.name for each, _ in [(checked, source), *others])}.",
-                param_hint="--each",
-            )
+        checked, source = job.only("checked")
         with job.inputs.stated(checked):
             found = run_check(
                 source,

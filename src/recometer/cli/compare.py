@@ -187,7 +187,7 @@ def compare(
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]
         margin=_margins(margin or []),
-        allow=" ".join(allow or []),
+        allow=" ".join(allow) if allow else (),
         cluster=None if cluster is None else of_users(cluster, "--cluster", first),
         chance=chance,
         seed=seed,

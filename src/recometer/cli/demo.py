@@ -226,7 +226,8 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
 
 def _describe(what: str, interactions: Interactions) -> None:
     values = interactions.values
-    of_values = "" if values is None or not len(values) else f", {shown.values(values)}"
+    some = values is not None and len(values)
+    of_values = f", {shown.values(*interactions.value_range)}" if some else ""
     say("Data     ", what)
     say(
         "         ",

@@ -28,7 +28,6 @@ from recometer.data.storage import is_table
 from recometer.errors import FileError, UnknownNameError, did_you_mean
 from recometer.evaluation import evaluate
 from recometer.metrics.conventions import parse_under
-from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.report import Report
 from recometer.report import report as make_report
@@ -236,7 +235,7 @@ def _make(
             baseline=baseline,
             metrics=metrics,
             primary=" ".join(primary) if primary else None,
-            allow=" ".join(allow),
+            allow=" ".join(allow) if allow else (),
             threads=threads,
         )
     several = {"--baseline": baseline, "--primary": primary, "--allow": allow}
@@ -257,12 +256,8 @@ def _check_shown(result: Evaluation, metrics: str | None) -> None:
     """Refuse other metrics than those of the only evaluation, which are all shown."""
     if metrics is None:
         return
-    # Of a metric whose largest gain is that of test, the evaluation's name says which it is.
-    names = {_without_largest_gain(one): str(one) for one in result.metrics}
     with usage_of("--metrics"):
-        asked = {names.get(str(one), str(one)) for one in parse_under(metrics, result.protocol)}
-        for name in asked:
-            result.known_metric(name)
+        asked = {str(result.known_metric(one)) for one in parse_under(metrics, result.protocol)}
     left_out = [str(one) for one in result.metrics if str(one) not in asked]
     if left_out:
         raise typer.BadParameter(
@@ -270,11 +265,6 @@ def _check_shown(result: Evaluation, metrics: str | None) -> None:
             "Hint: leave it out; recometer evaluate --metrics evaluates others.",
             param_hint="--metrics",
         )
-
-
-def _without_largest_gain(metric: Metric) -> str:
-    rest = tuple(one for one in metric.parameters if one[0] != "max_gain")
-    return str(dataclasses.replace(metric, parameters=rest))
 
 
 def _of_results(

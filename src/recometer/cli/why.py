@@ -10,7 +10,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._job import named_by, reading
+from recometer.cli._job import named_alone, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
 from recometer.comparing.explanation import explain
@@ -76,11 +76,7 @@ def why(
         wanted = parse_under(metric, first)
     if len(wanted) != 1:
         raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
-    named = named_by(data, model, files)
-    if len(named.models) != 1 or named.folds:
-        what = "on one fold" if named.folds else "one model"
-        hint = f" Hint: --split {data.split}/fold_0." if named.folds else ""
-        raise typer.BadParameter(f"{what} is explained at a time.{hint}", param_hint="--run")
+    named = named_alone(data, model, files, "explained")
     rated = wanted[0].definition.record == "ratings"
     with reading(named, data, rules, run, rated=rated) as jobs:
         (job,) = jobs
@@ -88,13 +84,7 @@ def why(
             with_users(protocol, name, given, named.models, job.inputs)
             for protocol, name in ((first, from_), (second, to))
         )
-        ((explained, source), *others) = job.sources()
-        if others:
-            raise typer.BadParameter(
-                "there are several runs, and one is explained at a time: "
-                f"{', '.join(each.name for each, _ in [(explained, source), *others])}.",
-                param_hint="--each",
-            )
+        explained, source = job.only("explained")
         with job.inputs.stated(explained):
             result = evaluate(
                 source,
