@@ -12,7 +12,7 @@ from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import reading, wording
 from recometer.comparing.alike import check_alike, read_allow
-from recometer.comparing.compared import known_metric
+from recometer.comparing.compared import margin_of, primary_of
 from recometer.comparing.corrections import (
     POWER_WANTED,
     Correction,
@@ -35,13 +35,14 @@ from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.sequences import Sequences
 from recometer.comparing.whole import compare_whole
+from recometer.data.numbers import flag
 from recometer.data.sessions import are_pairs
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.until import Until
-from recometer.metrics.conventions import parse_under
 from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
+from recometer.results.naming import names_among
 from recometer.sources.base import Source
 from recometer.sources.models import Recommender
 from recometer.stats import Power
@@ -216,16 +217,14 @@ def compared(
     notes = check_alike(found, users, read_allow(allow))
     counted = [model for model in found if not model.by_chance or model.name == baseline]
     compared, without = _with_chance(_metrics(found, metrics), found, counted)
-    decisive = compared if primary is None else _primary(primary, compared, found[0].first)
+    decisive = compared if primary is None else primary_of(primary, compared, found[0].first)
     check_correction(correction, test, found, decisive, found[0].first.together)
-    if isinstance(margin, Mapping):
-        margin = {known_metric(name, compared, found[0].first): one for name, one in margin.items()}
     level = found[0].first.protocol.confidence if confidence is None else confidence
     options = Options(
         test=test,
         interval=interval,
         confidence=check_confidence(level),
-        margin=margin,
+        margin=margin_of(margin, compared, found[0].first),
         clusters=_clusters(cluster, users, found),
         seed=seed,
         threads=resolve_threads(threads),
@@ -337,7 +336,7 @@ def _models(given: object, baseline: str | None, chance: bool, *, whole: bool) -
     found = read_models(given)
     if whole:
         reading.check_read(found)
-    if chance:
+    if flag("chance", chance):
         found.append(by_chance(found))
     check_baseline(baseline, (model.name for model in found))
     return found
@@ -349,8 +348,7 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
     first = models[0]
     own = [str(metric) for metric in first.first.metrics]
     if asked is not None:
-        parsed = parse_under(asked, first.first.protocol)
-        names = list(dict.fromkeys(str(metric) for metric in parsed))
+        names = names_among(asked, first.first.metrics, first.first.protocol)
         for model in models:
             for name in names:
                 if name not in model.first.reasons:
@@ -389,13 +387,6 @@ def _with_chance(
     is_baseline = any(model.by_chance for model in counted)
     left, without = with_chance(metrics, lacking, is_baseline=is_baseline)
     return left, [*without, *wording.on_chance(models, counted)]
-
-
-def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation) -> list[str]:
-    names = primary.split() if isinstance(primary, str) else list(primary)
-    if not names:
-        raise InputError("primary names no metric. Hint: primary='ndcg@10'.")
-    return [known_metric(name, metrics, result) for name in names]
 
 
 def _warn_of_undefined(result: Comparison) -> None:

@@ -792,3 +792,20 @@ def test_what_chance_has_no_value_of_is_refused_by_name(
     assert "chance" in found.per_user("ndcg@5").columns
     with pytest.raises(rm.InputError, match="novelty@5 has no value for a random order"):
         found.changes("novelty@5", "one", "chance")
+
+
+def test_a_parameter_taken_from_test_need_not_be_named() -> None:
+    test = {"ann": {"a": 3, "b": 1}, "bob": {"b": 2}}
+    asked = "err@1,2 ndcg@2"
+    models = {
+        "one": rm.evaluate(rm.Lists({"ann": ["b", "a"], "bob": ["b"]}), test, metrics=asked),
+        "two": rm.evaluate(rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), test, metrics=asked),
+    }
+    found = rm.compare(models, metrics="err@1..2 ndcg@2", primary="err@1,2", margin={"err@2": 0.1})
+    names = ("err@1(max_gain=3)", "err@2(max_gain=3)")
+    assert found.metrics == (*names, "ndcg@2")
+    assert found.primary == names
+    assert found.row("err@2", "one").metric == names[1]
+    assert {one.metric for one in found.standings_of("err@1")} == {names[0]}
+    with pytest.raises(rm.UnknownNameError, match=r"one has no metric 'err@1\(max_gain=2\)'"):
+        rm.compare(models, metrics="err@1(max_gain=2)")

@@ -220,7 +220,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
             rm.compare(given, **options)
         return str(found.value)
 
-    assert "evaluator=rm.Evaluator(test, ...), until='decided'" in refused(evaluator=None)
+    assert "evaluator=Evaluator(test, ...), until='decided'" in refused(evaluator=None)
     assert "expected an Evaluator" in refused(InputTypeError, evaluator=test)
     assert "must be a source" in refused(InputTypeError, models=results)
     assert "at least two models" in refused(models={"one": sources["good"]})
@@ -239,7 +239,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
     assert "coverage@5 is one value" in refused(
         evaluator=rm.Evaluator(test, metrics="ndcg@5 coverage@5")
     )
-    assert "rm.Evaluator(test, ...)" in refused(evaluator=rm.Evaluator(metrics="ndcg@5"))
+    assert "Hint: Evaluator(test, ...)" in refused(evaluator=rm.Evaluator(metrics="ndcg@5"))
     some = {name: evaluator(one, until=until("ndcg@5 ± 0.2")) for name, one in sources.items()}
     with pytest.raises(InputError, match="which users these are depends on what was found"):
         rm.compare(some)

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, Parameter, parse, reading
 from recometer.metrics import metric as register
+from recometer.metrics.conventions import find
+from recometer.metrics.largest_gain import with_largest_gain
 from recometer.metrics.names import MAX_CUTOFFS
-from recometer.metrics.registry import SIDE_DATA, SideData, canonical, with_largest_gain
+from recometer.metrics.registry import SIDE_DATA, SideData, canonical
 from recometer.testing import metrics, variants
 
 SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
@@ -329,6 +331,32 @@ def test_unfit_cutoffs_of_a_metric(cutoff):
 def test_what_is_no_name(found):
     with pytest.raises(InputTypeError, match=r"named by text, but .*Hint: write 'ndcg@10"):
         parse(found)
+
+
+@pytest.mark.parametrize("read", [parse, find("ranx").parse], ids=["ours", "a convention"])
+def test_names_mean_what_is_registered_now(read):
+    def newest(groups, cutoffs):
+        raise NotImplementedError
+
+    def register_as(**facts):
+        register(formula="1", **facts)(newest)
+
+    try:
+        for wrong, right, cutoff in (
+            ("newest@2", "newest", "none"),
+            ("newest", "newest@2", "required"),
+            ("newest@2", "newest", "none"),
+        ):
+            register_as(cutoff=cutoff)
+            (found,) = read(right)
+            assert found.definition is METRICS["newest"]
+            assert read(right) == read(right)
+            with pytest.raises(InputError):
+                read(wrong)
+    finally:
+        del METRICS["newest"]
+    with pytest.raises(UnknownNameError):
+        read("newest")
 
 
 def test_metrics_are_found_by_what_they_read():

@@ -30,8 +30,15 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     ------
     UnknownNameError
         If a name is not one of `MAY_DIFFER`.
+    InputError
+        If a text names nothing.
     """
     names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
+    if isinstance(allow, str) and not names:
+        raise InputError(
+            f"allow={allow!r} names nothing that may differ. Hint: leave it out, or name "
+            f"{', '.join(INPUTS)}, protocol or a rule."
+        )
     for name in names:
         if name not in MAY_DIFFER:
             raise UnknownNameError(
@@ -96,19 +103,24 @@ def differing_rules(
             )
 
 
-Run = tuple[str, Evaluation, Model, int]
-
-
-def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
-    """Yield the pairs to compare: each run with the first one, or batch with batch."""
+def check_batches(models: Sequence[Model]) -> None:
+    """Refuse models of which only some are batches of users, or in other numbers."""
     if any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):
             found = ", ".join(f"{name} {count}" for name, count in counts.items())
             raise InputError(
                 f"The models have different numbers of batches of users: {found}. Hint: give each "
-                "model an evaluation of every batch."
+                "model a result of every batch."
             )
+
+
+Run = tuple[str, Evaluation, Model, int]
+
+
+def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
+    """Yield the pairs to compare: each run with the first one, or batch with batch."""
+    check_batches(models)
     first = models[0]
     for model in models:
         for at, run in enumerate(model.runs):

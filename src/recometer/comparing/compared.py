@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from recometer.comparing.rows import PairRow, Standing, pair_name
 from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
 from recometer.data import sessions
+from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.metrics.names import names_in
 from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
+from recometer.results.naming import name_of, names_of
 from recometer.stats import Power
 from recometer.stats.comparing import differences_of
 
@@ -118,7 +121,7 @@ class Compared:
         frame = pl.DataFrame(sessions.id_columns(users)).with_columns(
             pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
         )
-        if not means:
+        if not flag("means", means):
             return frame
         table = np.column_stack(columns)
         table = table[~np.isnan(table).any(axis=1)]
@@ -261,13 +264,40 @@ def known_metric(metric: str, metrics: Sequence[str], result: Evaluation) -> str
     ------
     UnknownNameError
         If the name is not that of one of the metrics.
+    InputError
+        If it is that of several.
     """
-    if str(metric) in metrics:
-        return str(metric)
-    if metric in result:
-        name = str(result.known_metric(metric))
-        if name in metrics:
-            return name
-    raise UnknownNameError(
+    known = {str(one): one for one in result.metrics if str(one) in metrics}
+    try:
+        return name_of(metric, known, result.protocol)
+    except UnknownNameError:
+        raise _not_compared(metric, metrics) from None
+
+
+def primary_of(
+    primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation
+) -> list[str]:
+    """Return the metrics that decide, each once; see `known_metric`."""
+    known = {str(one): one for one in result.metrics if str(one) in metrics}
+    found: dict[str, None] = {}
+    for one in names_in(primary):
+        try:
+            found.update(dict.fromkeys(names_of(one, known, result.protocol)[0]))
+        except UnknownNameError:
+            raise _not_compared(one, metrics) from None
+    if not found:
+        raise InputError("primary names no metric. Hint: primary='ndcg@10'.")
+    return list(found)
+
+
+def margin_of(margin: Any, metrics: Sequence[str], result: Evaluation) -> Any:
+    """Return the margin, or those of metrics by the names that these have; see `known_metric`."""
+    if not isinstance(margin, Mapping):
+        return margin
+    return {known_metric(name, metrics, result): one for name, one in margin.items()}
+
+
+def _not_compared(metric: object, metrics: Sequence[str]) -> UnknownNameError:
+    return UnknownNameError(
         f"The metric {str(metric)!r} was not compared. {did_you_mean(str(metric), metrics)}"
     )

@@ -153,7 +153,7 @@ def check_chance(names: Sequence[str], first: str, *, knows: bool) -> None:
     if not knows:
         raise InputError(
             f"chance=True needs an evaluation that knows chance, which {first} does not. "
-            "Hint: rm.evaluate(..., chance=True)."
+            "Hint: evaluate(..., chance=True)."
         )
 
 
@@ -213,14 +213,19 @@ def _model(name: str, given: Any) -> Model:
     if not parts:
         raise InputError(f"{name!r} has no evaluation. {HINT}")
     runs = tuple(_evaluation(name, one) for one in parts)
-    metrics = [{str(metric) for metric in run.metrics} for run in runs]
+    check_metrics(name, runs)
+    return Model(name, runs, batches=_are_batches(name, runs))
+
+
+def check_metrics(name: str, runs: Sequence[Evaluation]) -> None:
+    """Refuse runs of one model that have different metrics."""
+    metrics = [set(map(str, one.metrics)) for one in runs]
     for number, found in enumerate(metrics):
         if found != metrics[0]:
             raise InputError(
                 f"The runs of {name!r} have different metrics: only one of run 1 and run "
                 f"{number + 1} has {min(found ^ metrics[0])}."
             )
-    return Model(name, runs, batches=_are_batches(name, runs))
 
 
 def _evaluation(name: str, given: Any) -> Evaluation:

@@ -25,19 +25,16 @@ from recometer.evaluating.reading import (
     with_users_read,
 )
 from recometer.evaluating.until import Until, check_bounds
-from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
+from recometer.results.naming import names_among
 from recometer.stats import ConfidenceSequence
 from recometer.stats.ends import check_confidence
 from recometer.stats.multiplicity import Correction as Adjusted
 
-HINT = 'Hint: rm.compare({"als": source, "bpr": other}, evaluator=rm.Evaluator(test, ...)'
-TOLD_APART = (
-    "rm.compare({...sources...}, evaluator=rm.Evaluator(test, ...), until='decided') reads the "
-    "users that tell the models apart"
-)
+# Said here and on Spark, whose functions have the same names.
+HINT = 'Hint: compare({"als": source, "bpr": other}, evaluator=Evaluator(test, ...)'
 USUAL = {"test": "randomisation", "interval": "auto", "margin": None, "cluster": None}
 
 
@@ -128,7 +125,7 @@ def unknown_before() -> InputError:
     """Return the error for users of whom only a source knows that they count."""
     return InputError(
         "Which users are read has to be known from test, alike for all models. Hint: "
-        "rm.Evaluator(test, ...), without users='listed'."
+        "Evaluator(test, ...), without users='listed'."
     )
 
 
@@ -166,17 +163,15 @@ def check_options(
         )
 
 
-def check_read(models: Iterable[Model], instead: str = TOLD_APART) -> None:
-    """Refuse evaluations whose users were read until enough was known of one model.
-
-    `instead` says what does tell models apart.
-    """
+def check_read(models: Iterable[Model]) -> None:
+    """Refuse evaluations whose users were read until enough was known of one model."""
     for model in models:
         for run in model.runs:
             if run.users_read is not None and run.users_read.n_read < run.users_read.n_users:
                 raise InputError(
                     f"{model.name} was evaluated until enough was known of it, and which users "
-                    f"these are depends on what was found. Hint: {instead}."
+                    f"these are depends on what was found. {HINT}, until='decided') reads the "
+                    "users that tell the models apart."
                 )
 
 
@@ -300,7 +295,7 @@ def decisive(
                 f"are several: {', '.join(known)}. Hint: primary={next(iter(known))!r}."
             )
         return list(metrics)
-    names = [str(one) for one in parse_under(primary, protocol)]
+    names = names_among(primary, metrics, protocol)
     for name in names:
         if name not in known:
             raise UnknownNameError(

@@ -17,7 +17,7 @@ from typing import Any
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.metrics.cutoffs import cutoff_without_number
-from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, split
+from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, read_once, split
 from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
@@ -161,7 +161,7 @@ class Convention:
             if isinstance(one, Metric) and (one.label or one.rules):
                 found[one] = None
                 continue
-            for metric in self._parse_one(str(one), protocol.defects):
+            for metric in read_once(self._read, str(one), protocol.defects):
                 found[self._under(metric, protocol)] = None
         return list(found) or parse([])
 
@@ -211,7 +211,7 @@ class Convention:
                 return entry, match.groupdict()
         return None, {}
 
-    def _parse_one(self, text: str, defects: bool) -> list[Metric]:
+    def _read(self, text: str, defects: bool) -> list[Metric]:
         entry, parts = self.entry(text)
         if entry is not None:
             return self._of_entry(entry, parts, text, defects)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import SupportsIndex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import ClassVar, SupportsIndex
 
 from recometer.errors import InputError, InputTypeError
 from recometer.metrics.cutoffs import bad_cutoff
 from recometer.metrics.parameters import Value
-from recometer.metrics.registry import METRICS, Metric, canonical
+from recometer.metrics.registry import METRICS, Metric, MetricDefinition, canonical
 from recometer.ties import WHOLE
 
 # Spaces separate names, and so do commas before a letter, but not within the brackets of
@@ -22,6 +22,8 @@ BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
+# How many names are kept after they were read, each of so many cut-offs at most.
+MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
 # The values are cut-offs; None stands for the whole ranking.
 CutoffsOf = Mapping[str, SupportsIndex | str | Iterable[SupportsIndex | None] | None]
@@ -66,7 +68,7 @@ def parse(metrics: Metrics) -> list[Metric]:
     """
     found: dict[Metric, None] = {}
     for one in names_in(metrics):
-        found.update(dict.fromkeys([one] if isinstance(one, Metric) else _parse_one(one)))
+        found.update(dict.fromkeys([one] if isinstance(one, Metric) else read_once(_read, one)))
     if not found:
         raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
     return list(found)
@@ -145,7 +147,31 @@ def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
     return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
 
 
-def _parse_one(text: str) -> Iterable[Metric]:
+class _Known:
+    """What was read so far, and the metrics that there were meanwhile."""
+
+    read: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
+    metrics: ClassVar[list[MetricDefinition]] = []
+
+
+def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tuple[Metric, ...]:
+    """Return what `read` makes of a name, which is read once until a metric comes or goes."""
+    metrics = list(METRICS.values())
+    if _Known.metrics != metrics or len(_Known.read) > MOST_NAMES:
+        # In this order: another thread must not take what was read before for what is now.
+        _Known.read = {}
+        _Known.metrics = metrics
+    so_far = _Known.read
+    key = read, *asked
+    found = so_far.get(key)
+    if found is None:
+        found = tuple(read(*asked))
+        if len(found) <= FEW_CUTOFFS:
+            so_far[key] = found
+    return found
+
+
+def _read(text: str) -> Iterable[Metric]:
     name, cutoffs, parameters = split(text)
     if cutoffs is None:
         return [Metric(name, None, parameters)]

@@ -418,21 +418,6 @@ class Metric:
         return METRICS[self.name].function(record, cutoffs, weights, **dict(self.parameters))
 
 
-def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
-    """Fill in the parameters that are taken from test, unless they are given."""
-    settled = []
-    for one in metrics:
-        parameters = METRICS[one.name].parameters.values()
-        missing = {
-            parameter.name: largest
-            for parameter in parameters
-            if parameter.from_test and parameter.name not in dict(one.parameters)
-        }
-        pairs = (*one.parameters, *missing.items())
-        settled.append(dataclasses.replace(one, parameters=pairs) if missing else one)
-    return list(dict.fromkeys(settled))
-
-
 def canonical(name: str) -> str:
     """Return the metric in `METRICS` that a name stands for.
 
@@ -495,4 +480,10 @@ def _plain(name: str) -> str:
 
 def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
     """Return the protocol with the changes of the metric's name."""
-    return protocol.replace(**dict(metric.rules)) if metric.rules else protocol
+    if not metric.rules:
+        return protocol
+    known: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
+    if known is None or known[0] is not protocol:  # asked for many times in an evaluation
+        known = protocol, protocol.replace(**dict(metric.rules))
+        vars(metric)["_ruled"] = known
+    return known[1]

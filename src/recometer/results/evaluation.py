@@ -166,7 +166,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     def __contains__(self, metric: object) -> bool:
         """Return whether the result has a metric, or all of several, under any of its names."""
         try:
-            names_of(metric, self.reasons, self.protocol)  # type: ignore[arg-type]
+            names_of(metric, self._averaging.metrics, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
             return False
         return True
@@ -191,7 +191,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         InputError
             If the metric has one value for all users.
         """
-        names, several = names_of(metric, self.reasons, self.protocol)
+        names, several = names_of(metric, self._averaging.metrics, self.protocol)
         for name in names:
             if name in self.over_users:
                 raise InputError(
@@ -266,7 +266,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             `stats.intervals.resampled`. The ends are cut at the bounds of the metric, unless the
             value of a user is beyond them.
         """
-        names, several = names_of(metric, self.reasons, self.protocol)
+        names, several = names_of(metric, self._averaging.metrics, self.protocol)
         for name in names:
             if name not in self._with_mean(weights):
                 raise InputError(f"{name!r} is one value for all users, which have no weights.")
@@ -441,7 +441,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def _known(self, metric: str | Metric) -> str:
-        return name_of(metric, self.reasons, self.protocol)
+        return name_of(metric, self._averaging.metrics, self.protocol)
 
     def _with_mean(self, weights: Weights) -> list[str]:
         """Return the metrics that have a mean, in the order asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars as pl
+
+ONE_EACH = "One value per fold, and folds are not independent: it has no interval."
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,13 +66,6 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
 
     values, reasons = _values(folds, places, n_users, "values")
     chance = _values(folds, places, n_users, "chance")[0] if first.chance else {}
-    counts: dict[str, int] = {}
-    timings: dict[str, float] = {}
-    for fold in folds:
-        for key, number in fold.counts.items():
-            counts[key] = counts.get(key, 0) + number
-        for key, seconds in fold.timings.items():
-            timings[key] = timings.get(key, 0.0) + seconds
     given = {field.name: getattr(first, field.name) for field in dataclasses.fields(Evaluation)}
     given.pop("_intervals")
     given |= {
@@ -83,34 +78,48 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
         "n_excluded": gather("n_excluded", -1, np.maximum),
         "depth": gather("depth", -1, np.maximum),
         "flags": gather("flags", 0, np.bitwise_or),
-        "counts": counts,
-        "timings": timings,
-        "inputs": {
-            f"fold {number}: {name}": described
-            for number, fold in enumerate(folds)
-            for name, described in fold.inputs.items()
-        },
-        "over_users": {
-            name: float(np.mean([fold.over_users[name] for fold in folds]))
-            for name in first.over_users
-        },
-        "over_rows": {
-            name: float(np.mean([fold.over_rows[name] for fold in folds]))
-            for name in first.over_rows
-        },
+        "over_rows": means_of([fold.over_rows for fold in folds]),
         "negative_gains": any(fold.negative_gains for fold in folds),
         "binary_gains": all(fold.binary_gains for fold in folds),
         # What only a single fold has.
         **dict.fromkeys(("activity", "popularity", "by_popularity", "users_read")),
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
-        "folds": tuple(folds),
+        **put_together(folds),
     }
     pooled = FoldedEvaluation(**given)
     # Folds are not independent: what is one value for all users of a fold has no interval.
-    note = "One value per fold, and folds are not independent: it has no interval."
-    unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, note)
+    unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
     pooled._intervals.update(dict.fromkeys(first.together, unknown))
     return pooled
+
+
+def put_together(folds: Sequence[Any]) -> dict[str, Any]:
+    """Return the attributes that follow from those of the folds alike here and on Spark."""
+    return {
+        "counts": _added(fold.counts for fold in folds),
+        "timings": _added(fold.timings for fold in folds),
+        "over_users": means_of([fold.over_users for fold in folds]),
+        "inputs": {
+            f"fold {number}: {name}": described
+            for number, fold in enumerate(folds)
+            for name, described in fold.inputs.items()
+        },
+        "folds": tuple(folds),
+    }
+
+
+def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean over folds of values by their names."""
+    return {name: float(np.mean([one[name] for one in values])) for name in values[0]}
+
+
+def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up numbers by their names; a fold need not have all of them."""
+    total: dict[str, Any] = {}
+    for one in numbers:
+        for name, number in one.items():
+            total[name] = total.get(name, 0) + number
+    return total
 
 
 def _values(

@@ -70,6 +70,14 @@ def test_relevance(name, expected):
     assert value(name, PLAIN) == pytest.approx(expected, rel=1e-15, abs=1e-15)
 
 
+def test_bpref_where_more_items_were_judged_not_relevant_than_relevant():
+    ranks = rank([9, 8, 8, 8, 7, 6, 6, 5], [0, 1, 0, 0, 0, 1, 0, NAN])
+    # 1, 2 or 3 of them come before the first relevant item, of which 2 count; 4 or 5 before the
+    # second.
+    expected = (1 - (1 + 2 + 2) / 3 / 2 + 0) / 2
+    assert value("bpref", ranks) == pytest.approx(expected, rel=1e-15)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -181,6 +189,15 @@ def test_chances_of_hits(size):
             ways = [math.comb(relevant, x) * math.comb(size - relevant, places - x) for x in found]
             expected = [way / math.comb(size, places) for way in ways]
             np.testing.assert_allclose(chance, expected, rtol=1e-12)
+
+
+def test_chances_of_hits_do_not_depend_on_other_groups():
+    groups = np.array([(9, 4, 3), (1, 1, 1), (100, 50, 50), (7, 1, 6), (30, 2, 2), (9, 9, 9)])
+    which, found, chance = expand(*groups.T)
+    for number, group in enumerate(groups):
+        _, alone, expected = expand(*group[:, np.newaxis])
+        np.testing.assert_array_equal(found[which == number], alone)
+        np.testing.assert_array_equal(chance[which == number], expected)
 
 
 def one_group(start: int, size: int, gains: list[float]):

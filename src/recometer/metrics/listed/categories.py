@@ -282,7 +282,7 @@ def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_
 
     def of_items() -> scipy.sparse.csr_array:
         width = np.diff(categories.indptr)
-        parts = np.repeat(1 / np.maximum(width, 1), width)
+        parts = np.reciprocal(np.repeat(width, width), dtype=np.float64)
         return scipy.sparse.csr_array(
             (parts, categories.indices, categories.indptr), shape=categories.shape
         )

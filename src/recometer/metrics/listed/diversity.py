@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Float64, Int64, slices
 from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import lengths, listing, sums_within
 from recometer.metrics.parameters import Parameter
@@ -266,9 +266,7 @@ def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[
         n_columns = features.shape[1]
     else:
         n_columns = width * int(np.diff(features.indptr).max(initial=0))
-    size = max(BATCH // max(width * n_columns, 1), 1)
-    for first in range(0, n_users, size):
-        users = slice(first, min(first + size, n_users))
+    for users in slices(n_users, BATCH // max(width * n_columns, 1)):
         found = items[users]
         vectors: Array
         vectors = features[found] if isinstance(features, np.ndarray) else _compact(features, found)

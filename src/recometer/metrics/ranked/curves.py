@@ -236,7 +236,7 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # places before
     which, found, chance = expand(size[row], relevant[row], place)
     at, before = row[which], place[which]
-    some = (found < hits[at]) & (found < relevant[at])
+    some = found < hits[at]
     at, before, found = at[some], before[some], found[some]
     here = chance[some] * (relevant[at] - found) / (size[at] - before)
     pairs = np.maximum(behind[at] - (before - found), 0)

@@ -242,8 +242,7 @@ def _means_of_products(
         if i <= widest or i in gone:  # otherwise the rows stay as they are
             at = np.flatnonzero((r >= i) & (come <= i))
             m, here = come[at], member[at]
-            some, last = m > 0, at - (m > 0)
-        previous = np.where(some, product[last], 0.0)
+        previous = product[at - 1]  # of m - 1; for m = 0, what does not count
         unsatisfied = 1 - content[here + i]
         product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
     return product
