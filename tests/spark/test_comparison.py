@@ -14,7 +14,7 @@ from recometer.errors import InputError
 pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore:Users that only one")]
 
 NAMES = ("first", "second", "third")
-GIVEN = {"metrics": "ndcg@5 rr@20 novelty@5", "chance": True}
+GIVEN = {"metrics": "ndcg@5 rr@20 novelty@5 err@5", "chance": True}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def models(spark):
 
 VARIANTS = {
     "primary": {"baseline": "second", "primary": ["ndcg@5"]},
+    "by the name asked for": {"metrics": "err@5", "primary": "err@5", "margin": {"err@5": 0.1}},
     "wilcoxon": {"test": "wilcoxon", "metrics": "ndcg@5"},
     "t": {"test": "t", "interval": "bca", "margin": 0.05, "correction": "bonferroni"},
     "tukey": {"correction": "tukey", "metrics": "ndcg@5 novelty@5", "seed": 3},

@@ -176,7 +176,7 @@ def test_models_are_told_apart_by_the_users_that_one_machine_reads(table):
     assert read.reached
     assert found.options.sequences.read == read
     assert str(found.table()) == str(expected.table())
-    with pytest.raises(InputError, match="needs at least two models"):
+    with pytest.raises(InputError, match=r"needs at least two models\. Hint: compare\("):
         rs.compare({"good": sources["good"]}, evaluator=evaluator, until="decided")
     with pytest.raises(InputTypeError, match=r"expected an Evaluator of recometer\.spark"):
         rs.compare(sources, evaluator=rm.Evaluator(pl.DataFrame(test)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,15 @@ def ids(column: Any) -> Array:
     return (
         column.to_numpy() if str(column.type) == "int64" else np.array(column.to_pylist(), object)
     )
+
+
+def user_ids(table: Any, by: Sequence[str]) -> Array:
+    """Return the ids of users, or with two columns pairs of users and sessions, as an array."""
+    columns = [ids(table[name]) for name in by]
+    if len(columns) == 1:
+        return columns[0]
+    pairs = zip(*(column.tolist() for column in columns), strict=True)
+    return np.fromiter(pairs, object, table.num_rows)
 
 
 def numbers(column: Any) -> Array:

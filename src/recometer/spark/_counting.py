@@ -14,12 +14,12 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Float64, Int64, UInt32
+from recometer.arrays import Array, Float64, Int64, UInt32, slices
 from recometer.data.matching import SourceIndex
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
-from recometer.spark._columns import ids, numbers, vectors
+from recometer.spark._columns import ids, numbers, user_ids, vectors
 
 # The rows of a block of users beside a block of items: users, their judged items with scores, their
 # items of train in this block, and the items.
@@ -211,8 +211,7 @@ class _Block:
         }
         judged = np.searchsorted(every, self.judged).astype(np.int32)
         excluded_indptr, excluded = self._excluded_among(every, named)
-        for start in range(0, len(self.users), USERS_AT_ONCE):
-            block = slice(start, min(start + USERS_AT_ONCE, len(self.users)))
+        for block in slices(len(self.users), USERS_AT_ONCE):
             self._call(block, own, judged, excluded_indptr, excluded)
 
     def _excluded_among(self, every: Array, named: Array) -> tuple[Int64, Array]:
@@ -279,10 +278,10 @@ class Counted(Source):
 
     def __init__(self, table: Any, user: Sequence[str], item_ids: Array, n_items: int) -> None:
         of_users = np.asarray(table["i"].is_null())
-        self._users = _named(table.filter(of_users), user)
+        self._users = user_ids(table.filter(of_users), user)
         self._flags = [numbers(table[name].filter(of_users)) > 0 for name in ("x", "y")]
         rows = table.filter(~of_users)
-        self._of, self._items = _named(rows, user), ids(rows["i"])
+        self._of, self._items = user_ids(rows, user), ids(rows["i"])
         self._counts = [numbers(rows[name]) for name in ("x", "y", "p")]
         self._index = SourceIndex("Factors", len(self._users), len(item_ids), self._users, item_ids)
         self._n_items = n_items
@@ -308,15 +307,6 @@ class Counted(Source):
         return counted.ranks(
             self._index, request, self._n_items, flags, users, self._items, self._counts
         )
-
-
-def _named(table: Any, user: Sequence[str]) -> Array:
-    """Return the ids of users, or pairs of users and sessions."""
-    columns = [ids(table[name]) for name in user]
-    if len(columns) == 1:
-        return columns[0]
-    pairs = zip(*(column.tolist() for column in columns), strict=True)
-    return np.fromiter(pairs, object, table.num_rows)
 
 
 def _runs(batches: Iterable[Any]) -> Iterator[tuple[tuple[int, int], int, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 from recometer.comparing.corrections import Correction
 from recometer.comparing.models import named
 from recometer.comparing.reading import (
+    HINT,
     Followed,
     as_adjusted,
     check_options,
@@ -21,15 +22,13 @@ from recometer.comparing.result import Comparison
 from recometer.comparing.sequences import Sequences
 from recometer.comparison import compared
 from recometer.errors import InputTypeError
+from recometer.evaluating.asked import counts_listed
 from recometer.evaluating.parts import check_bounded
 from recometer.evaluating.reading import check_rules, reading_keys, with_users_read
 from recometer.evaluating.until import Until
-from recometer.metrics.registry import rules_of
 from recometer.spark._until import HIGHEST, Order, Ready, Values, check_values
 from recometer.spark.evaluator import Evaluator
 from recometer.stats.ends import check_confidence
-
-HINT = "Hint: rs.compare({'als': source, 'bpr': other}, evaluator=rs.Evaluator(test, ...)"
 
 
 def sources_of(models: object, evaluator: object) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def compare_until(
     check_several(list(sources), baseline)
     ready = {name: evaluator.prepared(source) for name, source in sources.items()}
     first = next(iter(ready.values())).plan
-    listed = any(rules_of(one, first.protocol).users == "listed" for one in first.metrics)
+    listed = counts_listed(first.metrics, first.protocol)
     if listed or any("test" not in one.plan.tables for one in ready.values()):
         raise unknown_before()
     check_rules(first.metrics, first.stated, has_sessions=first.of_users.has("session"))

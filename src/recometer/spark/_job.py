@@ -16,20 +16,18 @@ from recometer.arrays import Array
 from recometer.data.interactions import Interactions, in_either
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
-from recometer.evaluating.asked import Asked
+from recometer.evaluating.asked import Asked, counts_listed
 from recometer.evaluating.checks import KnownUsers
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import measure
 from recometer.evaluating.records import Records, find_records
 from recometer.evaluating.truth import Truth, as_counted
 from recometer.metrics.adding_up import Summed
-from recometer.metrics.registry import Metric, rules_of
-from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives
 from recometer.spark import _across
 from recometer.spark._blocks import blocks
-from recometer.spark._columns import ids, split
+from recometer.spark._columns import ids, split, user_ids
 from recometer.spark._outputs import Output
 from recometer.spark._packing import AT_ONCE
 from recometer.spark._sums import Sums, metric_sums
@@ -207,10 +205,7 @@ class Job:
         """Return the users whose lists the user before fills."""
         if not self.given["fills"]:
             return None
-        if TEST not in self.sessions:
-            return ids(table["u"])
-        both = zip(table["u"].to_pylist(), table["s"].to_pylist(), strict=True)
-        return np.fromiter(both, object, table.num_rows)
+        return user_ids(table, self._user(TEST))
 
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""
@@ -332,11 +327,6 @@ class Job:
             [] if named is None else named[:3].tolist(),
             metrics,
         )
-
-
-def counts_listed(metrics: Sequence[Metric], protocol: Protocol) -> bool:
-    """Return whether users with a list count, whom test need not have."""
-    return any(rules_of(one, protocol).users == "listed" for one in metrics)
 
 
 def _known(*tables: Any) -> Array:

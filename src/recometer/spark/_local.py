@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Array
 from recometer.evaluating.making import versions
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
+from recometer.spark._columns import user_ids
 from recometer.spark._job import USERS
 
 
@@ -40,7 +40,7 @@ def evaluation(
     **more
         Further attributes of `Evaluation`.
     """
-    ids = user_ids(table)
+    ids = user_ids(table, ["u", "s"] if "s" in table.column_names else ["u"])
     order = np.argsort(ids, kind="stable")
 
     def column(name: str, dtype: Any = np.float64) -> Any:
@@ -69,14 +69,3 @@ def evaluation(
         seed=seed,
         **given,
     )
-
-
-def user_ids(table: Any) -> Array:
-    """Return the ids of users, with their sessions if there are any, as an array."""
-    if "s" in table.column_names:
-        pairs = zip(table["u"].to_pylist(), table["s"].to_pylist(), strict=True)
-        return np.fromiter(pairs, object, table.num_rows)
-    if str(table["u"].type) == "int64":
-        found: Array = table["u"].to_numpy()
-        return found
-    return np.array(table["u"].to_pylist(), object)

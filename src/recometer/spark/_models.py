@@ -7,30 +7,28 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recometer.comparing.alike import INPUTS, differing_rules, read_allow, settled
+from recometer.comparing.alike import INPUTS, check_batches, differing_rules, read_allow, settled
 from recometer.comparing.models import (
     Model,
     check_baseline,
     check_chance,
+    check_metrics,
     named,
     pairs_of,
     with_chance,
 )
 from recometer.comparing.reading import check_read
+from recometer.data.numbers import flag
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.chance import knows_chance
-from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
+from recometer.results.naming import names_among
 from recometer.spark._frames import Frame, together
 from recometer.spark.result import SparkEvaluation
 
 Runs = SparkEvaluation | Sequence[SparkEvaluation]
 Given = Mapping[str, Runs] | Sequence[Runs]
 CHANCE = "chance"  # the name of a random order among the models
-TOLD_APART = (
-    "rs.compare({...sources...}, evaluator=rs.Evaluator(test, ...), until='decided') reads the "
-    "users that tell the models apart"
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,6 +44,7 @@ class Models:
         cls, models: Given, baseline: str | None, chance: bool, allow: str | Iterable[str] = ()
     ) -> Models:
         """Check that the models fit to each other."""
+        chance = flag("chance", chance)
         hint = "Hint: rs.compare({'als': first, 'bpr': second})."
         entries = named(models, "Models are compared by their results", hint)
         found = [_model(name, one) for name, one in entries.items()]
@@ -53,7 +52,7 @@ class Models:
             raise InputError(
                 "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
             )
-        check_read(found, TOLD_APART)
+        check_read(found)
         notes = _check_alike(found, read_allow(allow))
         if chance:
             first = found[0]
@@ -84,7 +83,7 @@ class Models:
         first = self.first
         asked = [str(one) for one in first.metrics]
         if metrics is not None:
-            asked = list(dict.fromkeys(map(str, parse_under(metrics, first.protocol))))
+            asked = names_among(metrics, first.metrics, first.protocol)
         for model in self.runs:
             own = list(map(str, model.first.metrics))
             for metric in asked:
@@ -152,13 +151,7 @@ def _model(name: str, given: object) -> Model:
                 f"{name!r} must be a result of recometer.spark.evaluate, or a list of them, found "
                 f"{type(one).__name__}. Hint: recometer.compare takes result.collect()."
             )
-    metrics = [set(map(str, one.metrics)) for one in runs]
-    for number, found in enumerate(metrics):
-        if found != metrics[0]:
-            raise InputError(
-                f"The runs of {name!r} have different metrics: only one of run 1 and run "
-                f"{number + 1} has {min(found ^ metrics[0])}."
-            )
+    check_metrics(name, runs)
     return Model(name, runs, batches=_are_batches(name, runs))
 
 
@@ -210,20 +203,8 @@ def _check_alike(models: Sequence[Model], allow: tuple[str, ...]) -> list[str]:
                 f"The results of {model.name!r} were evaluated by different protocols. Hint: "
                 "protocol=other.protocol repeats one."
             )
-    _check_batches(models)
+    check_batches(models)
     return settled(differences, allow)
-
-
-def _check_batches(models: Sequence[Model]) -> None:
-    """Refuse models of which only some are batches of users, or in other numbers."""
-    if any(model.batches for model in models):
-        counts = {model.name: len(model.runs) for model in models}
-        if len(set(counts.values())) > 1 or not all(model.batches for model in models):
-            found = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise InputError(
-                f"The models have different numbers of batches of users: {found}. Hint: give each "
-                "model a result of every batch."
-            )
 
 
 def _frames_of(number: int, model: Model, metrics: Sequence[str]) -> Iterator[Frame]:

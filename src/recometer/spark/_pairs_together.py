@@ -14,7 +14,7 @@ from recometer.spark import _clusters
 from recometer.spark._draws import Resamples
 from recometer.spark._frames import Frame
 from recometer.spark._resampling import MOST_UNITS, Drawn, placed
-from recometer.spark._together import TOO_MANY, resamples_for
+from recometer.spark._together import SAMPLE, resamples_for
 from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.spark.result import SparkEvaluation
 from recometer.stats.intervals import UNKNOWN, ends_of
@@ -98,7 +98,7 @@ class _Common:
         centre, note = numbers(0), ""
         ends = dict.fromkeys(centre, UNKNOWN)
         if self.n_units > MOST_UNITS:
-            note = TOO_MANY
+            note = SAMPLE
         elif self.n_units < 2:
             what = "clusters" if self.units == ["g"] else "users"
             note = f"Fewer than two {what}: there is nothing to resample."

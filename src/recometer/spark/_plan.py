@@ -11,10 +11,11 @@ import numpy as np
 from recometer import errors
 from recometer.data.catalogue import Catalogue
 from recometer.errors import InputError, warn
+from recometer.evaluating.asked import counts_listed
 from recometer.evaluating.checks import (
     check_cutoffs,
     check_known,
-    check_lists,
+    check_not_empty,
     check_overlaps,
     no_list,
     warn_beyond_lists,
@@ -28,7 +29,8 @@ from recometer.measuring.side_data import (
     needed_by,
     warn_of_propensity,
 )
-from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
+from recometer.metrics.largest_gain import left_to_test, with_largest_gain
+from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.sources.candidates import (
     Items,
@@ -43,7 +45,7 @@ from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table, users_of
-from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job, counts_listed
+from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job
 from recometer.spark._offered import n_offered
 from recometer.spark._outputs import Output
 from recometer.spark._previous import Previous
@@ -296,9 +298,8 @@ class Plan:
     def readers(self) -> list[Frame]:
         """Return the rows that say who is evaluated, in one form."""
         kinds = self.kinds()
-        listed = any(rules_of(one, self.protocol).users == "listed" for one in self.metrics)
         found = []
-        if listed or "test" not in self.tables:
+        if counts_listed(self.metrics, self.protocol) or "test" not in self.tables:
             found.append(self.source.rows(kinds, SOURCE))
         found += [self._given(name, kinds) for name in ("test", "train") if name in self.tables]
         return found
@@ -333,13 +334,7 @@ class Plan:
 
     def _largest_gain(self, kinds: IdKinds) -> float:
         """Return the largest value of test where a metric is about it; 1 otherwise."""
-        of_test = [
-            metric
-            for metric in self.metrics
-            for parameter in METRICS[metric.name].parameters.values()
-            if parameter.from_test and parameter.name not in dict(metric.parameters)
-        ]
-        if not of_test:
+        if not any(map(left_to_test, self.metrics)):
             return 1.0
         table, value = self.of_users, "value"
         if "test" not in self.tables:
@@ -392,11 +387,7 @@ class Plan:
     def check_sums(self, sums: Sums) -> None:
         """Refuse and warn of faults that the sums reveal, as on one machine."""
         like, facts, largest = self.source.like, sums.facts, sums.largest
-        if not sums.n_users or not sums.n_rows:
-            raise InputError(
-                f"test is empty: {sums.n_users} user{'s' * (sums.n_users != 1)}, {sums.n_rows} "
-                "interactions. Hint: check the split, and the column of users."
-            )
+        check_not_empty(sums.n_users, sums.n_rows)
         check_known(sums.known_users(), like)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
         of_lists = [one for one in self.metrics if one.definition.record == "lists"]
@@ -410,7 +401,7 @@ class Plan:
         if facts.get("compared") == 0 and "baseline" in self.outputs:
             raise no_list(self.outputs["baseline"].like.describe())
         if of_lists:
-            check_lists(int(largest["listed"]), of_lists)
+            warn_beyond_lists(int(largest["listed"]), of_lists)
         _check_defined(sums)
 
     def counts(self, sums: Sums) -> dict[str, int]:

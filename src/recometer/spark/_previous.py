@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from recometer.evaluating.asked import counts_listed
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
@@ -73,16 +74,19 @@ class Previous:
         return self.test.has("session")
 
     @property
+    def _named(self) -> list[str]:
+        """What names users in test, as SQL texts."""
+        return list(_frames.users_of(self.test, self.kinds).values())
+
+    @property
     def _user(self) -> list[str]:
         return ["u", "s"] if self._has_sessions else ["u"]
 
     def _relevant(self) -> Frame:
         """Return the pairs of test that are relevant, each once: u, s and i."""
         table, rules = self.test, [rules_of(one, self.protocol) for one in self.metrics]
-        names = {"u": "user", "s": "session", "i": "item"}
-        kinds = {"u": self.kinds.user, "s": self.kinds.session, "i": self.kinds.item}
-        by = [*self._user, "i"]
-        columns = [f"CAST({table[names[one]]} AS {kinds[one]}) AS {one}" for one in by]
+        item = f"CAST({table['item']} AS {self.kinds.item}) AS i"
+        by, columns = [*self._user, "i"], [*self._named, item]
         least = self.protocol.relevant_from
         if not table.has("value"):
             every = table.frame.selectExpr(*columns).distinct()
@@ -121,15 +125,12 @@ class Previous:
 
     def _users(self, having: Frame) -> Frame:
         """Return all users who count, and whether they are among those given: u, s and h."""
-        user, table = self._user, self.test
-        columns = [f"CAST({table['user']} AS {self.kinds.user}) AS u"]
-        if self._has_sessions:
-            columns.append(f"CAST({table['session']} AS {self.kinds.session}) AS s")
+        user = self._user
         every = [
-            table.frame.selectExpr(*columns, "false AS h"),
+            self.test.frame.selectExpr(*self._named, "false AS h"),
             having.selectExpr("*", "true AS h"),
         ]
-        if any(rules_of(one, self.protocol).users == "listed" for one in self.metrics):
+        if counts_listed(self.metrics, self.protocol):
             listed = self.listed.where("size(f) > 0") if self.of_arrays else self.listed
             every.append(listed.selectExpr(*user, "false AS h"))
         return _frames.together(every).groupBy(*user).agg({"h": "max"}).toDF(*user, "h")

@@ -23,12 +23,13 @@ from recometer.protocol import Protocol
 from recometer.spark import _across, _frames, _rows, _whole
 from recometer.spark._blocked import limits_of, place_among
 from recometer.spark._blocks import blocks
-from recometer.spark._columns import ids
+from recometer.spark._columns import ids, user_ids
 from recometer.spark._draws import Resamples
 from recometer.spark._frames import Frame, IdKinds, Spread, Table
 from recometer.spark._job import PLACES, Job
 
 MOST_UNITS = 2**20  # users, or clusters of them, of whom each block draws all
+TOO_MANY = f"On Spark at most {MOST_UNITS:,} users are drawn again, for intervals by resampling."
 UNITS_PER_TASK = 2**16  # that are put in order at once
 ROWS_AT_ONCE = 2**17  # of sums that leave a block
 COLUMNS = ["r", "k", "j", "i", "x"]  # resample, metric, number of a total or -1, item, number
@@ -271,8 +272,7 @@ def _places(table: Any, users: Array | None) -> Int64:
     named, places = ids(own["u"]), own["x"].to_numpy().astype(np.int64)
     if are_pairs(users):
         if own.num_rows and own["s"].null_count == 0:
-            pairs = zip(named.tolist(), own["s"].to_pylist(), strict=True)
-            named = np.fromiter(pairs, object, len(named))
+            named = user_ids(own, ["u", "s"])
         else:
             users = split_pairs(users)[0]
     at = matching.match(users, named, "user ids of test", "user ids of places")

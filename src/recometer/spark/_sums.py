@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,16 @@ class Sums:
                 *sums,
             )
         return cls(**plain, metrics=metrics)
+
+    @classmethod
+    def of_bytes(cls, parts: Iterable[bytes]) -> Sums:
+        """Put the sums of several parts together, each as bytes."""
+        return cls.together([cls.from_bytes(bytes(one)) for one in parts])
+
+
+def joined(parts: Iterable[bytes]) -> bytes:
+    """Put the sums of several parts together, as bytes."""
+    return Sums.of_bytes(parts).to_bytes()
 
 
 def metric_sums(

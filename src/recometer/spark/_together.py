@@ -8,17 +8,14 @@ import numpy as np
 
 from recometer.results.means import intervals_of_ends, resamples_of
 from recometer.spark._draws import Resamples
-from recometer.spark._resampling import MOST_UNITS, placed
+from recometer.spark._resampling import MOST_UNITS, TOO_MANY, placed
 from recometer.stats import Interval
 from recometer.stats.intervals import UNKNOWN, ends_of
 
 if TYPE_CHECKING:
     from recometer.spark.result import SparkEvaluation
 
-TOO_MANY = (
-    f"Values of all users vary as those of resampled users do, and on Spark at most {MOST_UNITS:,} "
-    "users are drawn. Hint: the interval of a sample of the users."
-)
+SAMPLE = f"{TOO_MANY} Hint: the interval of a sample of the users."
 
 
 def intervals_together(result: SparkEvaluation) -> dict[str, Interval]:
@@ -28,7 +25,7 @@ def intervals_together(result: SparkEvaluation) -> dict[str, Interval]:
     protocol, names = result.protocol, list(values)
     n = result.n_users if result.session is None else result.sums.facts["people"]
     if n > MOST_UNITS:
-        unknown = Interval.unknown(protocol.confidence, n, TOO_MANY)
+        unknown = Interval.unknown(protocol.confidence, n, SAMPLE)
         return dict.fromkeys(names, unknown)
     ends = dict.fromkeys(names, UNKNOWN)
     if n > 1:

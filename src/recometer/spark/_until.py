@@ -16,6 +16,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.errors import DataWarning, InputError
+from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.parts import check_bounded, has_relevant
 from recometer.evaluating.reading import (
     check_of_one,
@@ -155,11 +156,7 @@ class Order:
         row = _frames.collected(found.selectExpr("count(*) AS n", *sums))[0]
         if not row["counts"] and kept:
             found.unpersist()
-        if not row["n"]:
-            raise InputError(
-                "test is empty: no users, no interactions. Hint: check the split, and the column "
-                "of users."
-            )
+        check_not_empty(row["n"], row["n"])
         if not row["counts"]:
             raise nobody_to_read()
         return cls(found, int(row["counts"]), row["negative"] > 0, row["other"] == 0, kept)
@@ -215,9 +212,9 @@ class Values:
     """The values of users in their order, by some metrics, as far as Spark has evaluated them."""
 
     def __init__(self, ready: Ready, job: Job, order: Order, metrics: Sequence[Metric]) -> None:
-        self._ready, self._order, self._metrics = ready, order, metrics
-        alone = {**job.given, "metrics": tuple(metrics), "chance": False}
-        self._job = dataclasses.replace(job, given=alone)
+        self._ready, self._order = ready, order
+        self._job = job.of_metrics([str(one) for one in metrics])
+        self._metrics = self._job.given["metrics"]  # in the order of their columns
         self._last: int | None = None
         self._keys: Int64 = np.zeros(0, np.int64)
         self._values: dict[str, Float64] = {str(one): np.zeros(0) for one in metrics}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from recometer.comparing import wording
+from recometer.comparing.compared import known_metric, margin_of, primary_of
 from recometer.comparing.corrections import Correction, adjusted, check_correction
 from recometer.comparing.leaderboard import leaderboard
 from recometer.comparing.pairs import IntervalKind, Options, check_users
@@ -14,9 +15,8 @@ from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
 from recometer.comparing.standings import standings_of_whole
 from recometer.draws import seed_of
-from recometer.errors import UnknownNameError, did_you_mean, warn
+from recometer.errors import UnknownNameError, warn
 from recometer.evaluating.until import Until
-from recometer.metrics.conventions import parse_under
 from recometer.remembered import cached_property
 from recometer.rendering import Printed, Table
 from recometer.spark._deciding import compare_until, sources_of
@@ -25,7 +25,6 @@ from recometer.spark._models import Given, Models
 from recometer.spark._pairs import Pairs
 from recometer.spark._pairs_together import compare_together
 from recometer.spark.evaluator import Evaluator
-from recometer.spark.result import SparkEvaluation
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
 
@@ -86,17 +85,17 @@ class SparkComparison(Printed):
 
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
         """Return the leaderboard of one metric, best first; see `standings`."""
-        name = str(next(iter(parse_under(metric, self.pairs.given.first.protocol))))
-        if name not in self.metrics:
-            raise UnknownNameError(
-                f"The metric {name!r} was not compared. {did_you_mean(name, self.metrics)}"
-            )
+        name = self._known(metric)
         return tuple(one for one in self.standings if one.metric == name)
+
+    def _known(self, metric: str) -> str:
+        return known_metric(metric, self.metrics, self.pairs.given.runs[0].first)
 
     def row(self, metric: str, model: str, other: str) -> PairRow:
         """Return the row of two models by a metric."""
+        name = self._known(metric)
         for one in self.rows:
-            if (one.metric, one.model, one.other) == (metric, model, other):
+            if (one.metric, one.model, one.other) == (name, model, other):
                 return one
         known = [f"{one.metric}: {one.model} less {one.other}" for one in self.rows]
         raise UnknownNameError(f"There is no such row. Hint: {'; '.join(known)}.")
@@ -262,11 +261,11 @@ def compare(
     given = Models.of(models, baseline, chance, allow)
     first = given.first
     compared, notes = given.metrics(metrics)
-    decisive = compared if primary is None else _primary(primary, compared, first)
+    decisive = compared if primary is None else primary_of(primary, compared, given.runs[0].first)
     counted = [one for one in given.runs if not one.by_chance or one.name == baseline]
     check_correction(correction, test, counted, decisive, first.together)
     level = first.protocol.confidence if confidence is None else confidence
-    of = _margins(margin, compared, first)
+    of = margin_of(margin, compared, given.runs[0].first)
     options = Options(test, interval, check_confidence(level), of, None, seed_of(seed), 1)
     shuffled = decisive if correction == "tukey" else []
     of_users = [name for name in compared if name not in first.together]
@@ -307,26 +306,3 @@ def _rows(
     if undefined:
         warn(undefined)
     return rows
-
-
-def _primary(
-    primary: str | Iterable[str], compared: Sequence[str], first: SparkEvaluation
-) -> list[str]:
-    found = list(dict.fromkeys(map(str, parse_under(primary, first.protocol))))
-    for name in found:
-        if name not in compared:
-            raise UnknownNameError(f"primary= has {name!r}. {did_you_mean(name, compared)}")
-    return found
-
-
-def _margins(margin: Any, compared: Sequence[str], first: SparkEvaluation) -> Any:
-    """Return the margin, or those of metrics by their names."""
-    if not isinstance(margin, Mapping):
-        return margin
-    found = {}
-    for given, one in margin.items():
-        name = str(next(iter(parse_under(given, first.protocol))))
-        if name not in compared:
-            raise UnknownNameError(f"margin= has {name!r}. {did_you_mean(name, compared)}")
-        found[name] = one
-    return found

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from recometer.data.catalogue import Catalogue
+from recometer.data.numbers import flag
 from recometer.data.sizes import bytes_of
 from recometer.draws import seed_of
-from recometer.errors import InputError
 from recometer.evaluating.arguments import protocol_of, with_order
 from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.effects import given_by_hand, warn_without_effect
 from recometer.evaluating.truth import definitions_of
 from recometer.evaluating.until import Until
@@ -29,7 +30,7 @@ from recometer.spark._packing import fewer
 from recometer.spark._plan import Plan, tables_of
 from recometer.spark._resampling import Again
 from recometer.spark._sources import CLOSURE, read_source
-from recometer.spark._sums import Sums
+from recometer.spark._sums import Sums, joined
 from recometer.spark._until import check_until, evaluate_until
 from recometer.spark.pooling import evaluate_made, is_made
 from recometer.spark.result import SparkEvaluation
@@ -188,6 +189,7 @@ def prepared(
     parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
     _frames.check_partitions(partitions)
+    with_chance, kept = flag("chance", chance), flag("keep", keep)
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)
@@ -206,7 +208,7 @@ def prepared(
         None if baseline is None else read_source(baseline, "baseline="),
     )
     plan.check()
-    return Prepared(plan, seed_of(seed), bool(chance), partitions, keep, begin)
+    return Prepared(plan, seed_of(seed), with_chance, partitions, kept, begin)
 
 
 def _evaluated(
@@ -282,10 +284,6 @@ def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tupl
 
     What was wrong in a partition is raised. `n_parts` is the number of partitions, if it is known.
     """
-
-    def joined(parts: list[bytes]) -> bytes:
-        return Sums.together([Sums.from_bytes(one) for one in parts]).to_bytes()
-
     of_items = None
     if _whole.over_users(job.given["metrics"]):
         ends, of_items = _whole.collected(rows, max(1, closure // _whole.BYTES_PER_ROW))
@@ -296,10 +294,5 @@ def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tupl
     for row in found:
         if row["error"] is not None:
             _frames.raise_named(row["error"])
-    parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
-    if not parts:
-        raise InputError(
-            "test is empty: no users, no interactions. Hint: check the split, and the column of "
-            "users."
-        )
-    return Sums.together(parts), of_items
+    check_not_empty(len(found), len(found))
+    return Sums.of_bytes(row["sums"] for row in found), of_items

@@ -13,14 +13,21 @@ from recometer.evaluating.folds import check_no_train, each_fold, refuse_until
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
-from recometer.results.folds import FoldedEvaluation, per_fold, pool
+from recometer.results.folds import (
+    ONE_EACH,
+    FoldedEvaluation,
+    means_of,
+    per_fold,
+    pool,
+    put_together,
+)
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame
 from recometer.spark._job import BESIDE, OF_ALL, USERS
 from recometer.spark._local import evaluation
 from recometer.spark._packing import fewer
-from recometer.spark._sums import Sums, metric_sums
+from recometer.spark._sums import Sums, joined, metric_sums
 from recometer.spark.given import Interactions
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.splitting import SparkSplit
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 FOLD = "recometer fold"
-ONE_EACH = "One value per fold, and folds are not independent: it has no interval."
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -73,8 +79,7 @@ class SparkFoldedEvaluation(SparkEvaluation):
     @property
     def over_rows(self) -> dict[str, float]:
         """Means over the folds of metrics of ratings over the rows of all users together."""
-        names = self.folds[0].over_rows
-        return {name: float(np.mean([one.over_rows[name] for one in self.folds])) for name in names}
+        return means_of([one.over_rows for one in self.folds])
 
 
 def is_made(test: object) -> TypeGuard[SparkSplit | Sequence[SparkSplit]]:
@@ -128,29 +133,11 @@ def _pooled(folds: Sequence[SparkEvaluation], keep: bool) -> SparkFoldedEvaluati
         facts[name] = sum(one.sums.facts.get(name, 0) for one in folds)
     given = {field.name: getattr(first, field.name) for field in dataclasses.fields(first)}
     del given["_ratios"], given["_wholes"]
-    counts: dict[str, int] = {}
-    timings: dict[str, float] = {}
-    for one in folds:
-        for name, number in one.counts.items():
-            counts[name] = counts.get(name, 0) + number
-        for name, seconds in one.timings.items():
-            timings[name] = timings.get(name, 0.0) + seconds
+    given |= put_together(folds)
     given |= {
         "rows": rows,
         "kept": kept,
-        "sums": dataclasses.replace(sums, facts=facts, counts=counts),
-        "counts": counts,
-        "timings": timings,
-        "over_users": {
-            name: float(np.mean([one.over_users[name] for one in folds]))
-            for name in first.over_users
-        },
-        "inputs": {
-            f"fold {number}: {name}": described
-            for number, one in enumerate(folds)
-            for name, described in one.inputs.items()
-        },
-        "folds": tuple(folds),
+        "sums": dataclasses.replace(sums, facts=facts, counts=given["counts"]),
     }
     return SparkFoldedEvaluation(**given)
 
@@ -269,10 +256,6 @@ class _Pooling:
 
 def _sums_of(rows: Frame) -> Sums:
     """Return the sums of all partitions."""
-
-    def joined(parts: list[bytes]) -> bytes:
-        return Sums.together([Sums.from_bytes(one) for one in parts]).to_bytes()
-
     ends = rows.where("sums IS NOT NULL").selectExpr("sums", "CAST(NULL AS string) AS error")
     found = _frames.collected(fewer(ends, joined, _frames.partitions_of(rows, None)))
-    return Sums.together([Sums.from_bytes(bytes(row["sums"])) for row in found])
+    return Sums.of_bytes(row["sums"] for row in found)

@@ -14,6 +14,7 @@ from recometer.measuring.compute import compute_for_all
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 from recometer.results import summary
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import TWO_FINITE, of_resamples
@@ -26,7 +27,7 @@ from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import BESIDE, OF_ALL, USERS
 from recometer.spark._local import evaluation
 from recometer.spark._ratios import Ratios
-from recometer.spark._resampling import Again
+from recometer.spark._resampling import MOST_UNITS, TOO_MANY, Again
 from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
 from recometer.spark._together import intervals_together
@@ -39,11 +40,7 @@ from recometer.stats.means import interval_of
 
 Weights = Literal["users", "relevant", "pooled"] | None
 
-MOST_RESAMPLED = 2**20
-TOO_MANY = (
-    f"The bootstrap draws each of up to {MOST_RESAMPLED:,} users. Hint: interval='percentile' is "
-    "the same without drawing."
-)
+NOT_DRAWN = f"{TOO_MANY} Hint: interval='percentile' is the same as 'bootstrap' without drawing."
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -157,7 +154,7 @@ class SparkEvaluation(rendering.Printed):
         -------
         recometer.stats.Interval, or a dict by name for several cut-offs
         """
-        names, several = names_of(metric, self._reasons(), self.protocol)
+        names, several = names_of(metric, self._by_name, self.protocol)
         found = [self._interval(self._metric(name)) for name in names]
         return dict(zip(names, found, strict=True)) if several else found[0]
 
@@ -292,12 +289,12 @@ class SparkEvaluation(rendering.Printed):
         named = {} if weights is None else self.over_users
         return [metric for metric in self.metrics if str(metric) not in named]
 
-    def _reasons(self) -> Mapping[str, Any]:
-        return {name: one.reasons for name, one in self.sums.metrics.items()}
+    @cached_property
+    def _by_name(self) -> dict[str, Metric]:
+        return {str(one): one for one in self.metrics}
 
     def _metric(self, metric: str | Metric) -> Metric:
-        name = name_of(metric, self._reasons(), self.protocol)
-        return next(one for one in self.metrics if str(one) == name)
+        return self._by_name[name_of(metric, self._by_name, self.protocol)]
 
     def _of(self, metric: Metric) -> MetricSums:
         return self.sums.metrics[str(metric)]
@@ -370,8 +367,8 @@ class SparkEvaluation(rendering.Printed):
     def _bootstrapped(self, metric: Metric, weights: str) -> Interval:
         """Return the interval over resampled users: which are drawn depends on values alone."""
         n_users = self.n_users if self.session is None else self.sums.facts["people"]
-        if n_users > MOST_RESAMPLED:
-            return Interval.unknown(self.protocol.confidence, n_users, TOO_MANY)
+        if n_users > MOST_UNITS:
+            return Interval.unknown(self.protocol.confidence, n_users, NOT_DRAWN)
         found, columns = self._of(metric).cells.grouped(), []
         if weights != "users" or self.session is not None:
             ratio = self._ratio(metric, weights)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from recometer.data.columns import Columns, find_columns
+from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.errors import InputError, warn
 from recometer.spark import _frames
@@ -244,7 +245,8 @@ class _Given:
 
     def splits(self, numbers: Iterable[int | None], keep: bool) -> list[SparkSplit]:
         """Return a split for each number of a fold; the number is None if there are no folds."""
-        return [self._split(number, keep) for number in numbers]
+        kept = flag("keep", keep)
+        return [self._split(number, kept) for number in numbers]
 
     def _split(self, fold: int | None, keep: bool) -> SparkSplit:
         left, untested = self.left, self.protocol.untested
