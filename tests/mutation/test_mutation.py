@@ -36,6 +36,7 @@ def scale(values: list[int], top: int = 3) -> int:
     if ready(top, copy=False, strict=True):
         table["größe"] = np.searchsorted(values, top, side="left")
     log.info("done")
+    nothing = np.zeros(0, int), Parameter(examples=(1, 2))
     return -max(total, top) * 2
 '''
 
@@ -59,10 +60,11 @@ def test_every_mutant_has_one_mistake() -> None:
         "16: np.searchsorted(values, top, side='left') -> "
         "np.searchsorted(values, top, side='right')",
         "17: log.info('done') -> pass",
-        "18: -max(total, top) * 2 -> -max(total, top) / 2",
-        "18: -max(total, top) -> max(total, top)",
-        "18: max(total, top) -> min(total, top)",
-        "18: 2 -> 3",
+        "18: 0 -> 1",
+        "19: -max(total, top) * 2 -> -max(total, top) / 2",
+        "19: -max(total, top) -> max(total, top)",
+        "19: max(total, top) -> min(total, top)",
+        "19: 2 -> 3",
     ]
 
 

@@ -640,6 +640,29 @@ def test_a_sample_says_so(case, tmp_path):
     assert "Warning" not in str(whole)
 
 
+def test_an_item_that_the_source_lacks_is_no_candidate():
+    source = rm.Scores(np.array([[1.0, 3, 4, 5]]), user_ids=["ann"], item_ids=list("abcd"))
+    test = {"ann": ["d", "z"]}
+    for candidates in (list("bcd"), {"ann": list("bcd")}):
+        found = rm.evaluate(source, test, candidates=candidates, metrics="recall@1,2")
+        assert [found[f"recall@{k}"][0] for k in (1, 2)] == [1 / 2, 1 / 2]
+
+
+def test_lists_of_users_who_are_not_in_test_are_nobodys_beside_candidates():
+    lists, test = rm.Lists({"ann": ["a"], "zed": ["z", "b"]}), {"ann": ["a"], "bob": ["b"]}
+    result = rm.evaluate(lists, test, candidates=["a", "b"], metrics="rr", no_list="undefined")
+    np.testing.assert_array_equal(result["rr"], [1, np.nan])
+    assert "list_not_candidates" not in result.counts
+
+
+def test_numbers_of_a_sample_have_a_range():
+    assert rm.SampledCandidates(1) == rm.SampledCandidates(1, seed=0)
+    rm.SampledCandidates(2**31 - 1, seed=2**63 - 1)
+    for n, seed in ((0, 0), (2**31, 0), (True, 0), (1.0, 0), (1, -1), (1, 2**63), (1, False)):
+        with pytest.raises(InputError, match=r"must be a whole number, at least [01] and below"):
+            rm.SampledCandidates(n, seed=seed)
+
+
 def test_messages(case):
     users, items, test, train = case
     factors = rm.Factors(users, items)

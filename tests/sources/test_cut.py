@@ -182,3 +182,9 @@ def test_items_of_train_fill_no_place() -> None:
 def test_a_depth_of_nothing() -> None:
     with pytest.raises(rm.InputError, match="depth=0 must be a whole number from 1 to"):
         Cut(rm.Lists({"ann": ["a"]}), 0)
+
+
+def test_of_items_tied_where_a_list_is_cut_those_that_stay_share_their_places():
+    lists = rm.Lists({"ann": {"a": 3, "b": 2, "c": 2, "d": 2}}, depth=3)
+    for item, expected in (("a", 1), ("b", (1 / 2 + 1 / 3) / 2), ("d", 0)):
+        assert rm.evaluate(lists, {"ann": [item]}, metrics="rr")["rr"][0] == pytest.approx(expected)

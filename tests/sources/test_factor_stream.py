@@ -188,6 +188,67 @@ def test_the_least_memory_is_enough_and_half_of_it_is_not(model):
         rm.Factors(user_file, item_file, memory=least // 2).rank(request)
 
 
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+@pytest.mark.parametrize(
+    ("n_items", "n_factors", "threads", "ids", "least"),
+    [
+        # Half of it is for what is known of each item: 8 bytes, or 24 in another order.
+        (900, 8, 1, False, 2 * 8 * 900),
+        (900, 8, 1, True, 2 * 24 * 900),
+        # A quarter is for the tasks, each with a user's factors twice, and a judged item.
+        (10, 64, 8, False, 4 * 8 * (2 * 256 + 64 + 64)),
+    ],
+)
+def test_the_least_memory_is_told(folder, n_items, n_factors, threads, ids, least):
+    rng = np.random.default_rng(n_items)
+    items = in_file(folder, "least", rng.standard_normal((n_items, n_factors)).astype(np.float16))
+    users = np.ones((2, n_factors), np.float32)
+    options = {"user_ids": [0, 1], "item_ids": rng.permutation(n_items)} if ids else {}
+    test = {0: [1], 1: [2]} if ids else np.eye(2, n_items)
+    source = rm.Factors(users, items, **options, memory=1)
+    with pytest.raises(InputError, match=f"about {1.01 * least / 1000:.1f} kB are the least"):
+        source.rank(Request(rm.Interactions.of(test), threads=threads))
+
+
+def in_parts(monkeypatch, users, items, judged, depth):
+    """Rank in parts, to a depth; return also where each part begins that was read."""
+    begins = []
+    native = _factor_stream.StreamedWork._load
+
+    def load(self, part, once):
+        native(self, part, once)
+        begins.append(part.start)
+
+    monkeypatch.setattr(_factor_stream.StreamedWork, "_load", load)
+    test = np.zeros((len(users), len(items)))
+    test[np.arange(len(users)), judged] = 1
+    request = Request(rm.Interactions.of(test), depth=depth)
+    ranks = rm.Factors(users, items, memory="20 kB").rank(request)
+    assert len(set(begins)) > 2
+    return ranks.above.tolist(), begins
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+def test_a_user_with_nothing_left_within_the_depth_does_not_end_that_of_others(monkeypatch):
+    items = np.zeros((900, 8), np.float16)
+    items[:10, 0] = items[-3:, 1] = 2  # in the first part, and in the last
+    items[400] = 1
+    above, _ = in_parts(monkeypatch, np.eye(2, 8, dtype=np.float32), items, [400, 400], depth=5)
+    assert above == [-1, 3]
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+def test_parts_are_not_read_for_users_with_nothing_left_within_the_depth(monkeypatch):
+    items = np.zeros((900, 8), np.float16)
+    items[:10] = 2
+    above, begins = in_parts(monkeypatch, np.ones((2, 8), np.float32), items, [400, 500], depth=5)
+    assert above == [-1, -1]
+    # What is known of all items, and the factors of a part, fit together.
+    assert 8 * len(items) + 4 * 8 * begins[1] <= 20_000
+    # All of them for the scores of the judged items, then the first alone.
+    assert begins == [*sorted(set(begins)), 0]
+
+
 def test_what_is_in_memory_is_not_copied(monkeypatch, model):
     users, items, *_, test = model
     shown = []

@@ -110,6 +110,24 @@ def one_file(folder, frame, name="one.parquet"):
     return path
 
 
+def test_a_result_holds_on_to_lists_in_memory_but_not_to_files(tmp_path):
+    path = one_file(tmp_path, pl.DataFrame({"user_id": [1, 1], "item_id": [7, 8], "rank": [1, 2]}))
+    results = [rm.evaluate(rm.Lists(path, memory=m), {1: [8]}, metrics="rr") for m in (None, 400)]
+    assert [result.inputs_kept is None for result in results] == [False, True]
+
+
+def test_fingerprints_tell_where_lists_are_cut(tmp_path):
+    path = one_file(tmp_path, pl.DataFrame({"user_id": [1, 1], "item_id": [7, 8], "rank": [1, 2]}))
+
+    def fingerprints(depth):
+        result = rm.evaluate(rm.Lists(path, depth=depth, memory=400), {1: [8]}, metrics="rr@1")
+        return result.inputs["source"]["fingerprints"]
+
+    whole, one, two = (fingerprints(depth) for depth in (None, 1, 2))
+    assert one.pop("depth") != two.pop("depth")
+    assert whole == one == two
+
+
 @pytest.fixture
 def frame():
     return drawn(np.random.default_rng(5), 50, 30, 6, named=True, sessions=True)

@@ -811,3 +811,60 @@ def test_users_who_come_again_after_many_rows(n_again):
 def test_who_has_a_list_is_known():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
         assert lists.listed_users().tolist() == ["bob"]
+
+
+def test_a_row_of_padding_alone_is_an_empty_list():
+    test = {"ann": ["a"], "bob": ["b"]}
+    named = {"user_ids": ["ann", "bob", "cat"], "item_ids": ["a", "b"]}
+    padded = rm.Lists(np.array([[0, 1], [-1, -1], [-1, -1]]), **named)
+    empty = rm.Lists({"ann": ["a", "b"], "bob": [], "cat": []})
+    for rule in ("test", "known", "listed"):
+        found, expected = (
+            rm.evaluate(one, test, metrics="recall@2", users=rule) for one in (padded, empty)
+        )
+        assert found.user_ids.tolist() == expected.user_ids.tolist() == ["ann", "bob"]
+        np.testing.assert_array_equal(found["recall@2"], expected["recall@2"])
+        assert found.skipped("recall@2") == expected.skipped("recall@2")
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize("which", ["exclude", "candidates", "catalogue"])
+def test_positions_reach_to_the_last_that_anything_names(which):
+    def evaluate(last):
+        lists = rm.Lists(np.array([[1, 2], [3, 12], [0, 1], [1, 0]]))
+        return rm.evaluate(lists, np.eye(4, 5), metrics="hit@2", **{which: [last, 1]})
+
+    with pytest.raises(InputError, match=r"holds the item position 12, but .* 0 to 11\."):
+        evaluate(11)
+    evaluate(12)
+    with pytest.raises(InputError, match=r"0 to 1,000,000,000, but only 14 entries"):
+        evaluate(10**9)
+    with pytest.raises(InputError, match=r"0 to 0\."):
+        rm.evaluate(rm.Lists(np.array([[1]])), np.eye(1, 1), metrics="rr", exclude=[])
+
+
+@pytest.mark.parametrize(
+    ("lists", "options", "message"),
+    [
+        ([[-1, 3], [-3, 9]], {}, "Row 1 .* index -3.* from 0 or more;"),
+        ([[7, 0], [0, -4]], {"item_ids": "abc"}, "Row 1 .* index -4.* from 0 to 2, as there are"),
+        ([[0, -1], [1, 3]], {"item_ids": "abc"}, "Row 1 .* index 3.* from 0 to 2, as there are"),
+        ([[0, 1], [2**31 - 1, 0]], {}, "Row 1 .* index 2,147,483,647, but at most 2,147,483,646 "),
+        ([[-1, 4], [5, 3]], {"item_offset": 4}, "Row 1 .* index 3, which is below item_offset=4"),
+        ([[0]], {"item_offset": True}, "item_offset=True must be a whole number"),
+        ([[0]], {"item_offset": -1}, "item_offset=-1 must be a whole number"),
+    ],
+)
+def test_an_index_out_of_range_is_named(lists, options, message):
+    options = {name: list(x) if isinstance(x, str) else x for name, x in options.items()}
+    with pytest.raises(InputError, match=message):
+        rm.Lists(np.array(lists), **options)
+
+
+def test_indices_up_to_the_ends_of_their_range():
+    rm.Lists(np.array([[2**31 - 2, -1]]))
+    rm.Lists(np.array([[2, -1]]), item_ids=list("abc"))
+    result = rm.evaluate(
+        rm.Lists(np.array([[4, -1, 5]]), item_offset=4), np.eye(1, 2), metrics="rr"
+    )
+    assert result["rr"] == 1

@@ -376,6 +376,20 @@ def test_a_model_that_recommends(form, kind):
             np.testing.assert_array_equal(found[name], expected[name])
 
 
+@pytest.mark.parametrize("ids", [["ann", "bob"], [7, 8]])
+def test_a_model_is_asked_for_texts_in_a_list_and_for_numbers_in_an_array(ids):
+    asked = []
+
+    def recommend(self, user_ids, k):
+        asked.append(user_ids)
+        return np.ones((len(user_ids), k), np.int64)
+
+    model = of("their.library", "Model", recommend=recommend)
+    rm.from_model(model, n=1, user_ids=ids)
+    assert type(asked[0]) is (list if ids == ["ann", "bob"] else np.ndarray)
+    assert list(asked[0]) == ids
+
+
 def test_a_model_that_recommends_what_users_have_already():
     train = np.zeros_like(TEST)
     np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # what it would recommend first
@@ -463,6 +477,9 @@ def test_nodes_of_a_graph():
         InputError, match=r"nodes of a graph\. Hint: rm\.from_model\(model, n=100, edge"
     ):
         rm.evaluate(model, TEST, metrics="ndcg@5")
+    for some in ({"edge_index": "the graph"}, {"n_items": N_ITEMS}):
+        with pytest.raises(InputError, match=r"recommends nodes of a graph"):
+            rm.from_model(model, n=5, n_users=N_USERS, **some)
 
 
 @pytest.mark.parametrize(

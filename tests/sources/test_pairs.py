@@ -256,8 +256,9 @@ def test_thresholds():
     assert found(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
     assert found(threshold={"b": 3.75, "a": 3.5, "c": 1}) == found(threshold="user_mean")
     np.testing.assert_array_equal(found(relevant_from=4), found(threshold=4))
-    with pytest.raises(rm.InputError, match=r"Both threshold= of Pairs and relevant_from=4 say"):
-        found(threshold=4, relevant_from=4)
+    for protocol in ("recometer", "surprise"):
+        with pytest.raises(rm.InputError, match=r"Both threshold= of Pairs and relevant_from=4 "):
+            found(threshold=4, relevant_from=4, protocol=protocol)
     with pytest.raises(rm.InputError, match=r"'rated_precision@4' needs to know.*threshold=3\.5"):
         found()
     with pytest.raises(rm.InputError, match="no entry for 1 of the 2 users, such as 'b'"):

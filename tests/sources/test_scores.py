@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.sources import _score_batches, scores
+from recometer.sources._score_prefetch import Prefetch
+from recometer.tasks import Cancelled
 
 ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"
 
@@ -362,3 +364,24 @@ def test_many_users_are_sorted_in_tasks(monkeypatch):
     for threads in (1, 2):
         again = rm.evaluate(source, test, metrics="ndcg@5 ap", threads=threads)
         assert again.mean() == once.mean()
+
+
+def test_a_function_that_is_given_up_is_waited_for_and_not_called_again():
+    called, returned = threading.Event(), threading.Event()
+    calls = []
+
+    def function(number):
+        calls.append(number)
+        called.set()
+        time.sleep(0.05)
+        returned.set()
+
+    class GivingUp:
+        def advance(self):
+            called.wait()
+            raise Cancelled
+
+    with pytest.raises(Cancelled), Prefetch(function, range(3)) as results:
+        results.take(GivingUp())
+    assert returned.is_set()
+    assert calls == [0]

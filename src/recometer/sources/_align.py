@@ -54,13 +54,11 @@ def _of_users(aligned: Aligned, users: Int64) -> Aligned:
     judged_indptr, at = ragged.take(aligned.judged_indptr, users)
     excluded_indptr, excluded = ragged.take(aligned.excluded_indptr, users)
     rows, judged = aligned.rows[users], aligned.judged[at]
-    ranked: tuple[Int64 | None, Int64, Int32] = None, judged_indptr, judged
-    if aligned.ranked is not None:
-        ranked = _align_narrow.ranked_rows(rows, judged_indptr, judged)
-    candidate_indptr, candidates = aligned.candidate_indptr, aligned.candidates
-    if candidate_indptr is not None and candidates is not None:
-        candidate_indptr, listed = ragged.take(candidate_indptr, users)
-        candidates = candidates[listed]
+    ranked = _align_narrow.ranked_rows(rows, judged_indptr, judged)
+    candidate_indptr = candidates = None
+    if aligned.offered is not None:
+        candidate_indptr, listed = ragged.take(aligned.offered[0], users)
+        candidates = aligned.offered[1][listed]
     return dataclasses.replace(
         aligned,
         rows=rows,

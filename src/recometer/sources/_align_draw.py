@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int32, Int64, UInt64
+from recometer.arrays import Bool, Float64, Int32, Int64, UInt64, slices
 from recometer.draws import mix
 from recometer.ragged import among, pairs
 from recometer.tasks import Ticker, run_tasks
@@ -75,10 +75,9 @@ def draw_items(
         taken = [found[allowed]]
         missing = n - np.count_nonzero(allowed, axis=1)
         late = np.flatnonzero(missing)
-        step = max(1, CELLS_AT_ONCE // len(pool))
-        for first in range(0, len(late), step):
+        for few in slices(len(late), CELLS_AT_ONCE // len(pool)):
             ticker.advance()
-            some = late[first : first + step]
+            some = late[few]
             bits = mix(mix(keys[users[some], np.newaxis] ^ RACE) ^ pool.astype(np.uint64))
             finish = _uniform(bits) if times is None else _minus_log(_uniform(bits)) * times
             row, draw_ = np.nonzero(allowed[some])
@@ -88,10 +87,7 @@ def draw_items(
             taken.append(pairs(users[some][row], pool[place], n_items))
         return np.sort(np.concatenate(taken))
 
-    size = max(1, CELLS_AT_ONCE // len(counters))
-    blocks = [
-        slice(start, min(start + size, len(user_keys))) for start in range(0, len(user_keys), size)
-    ]
+    blocks = slices(len(user_keys), CELLS_AT_ONCE // len(counters))
     drawn = run_tasks(draw, blocks, threads=threads, progress=progress, label="Drawing")
     return np.concatenate([np.zeros(0, np.int64), *drawn])
 

@@ -138,10 +138,10 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     `scores`, an array or a tensor, have a row for each of some users of test, and a column per
     item row of the source.
     """
-    if aligned.candidate_indptr is None or aligned.candidates is None:
+    if aligned.offered is None:
         return scores
-    indptr, at = ragged.take(aligned.candidate_indptr, users)
-    who, columns = users_of(indptr), _columns(aligned, aligned.candidates[at])
+    indptr, at = ragged.take(aligned.offered[0], users)
+    who, columns = users_of(indptr), _columns(aligned, aligned.offered[1][at])
     _drain(aligned, users, scores)
     if is_tensor(scores):
         torch = sys.modules["torch"]

@@ -93,6 +93,14 @@ class Aligned:
         return known
 
     @property
+    def offered(self) -> tuple[Int64, Int32] | None:
+        """The candidates of each user: where they begin, and which; None for all items."""
+        if self.candidate_indptr is None:
+            return None
+        assert self.candidates is not None
+        return self.candidate_indptr, self.candidates
+
+    @property
     def outside(self) -> Int64:
         """How many items are neither candidates of a user nor excluded: int64 [n_users]."""
         if self.candidate_indptr is None:
@@ -110,12 +118,9 @@ class Aligned:
         found = items.astype(np.int64)
         if self.numbers is not None:
             found = np.where(found >= 0, self.numbers[found], -1)
-        if self.candidate_indptr is not None and self.candidates is not None:
+        if self.offered is not None:
             inside = np.zeros(len(found), bool)
-            for indptr, known in (
-                (self.candidate_indptr, self.candidates),
-                (self.excluded_indptr, self.excluded),
-            ):
+            for indptr, known in (self.offered, (self.excluded_indptr, self.excluded)):
                 listed = ragged.numbered(indptr, known, self.n_items)
                 inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
             found = np.where(inside & (found >= 0), found, -1)

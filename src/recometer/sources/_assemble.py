@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Int64, any_of, steps
+from recometer.arrays import Array, Bool, Int64, any_of, slices, steps
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
@@ -24,12 +24,11 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) 
         _kernel.best_first(indptr, above, before, order)
         return order
 
-    def task(first: int, ticker: Ticker) -> None:
+    def task(users: slice, ticker: Ticker) -> None:
         ticker.advance()
-        _kernel.best_first(indptr[first : first + USERS_PER_TASK + 1], above, before, order)
+        _kernel.best_first(indptr[users.start : users.stop + 1], above, before, order)
 
-    starts = range(0, n_users, USERS_PER_TASK)
-    run_tasks(task, starts, threads=threads, progress=False)
+    run_tasks(task, slices(n_users, USERS_PER_TASK), threads=threads, progress=False)
     return order
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Int32, Int64, UInt32
+from recometer.arrays import Array, Bool, Int32, Int64, UInt32, slices
 from recometer.ranks import UserFlag
 from recometer.sources._factor_work import FactorsWork
 from recometer.sources._top import Best, Rule, Shelf
@@ -52,11 +52,10 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
             )
             ticker.advance(float((last - first) * len(rows)))
 
-    most = max(1, PLACES_PER_TASK // k)
     tasks = [
-        slice(start, min(start + most, block.stop))
+        task
         for block in work.blocks(request.threads)
-        for start in range(block.start, block.stop, most)
+        for task in slices(block.stop, PLACES_PER_TASK // k, block.start)
     ]
     work.run_all(run, tasks, "Listing", request)
     n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)

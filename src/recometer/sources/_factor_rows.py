@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Int64, slices
 
 PIECE = 2**20  # bytes that are read at once where all rows pass by
 
@@ -61,9 +61,8 @@ class Rows:
 
     def pieces(self) -> Iterator[Array]:
         """Yield all rows in their order, some at a time, contiguous."""
-        size = max(1, PIECE // max(1, self.row_bytes))
-        for start in range(0, len(self), size):
-            yield np.ascontiguousarray(self[start : start + size])
+        for piece in slices(len(self), PIECE // max(1, self.row_bytes)):
+            yield np.ascontiguousarray(self[piece])
 
 
 def readable(array: Array) -> Array:

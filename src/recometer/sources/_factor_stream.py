@@ -11,11 +11,11 @@ of parts add up in the kernel, as those of its calls do.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.arrays import Array, Float64, Int32, Int64, slices
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputError
 from recometer.sources._align_result import Aligned
@@ -86,7 +86,8 @@ class StreamedWork(FactorsWork):
         self._each_part(look, float(self.aligned.n_items), "Reading", request, once=lambda: True)
         finite = self.factors.finite_up_to(largest(self.factors.users), float(np.max(sizes)))
         self.find_limit(not finite, request)
-        if self.limit is not None and lengths is not None and one is not None:
+        if self.limit is not None and lengths is not None:
+            assert one is not None
             by_place, self._by_length = self._of_file.by_place, True
             self.longest_first = LongestFirst.in_parts(lengths, self._parts(), by_place, one)
         else:
@@ -189,10 +190,8 @@ class StreamedWork(FactorsWork):
         bias = self.factors.item_bias
         item = self._row_bytes + (0 if bias is None else bias.itemsize)
         smallest_tasks = self._threads * self._bytes_of_task(1, 1)
-        share_of_part = 1 - SHARE_OF_PLACES - SHARE_OF_ORDER - SHARE_OF_TASKS
-        least = max(
-            of_places / SHARE_OF_PLACES, smallest_tasks / SHARE_OF_TASKS, item / share_of_part
-        )
+        # What is left for a part has room for an item then: a task takes more than two of them.
+        least = max(of_places / SHARE_OF_PLACES, smallest_tasks / SHARE_OF_TASKS)
         if budget < least:
             raise InputError(
                 f"memory={budget:,} bytes are too few to rank {n_items:,} items with "
@@ -203,11 +202,9 @@ class StreamedWork(FactorsWork):
         rest -= self._threads * self._bytes_of_task(*self.task_size())
         return int(min(n_items, rest // item))
 
-    def _parts(self) -> Iterator[slice]:
+    def _parts(self) -> list[slice]:
         """Return the places of each part."""
-        n_items = self.aligned.n_items
-        for first in range(0, n_items, self._part):
-            yield slice(first, min(first + self._part, n_items))
+        return slices(self.aligned.n_items, self._part)
 
     def _each_part(
         self,
@@ -265,8 +262,7 @@ class StreamedWork(FactorsWork):
 
     def _pieces(self, n: int) -> list[slice]:
         """Cut the rows of a part."""
-        size = max(1, PIECE // self._row_bytes)
-        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        return slices(n, PIECE // self._row_bytes)
 
     def _look(self, lengths: Float64 | None, one: float) -> float:
         """Return the largest factor of the part; write the lengths of its items."""

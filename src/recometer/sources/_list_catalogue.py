@@ -90,19 +90,25 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
     for items in (request.candidates, request.exclude):
         if isinstance(items, Items) and items.ids.dtype == np.int64:
-            numbers[items.what] = int(items.ids.max(initial=-1)) + 1
+            numbers[items.what] = _number_of(items.ids)
             n_entries += len(items.ids)
     catalogue = request.catalogue
     if isinstance(catalogue, int):
         numbers["the catalogue"] = catalogue
     elif catalogue is not None:
-        if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
+        if catalogue.dtype != np.int64 or catalogue.min() < 0:
             both_have_ids("item", "the catalogue", catalogue, "Lists", None)
-        numbers["the catalogue"] = int(catalogue.max(initial=-1)) + 1
+        numbers["the catalogue"] = _number_of(catalogue)
         n_entries += len(catalogue)
     side, n_items = max(numbers.items(), key=operator.itemgetter(1))
     check_number_of_positions(n_items, n_entries, side)
     return n_items
+
+
+def _number_of(positions: Array) -> int:
+    """Return how many positions there are up to the last of these."""
+    last = positions.max(initial=-1)
+    return int(last) + 1
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array, all_of, steps
+from recometer.arrays import Array, all_of
 from recometer.data.matching import SourceIndex
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
@@ -124,7 +124,7 @@ class TableLists(Source):
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
-        has, user_ids = steps(self._table.indptr) > 0, self._table.user_ids
+        has, user_ids = self._table.hold_items(), self._table.user_ids
         if user_ids is None:
             return has.nonzero()[0]
         return user_ids if all_of(has) else user_ids[has]

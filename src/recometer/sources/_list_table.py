@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids
 from recometer.data.matching import SourceIndex
 from recometer.ranks import Ranks
@@ -65,12 +65,17 @@ class ListTable:
             items = np.append(places, -1).astype(np.int32)[items]  # -1 stays -1
         return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
 
-    def not_empty(self, lists: Int64) -> int:
-        """Count the lists, of those given, that hold an item."""
+    def hold_items(self, lists: Int64 | None = None) -> Bool:
+        """Return whether each list, of all or of those given, holds more than padding."""
         if not self.padded:
-            return int(np.count_nonzero(self.indptr[lists + 1] > self.indptr[lists]))
-        indptr, entries = ragged.take(self.indptr, lists)
-        return len(np.unique(ragged.users_of(indptr)[self.items[entries] >= 0]))
+            return ragged.lengths(self.indptr, lists) > 0
+        indptr, items = self.indptr, self.items
+        if lists is not None:
+            indptr, entries = ragged.take(indptr, lists)
+            items = items[entries]
+        found = np.zeros(len(indptr) - 1, bool)
+        found[ragged.users_of(indptr)[items >= 0]] = True
+        return found
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:

@@ -8,7 +8,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool, Int64, slices
 from recometer.data import ids
 from recometer.errors import InputError, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -66,8 +66,7 @@ class ListWork:
     def run_all(self, request: Request) -> None:
         """Read the lists of all users, on several threads."""
         n_users = self.aligned.n_users
-        starts = range(0, n_users, USERS_PER_TASK)
-        blocks = [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts]
+        blocks = slices(n_users, USERS_PER_TASK)
         brief = n_users + int((self.end - self.begin).sum()) <= BRIEF
         run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
@@ -167,7 +166,7 @@ class ListWork:
             n_excluded=n_excluded,
             counts=self._counts(known, catalogue),
             # The lists do not say how many others there are that could have been drawn.
-            pool=None if aligned.pool is None else np.full(aligned.n_users, -1),
+            pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
         )
 
     def _check(self, n_candidates: Int64) -> None:
@@ -189,7 +188,7 @@ class ListWork:
         counts = {
             **aligned.counts,
             "users_unknown": int(np.count_nonzero(~known)),
-            "list_users_ignored": table.not_empty(np.flatnonzero(ignored)),
+            "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
             "list_train_items": int(self.users["removed"].sum()),
             "list_duplicates": int(self.users["repeated"].sum()),
             "list_items_uncatalogued": catalogue.n_added,

@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Int32, Int64, all_of
+from recometer.arrays import Array, Int32, Int64, all_of, slices
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _align_narrow, _assemble, _torch
@@ -44,8 +44,7 @@ class Batches(NamedTuple):
 
     def cut(self, known: Int64) -> list[Int64]:
         """Cut users into batches."""
-        size = self.most_users
-        return [known[start : start + size] for start in range(0, len(known), size)]
+        return [known[some] for some in slices(len(known), self.most_users)]
 
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""

@@ -142,9 +142,9 @@ def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int
     rows = (ranks.above >= 0) & (place < k) & ~undefined[user]
     items = np.full(others.shape, -1)
     items[user[rows], place[rows]] = ranks.item[rows]
-    number = np.minimum(np.cumsum(items < 0, axis=1) - 1, k - 1)
     free = items < 0
-    items[free] = np.take_along_axis(others, np.maximum(number, 0), axis=1)[free]
+    number = np.cumsum(free, axis=1) - 1  # of the free places, from 0 on
+    items[free] = np.take_along_axis(others, number, axis=1)[free]
     items[undefined] = -1
     return items
 
@@ -171,11 +171,11 @@ def only_unjudged(aligned: Aligned) -> Aligned:
         ),
         "excluded": (both % aligned.n_items).astype(np.int32),
     }
-    if aligned.candidate_indptr is not None and aligned.candidates is not None:
-        offered = ragged.numbered(aligned.candidate_indptr, aligned.candidates, aligned.n_items)
-        stays = ~ragged.among(offered, judged)
-        changes["candidate_indptr"] = ragged.offsets(stays, aligned.candidate_indptr)
-        changes["candidates"] = aligned.candidates[stays]
+    if aligned.offered is not None:
+        indptr, offered = aligned.offered
+        stays = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
+        changes["candidate_indptr"] = ragged.offsets(stays, indptr)
+        changes["candidates"] = offered[stays]
     return dataclasses.replace(aligned, **changes)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.data.matching import SourceIndex
+from recometer.data.numbers import flag
 from recometer.data.sizes import bytes_of
 from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError
@@ -105,8 +106,8 @@ class Factors(IndexedSource):
         )
         if not len(self._factors.items):
             raise InputError("Factors has no items to rank.")
-        self._allow_tf32 = allow_tf32
-        if allow_tf32:
+        self._allow_tf32 = flag("allow_tf32", allow_tf32)
+        if self._allow_tf32:
             _torch.check_tf32(self._factors.items)
         n_items = len(self._factors.items)
         self._index = SourceIndex.of("Factors", self._factors.n_users, n_items, user_ids, item_ids)

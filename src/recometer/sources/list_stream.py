@@ -260,8 +260,9 @@ class StreamedLists(TableLists):
     def _of_test(self, item_ids: Array | None) -> Int64 | None:
         """Return the place of each item among those of test, None where they are the same."""
         own = self._asked.test.item_ids
-        if item_ids is None or own is None:
+        if own is None:
             return None
+        assert item_ids is not None  # lists know the items of test
         return ids.match(item_ids, own, "item ids of Lists", "item ids of test")
 
     def _coded(self, lists: TopLists) -> TopLists:
@@ -288,9 +289,10 @@ class StreamedLists(TableLists):
         ranks = self._ranked.together(self._as_kept(base.users(absent), {})).users(which)
         counts = self._counts(base.counts, ranks.counts, self._of_absent(request, absent))
         item, item_ids, own = ranks.item, base.item_ids, request.test.item_ids
-        if item_ids is not None and own is not None:
+        if own is not None:
+            assert item_ids is not None  # lists know the items of test
             _, item_ids = self._items.among(item_ids)
-            item = np.append(ids.match(own, item_ids, "item ids of test"), -1)[item]
+            item = ids.match(own, item_ids, "item ids of test")[item]
         return dataclasses.replace(ranks, item=item, counts=counts, item_ids=item_ids)
 
     def top(self, request: Request, k: int) -> TopLists:
@@ -374,7 +376,7 @@ class StreamedLists(TableLists):
         """Return ranks whose items are those of test, and other counts with them."""
         item, places = ranks.item, self._of_test(ranks.item_ids)
         if places is not None:
-            item = np.append(places, -1)[item]
+            item = places[item]
         return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
 
     def listed_users(self) -> Array:

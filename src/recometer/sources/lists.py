@@ -45,7 +45,8 @@ class Lists(TableLists):
           first, with a row per user, and so may that of ranks or scores;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array or tensor [n_users, k] of item indices, best first, padded with
-          -1; row u is that of user u of test, unless `user_ids` are given;
+          -1; row u is that of user u of test, unless `user_ids` are given; a row of padding alone
+          is an empty list, as ``{user: []}`` is: its user has none;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
           .gz), whose topics and documents are strings, ranked by score. Use
           ``ties="item_desc"`` to order equal scores like trec_eval, by descending document id.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Int64, all_of, steps
+from recometer.arrays import Array, Int64, follow
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array
@@ -171,7 +171,7 @@ class Scores(IndexedSource):
         """
         if self._matrix is not None:
             # Rows that lie together need no copy.
-            together = all_of(steps(rows) == 1)
+            together = follow(rows)
             chosen = slice(rows[0], rows[-1] + 1) if together else rows
             if is_tensor(self._matrix):
                 return _torch.as_numbers(self._matrix[chosen], "The matrix of Scores").clone()
@@ -253,7 +253,7 @@ class Scores(IndexedSource):
 
     def _whom(self, rows: Int64) -> str:
         """Name users for a message: by their ids where they have some."""
-        if all_of(steps(rows) == 1):
+        if follow(rows):
             numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
         else:
             numbers = _some([str(row) for row in rows[:NAMED]], len(rows))
