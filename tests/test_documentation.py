@@ -141,16 +141,13 @@ def test_every_public_name_is_in_the_documents():
 
 
 def test_every_option_is_in_the_documents():
-    from typer.main import get_command
-
-    from recometer.cli._app import app
+    from recometer.cli._app import command_of
 
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    commands = get_command(app).commands
     options = {
         option
         for name in ("evaluate", "why")
-        for parameter in commands[name].params
+        for parameter in command_of(name).params
         for option in parameter.opts
         if option.startswith("--")
     }

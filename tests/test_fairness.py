@@ -135,6 +135,14 @@ def test_items_without_a_group_are_left_out():
     assert none.loss == 0
 
 
+def test_the_attention_of_an_item_is_shared_by_its_groups():
+    groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
+    lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
+    target = {"x": 3 / 4, "y": 1 / 4}  # half of the first item's is that of each group
+    found = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
+    assert found.rank_fairness == pytest.approx(1, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -46,6 +46,12 @@ def follow(places: Int64) -> bool:
     return all_of(steps(places) == 1)
 
 
+def slices(stop: int, size: int, start: int = 0) -> list[slice]:
+    """Cut the numbers from `start` on into slices of at most `size` numbers, or of one."""
+    step = max(1, size)
+    return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
+
+
 def read_only(array: Array) -> Array:
     """Return an array that cannot be written to, or a view of one that can."""
     if not array.flags.writeable:

@@ -117,6 +117,7 @@ def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
 
 
 def named_items(lists: rm.TopLists) -> list[list[object]]:
+    assert lists.items.min(initial=-1) == -1  # where a list is shorter
     names = range(lists.n_items) if lists.item_ids is None else lists.item_ids.tolist()
     return [[names[item] if item >= 0 else None for item in row] for row in lists.items]
 
@@ -353,6 +354,16 @@ def test_all_that_is_kept_is_counted(form) -> None:
     assert min(ranked, listed) > came
 
 
+@pytest.mark.parametrize("metrics", ["rr", "rmse"])
+def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
+    scores, sizes = np.random.default_rng(4).random((200, 5)), []
+    for users in (None, np.arange(200)):
+        stream = rm.Evaluator(metrics=metrics).stream()
+        stream.update(scores, scores > 0.5, users=users)
+        sizes.append(stream.nbytes)
+    assert 0 < sizes[0] < sizes[1]  # that of their ids, besides
+
+
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
@@ -380,6 +391,22 @@ def test_users_without_ids_are_counted_as_they_come() -> None:
     assert stream.compute().user_ids is None
     stream.reset()
     assert stream.n_users == stream.nbytes == 0
+
+
+def test_streams_of_users_without_ids_are_merged() -> None:
+    rng = np.random.default_rng(0)
+    scores, relevance = rng.random((6, 4)), np.eye(6, 4)
+    whole, *streams = (rm.Evaluator(metrics="rr").stream() for _ in range(3))
+    whole.update(scores, relevance)
+    for stream, rows in zip(streams, (slice(0, 2), slice(2, 6)), strict=True):
+        stream.update(scores[rows], relevance[rows])
+    streams[0].merge(streams[1])
+    np.testing.assert_array_equal(streams[0].compute()["rr"], whole.compute()["rr"])
+    named = rm.Evaluator(metrics="rr").stream()
+    named.update(scores, relevance, users=range(6))
+    for one, other in ((named, whole), (whole, named)):
+        with pytest.raises(InputError, match="of one stream have ids, those of the"):
+            one.merge(other)
 
 
 def test_users_who_did_not_come_follow_the_rule() -> None:
@@ -425,6 +452,28 @@ def test_streams_of_equal_evaluators_are_merged_wherever_their_data_lie():
     assert one.n_users == len(SCORES)
 
 
+@pytest.mark.parametrize(
+    ("kind", "described"),
+    [
+        ("scores", "Scores, streamed: 3 users x 5 items"),
+        ("lists", "Lists, streamed: 3 lists"),
+        ("pairs", "Pairs, streamed: 15 rows, 3 users"),
+    ],
+)
+def test_merged_streams_are_described_as_one(kind, described):
+    evaluator = rm.Evaluator(None if kind == "pairs" else SCORES > 9, metrics="rr")
+    streams = evaluator.stream(), evaluator.stream()
+    for stream, users in zip(streams, ([0, 1], [3]), strict=True):
+        if kind == "lists":
+            stream.update(rm.Lists(np.argsort(-SCORES[users]), user_ids=users))
+        else:
+            truth = (SCORES[users] > 9,) if kind == "pairs" else ()
+            stream.update(SCORES[users], *truth, users=users)
+    streams[0].merge(streams[1])
+    description = streams[0].compute().inputs["source"]["description"]
+    assert description.startswith(described)
+
+
 def update(*given, to=stream_of, before=None, **options):
     def call():
         stream = to()
@@ -457,6 +506,20 @@ def test_streams_of_which_one_has_lists_that_repeat_an_item():
     # Hits: ann's first place, and none of her second; both of bob's; cid's third.
     assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_streams_with_lists_of_other_lengths_are_merged():
+    lists = {"ann": ["a"], "bob": ["b", "c", "d"]}
+    test = {"ann": ["a"], "bob": ["a"]}
+    evaluator = rm.Evaluator(test, metrics="user_coverage@9 personalization@9")
+    expected = evaluator(rm.Lists(lists))
+    for users in (["ann", "bob"], ["bob", "ann"]):
+        streams = [evaluator.stream() for _ in users]
+        for stream, user in zip(streams, users, strict=True):
+            stream.update({user: lists[user]})
+        streams[0].merge(streams[1])
+        check(expected, streams[0].compute())
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
@@ -593,6 +656,15 @@ def test_of_lists_that_wait_only_those_that_are_refused_are_lost() -> None:
     check(evaluator(rm.Lists(lists | {"eve": ["x"]})), stream.compute())
 
 
+def test_users_of_lists_that_wait_have_come() -> None:
+    stream = rm.Evaluator({user: ["x"] for user in "abc"}, metrics="rr").stream()
+    for user in "abc":
+        stream.update({user: ["x"]})
+    assert stream.n_users == 3
+    with pytest.raises(InputError, match="user 'c' came in a batch before"):
+        stream.update({"c": ["y"]})
+
+
 @pytest.mark.parametrize("most", [20, 2**18])
 @pytest.mark.parametrize("named", [False, True])
 def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
@@ -621,7 +693,10 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
         check(expected, stream.compute())
 
 
-def test_lists_of_positions_that_come_in_any_order() -> None:
+@pytest.mark.parametrize("most", [6, 2**18])
+def test_lists_of_positions_that_come_in_any_order(monkeypatch, most) -> None:
+    """Whether there is room for all of them, or for two."""
+    monkeypatch.setattr("recometer.sources.list_stream.PENDING_ENTRIES", most)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
     expected = evaluator(rm.Lists(lists))
@@ -687,6 +762,29 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
             stream.update(items=np.array([[2, 0]]), users=np.array([0 if not lists else 1]))
             found.append(stream.compute()["rr"][2])
     np.testing.assert_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"catalogue": ["a", "b"]}, "the catalogue has item ids"),
+        ({"catalogue": [-1, 2]}, "the catalogue has item ids"),
+        ({"catalogue": [0, 1]}, "2 listed items are not in the catalogue"),
+        ({"exclude": ["a", "b"]}, "the list exclude= has item ids"),
+        ({"candidates": ["a", "b"]}, "the list candidates= has item ids"),
+        ({"train": rm.Interactions.of(np.eye(3))}, "train has 3 users, but test has 4"),
+        ({"train": rm.Interactions.of(np.eye(4), item_ids=list("abcd"))}, "train has item ids"),
+        (
+            {"train": rm.Interactions.of(np.eye(4), user_ids=list("abcd"))},
+            "The user ids of test are of type int",
+        ),
+    ],
+)
+def test_what_no_batch_can_be_measured_with_shows_in_the_first(given, message) -> None:
+    """Lists of positions, too, which may wait for others."""
+    stream = rm.Evaluator(np.eye(4), metrics="rr", **({"catalogue": 4} | given)).stream()
+    with pytest.raises(RecometerError, match="^" + message):
+        stream.update(items=np.array([[2, 3]]), users=np.array([0]))
 
 
 def test_sessions_of_users() -> None:

@@ -205,6 +205,14 @@ def test_the_seed_says_who_is_read() -> None:
     assert third.users_read == first.users_read
 
 
+def test_the_mean_of_a_metric_of_lists_can_be_waited_for() -> None:
+    source, options = sources(False)["scores"], given(False)
+    until = rm.Until("tail_share@3 ± 0.3", first=20)
+    result = rm.evaluate(source, **options, metrics="tail_share@3", until=until)
+    assert result.users_read is not None
+    assert 20 <= result.users_read.n_read < N_USERS
+
+
 def test_the_mean_of_all_is_covered_whatever_is_read() -> None:
     """Seeds stop at different times, and widths can be relative to the mean."""
     source, options = sources(False)["scores"], given(False)
@@ -414,7 +422,7 @@ def test_what_some_of_the_users_do_not_tell_is_refused() -> None:
         return str(found.value)
 
     assert "text" in refused(0.002, InputTypeError)
-    assert "rm.compare" in refused("decided")
+    assert "Hint: compare(" in refused("decided")
     assert "precision@5 is not among the metrics" in refused("precision@5 ± 0.1", UnknownNameError)
     assert "several metrics: ndcg@5, ndcg@10" in refused("ndcg@5,10 ± 0.1")
     assert "coverage@5 is one value for all users" in refused(metrics="ndcg@5 coverage@5")
@@ -489,3 +497,14 @@ def test_the_next_look_is_when_enough_users_are_likely_to_be_read():
     assert until.next_number(1_000, 10_000, needed=3_000) == 3_000
     assert until.next_number(3_000, 10_000, needed=2_900) == 3_240
     assert until.next_number(1_000, 10_000, needed=8_000) == 10_000  # or nearly all
+
+
+def test_a_parameter_taken_from_test_need_not_be_named() -> None:
+    """The metric is that which was asked for, whose largest gain is that of test."""
+    test = {f"u{number}": {"a": 1 + number % 3, "b": 1} for number in range(60)}
+    lists = rm.Lists({user: ["b", "a"] for user in test})
+    until = rm.Until("err@2 ± 0.3", first=20)
+    found = rm.evaluate(lists, test, metrics="err@2", until=until)
+    assert found.users_read is not None
+    assert found.users_read.n_read < 60
+    assert list(found.mean()) == ["err@2(max_gain=3)"]

@@ -353,6 +353,10 @@ def test_messages():
         none = f"does not exist for '{metric}'.*precision, tprec"
         with pytest.raises(InputError, match=f"{none}|'{metric}' needs "):  # what it reads, first
             evaluate(metric)
+    source = rm.Lists(np.tile(np.arange(30), (3, 1)))  # all of them, and yet not of how many
+    with pytest.raises(InputError, match=r"needs the ranks of all candidates, and the number"):
+        evaluate(catalogue=30)
+    source = rm.Scores(np.random.default_rng(0).random((3, 30)))
     text = str(evaluate())
     assert "Warning: The values are estimates of those of the whole catalogue" in text
     assert "correction='cv'" in text

@@ -13,7 +13,7 @@ import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.reasons import Reason
-from recometer.metrics import ListData, parse
+from recometer.metrics import METRICS, ListData, metric, parse
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists, UserFlag
 from recometer.testing import ListCase
@@ -206,8 +206,8 @@ def test_few_relevant_items_matter_where_test_is_read():
 
 
 def test_without_anybody():
-    for metric in ("gini@2", "entropy@2", "personalization@2", "novelty@2(divisor=rows)"):
-        assert math.isnan(value(metric, lists=[[]]))
+    for name in ("gini@2", "entropy@2", "personalization@2", "novelty@2(divisor=rows)"):
+        assert math.isnan(value(name, lists=[[]]))
     assert value("coverage@2", lists=[[]]) == 0
     assert value("user_coverage@2", lists=[[]]) == 0
 
@@ -262,13 +262,13 @@ def test_many_users_are_taken_in_blocks(monkeypatch):
     many = {
         "lists": rows, "baseline": rows[::-1], "train": [{0: 1.0}] * 20, "test": [{1: 1.0}] * 20
     }  # fmt: skip
-    for metric in ("ild@3(single=zero)", "novelty@3", "overlap@3", "alpha_ndcg@3", "epc@3"):
+    for name in ("ild@3(single=zero)", "novelty@3", "overlap@3", "alpha_ndcg@3", "epc@3"):
         alone = [
-            value(metric, lists=[row], baseline=[other], train=[{0: 1.0}], test=[{1: 1.0}],
+            value(name, lists=[row], baseline=[other], train=[{0: 1.0}], test=[{1: 1.0}],
                   others=[[0]] * 19)
             for row, other in zip(rows, rows[::-1], strict=True)
         ]  # fmt: skip
-        np.testing.assert_array_equal(values(metric, **many), alone)
+        np.testing.assert_array_equal(values(name, **many), alone)
 
 
 def test_what_is_computed_once_belongs_to_its_users():
@@ -307,3 +307,19 @@ def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
     assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]
+
+
+def test_a_metric_of_ones_own_reads_propensities():
+    @metric(formula="the propensity of the first item", record="lists", side=("propensity",))
+    def likely(data, cutoffs):
+        """Propensity of the first item."""
+        return np.repeat(data.propensity[data.lists.items[:, :1]], len(cutoffs), axis=1)
+
+    frame = {"item_id": ["b", "a"], "propensity": [0.25, 0.5]}
+    catalogue = rm.Catalogue(frame, propensity="propensity")
+    lists = {"ann": ["a", "b"], "bob": ["b", "a"]}
+    try:
+        result = rm.evaluate(rm.Lists(lists), lists, metrics="likely@1", catalogue=catalogue)
+    finally:
+        del METRICS["likely"]
+    assert result["likely@1"].tolist() == [0.5, 0.25]

@@ -64,11 +64,11 @@ def test_block_sizes(model, size, monkeypatch):
     assert digest(found) == wanted
 
 
-def test_other_processes_and_hash_seeds():
+def test_another_process_and_hash_seed():
     wanted = {model: expected(model, "random") for model in MODELS}
-    for seed in ("0", "12345"):
-        printed = run_script("same_answer.py", PYTHONHASHSEED=seed)
-        assert dict(line.split() for line in printed.splitlines()) == wanted
+    # This process has a seed of its own.
+    printed = run_script("same_answer.py", PYTHONHASHSEED="12345")
+    assert dict(line.split() for line in printed.splitlines()) == wanted
 
 
 def test_another_seed_gives_other_numbers():

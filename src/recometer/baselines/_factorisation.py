@@ -8,6 +8,7 @@ import numpy as np
 
 from recometer.arrays import Float64
 from recometer.baselines._matrix import check_count, check_seed, fitted, user_item_matrix
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.sources.factors import Factors
 from recometer.tasks import Ticker
@@ -77,7 +78,7 @@ def truncated_svd(
             f"{train.n_users:,} users x {train.n_items:,} items. Hint: factors={most} at most."
         )
     norms = np.ones(train.n_items)
-    if normalise:
+    if flag("normalise", normalise):
         norms = np.sqrt(np.bincount(matrix.indices, matrix.data**2, minlength=train.n_items))
         matrix.data /= norms[matrix.indices]
     vectors = fitted(

@@ -60,13 +60,6 @@ def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
         raise InputError(f"{name}={brief(given)} must be one of {known}.")
 
 
-def flag(name: str, given: Any) -> bool:
-    """Return an option that is either True or False."""
-    if not isinstance(given, bool | np.bool_):
-        raise InputTypeError(f"{name}={brief(given)} must be True or False.")
-    return bool(given)
-
-
 def array_of(name: str, given: Any) -> Array:
     """Return a tensor, an array or a list as an array."""
     return to_numpy(given) if is_tensor(given) else as_array(given, name)

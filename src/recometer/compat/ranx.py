@@ -15,6 +15,7 @@ from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import flag
 from recometer.data.paths import as_path
 from recometer.data.trec import read_qrels, read_run
 from recometer.errors import InputError, InputTypeError
@@ -226,8 +227,8 @@ def evaluate(
     queries = theirs.keys()
     _check_keys(set(queries), set(found.keys()), make_comparable)
     names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics, str)
-    return_mean = _checks.flag("return_mean", return_mean)
-    return_std = _checks.flag("return_std", return_std)
+    return_mean = flag("return_mean", return_mean)
+    return_std = flag("return_std", return_std)
     threads = _checks.whole("threads", threads, 0)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
     test, lists = theirs.read(Interactions.of, "value"), _lists(found, queries)
@@ -274,7 +275,7 @@ def _lists(run: Run, queries: Collection[str]) -> Lists | None:
 
 
 def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
-    if _checks.flag("make_comparable", make_comparable) or qrels == run:
+    if flag("make_comparable", make_comparable) or qrels == run:
         return
     differing = sorted(qrels ^ run)
     raise InputError(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from recometer.arrays import Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
 
@@ -66,7 +67,7 @@ def ndcg_score(
         )
     if (gains < 0).any():
         raise InputError(f"y_true has gains below 0, such as {gains.min()}. Hint: shift them.")
-    scores = _in_some_order(y_score) if _checks.flag("ignore_ties", ignore_ties) else scores
+    scores = _in_some_order(y_score) if flag("ignore_ties", ignore_ties) else scores
     return _mean(_values("ndcg_score", gains, scores, k), sample_weight)
 
 
@@ -102,7 +103,7 @@ def dcg_score(
     if not isinstance(log_base, numbers.Real) or not log_base > 0 or log_base == 1:
         raise InputError(f"log_base={log_base!r} must be a number above 0, and not 1.")
     # Gains below 0 are raised to it, all of them as much, which adds as much to each place.
-    scores = _in_some_order(y_score) if _checks.flag("ignore_ties", ignore_ties) else scores
+    scores = _in_some_order(y_score) if flag("ignore_ties", ignore_ties) else scores
     k = None if k is None else _checks.whole("k", k)
     least = min(0.0, float(gains.min()))
     places = np.arange(min(gains.shape[1], k or gains.shape[1])) + 2

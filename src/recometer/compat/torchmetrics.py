@@ -16,6 +16,7 @@ from recometer.arrays import Array, Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import flag
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
@@ -94,7 +95,7 @@ def retrieval_precision(
     It is that of all items without `top_k`, or with `adaptive_k` if there are fewer items.
     """
     n = int(np.prod(_checks.array_of("preds", preds).shape))
-    k, adaptive = _checked(top_k), _checks.flag("adaptive_k", adaptive_k)
+    k, adaptive = _checked(top_k), flag("adaptive_k", adaptive_k)
     k = n if k is None or (adaptive and k > n) else k
     return _of_one("RetrievalPrecision", preds, target, k)
 

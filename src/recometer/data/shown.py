@@ -11,9 +11,8 @@ EARLIEST, LATEST = 473_385_600, 4_102_444_800
 UNITS = (1, 10**3, 10**6, 10**9)  # of a second
 
 
-def values(numbers: Array) -> str:
-    """Return ``"values 1 to 5"``, or ``"every value 1"``; there is at least one."""
-    low, high = numbers.min(), numbers.max()
+def values(low: float, high: float) -> str:
+    """Return ``"values 1 to 5"``, or ``"every value 1"``."""
     return f"every value {low:g}" if low == high else f"values {low:g} to {high:g}"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from recometer.arrays import Array, Int32
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.evaluating.arguments import baseline_of, protocol_of
 from recometer.evaluating.effects import given_by_hand
@@ -55,7 +56,12 @@ class Asked:
     @cached_property
     def counts_listed_users(self) -> bool:
         """Whether users with a list count, whom test need not have."""
-        return any(rules_of(one, self.protocol).users == "listed" for one in self.metrics)
+        return counts_listed(self.metrics, self.protocol)
+
+
+def counts_listed(metrics: Sequence[Metric], protocol: Protocol) -> bool:
+    """Return whether users with a list count, whom test need not have."""
+    return any(rules_of(one, protocol).users == "listed" for one in metrics)
 
 
 def read_asked(
@@ -92,7 +98,7 @@ def read_asked(
         seed=seed,
         threads=threads,
         progress=progress,
-        chance=bool(chance),
+        chance=flag("chance", chance),
         as_given={
             "candidates": candidates,
             "exclude": exclude,

@@ -19,6 +19,15 @@ from recometer.ranks import Ranks, TopLists, UserFlag, raised
 from recometer.sources.base import Source
 
 
+def check_not_empty(n_users: int, n_rows: int) -> None:
+    """Refuse a test without users or interactions."""
+    if not n_users or not n_rows:
+        raise InputError(
+            f"test is empty: {n_users} user{'s' * (n_users != 1)}, {n_rows} interactions. Hint: "
+            "check the split, and the column of users."
+        )
+
+
 def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interactions) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
     unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
@@ -129,22 +138,16 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
 
 
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs beyond all lists, given the length of the longest one."""
+    """Warn of cut-offs beyond all lists, given the length of the longest one.
+
+    The metrics are all of rankings, in which missing places are misses, or all of the lists.
+    """
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
+        of_lists = beyond[0].definition.record == "lists"
         warn(
             f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
-            f"which has {longest:,} items; the missing places are misses."
-        )
-
-
-def check_lists(longest: int, metrics: Iterable[Metric]) -> None:
-    """Warn of metrics of lists whose cut-offs are above the length of the longest list."""
-    beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
-    if beyond:
-        warn(
-            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
-            f"which has {longest:,} items."
+            f"which has {longest:,} items{'' if of_lists else '; the missing places are misses'}."
         )
 
 

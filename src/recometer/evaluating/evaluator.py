@@ -7,7 +7,6 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Literal
 
-from recometer.data.fingerprints import Fingerprinting
 from recometer.data.interactions import read_interactions
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputTypeError
@@ -185,13 +184,8 @@ class Evaluator:
         blocks = blocks_of(given)
         if blocks is not None:
             return InBlocks(given, blocks).evaluation(read - begin)
-        prints = given.truth.fingerprints
-        # On one thread, since the ranking begins and ends with what one thread does alone.
-        with Fingerprinting({} if prints else given.truth.arrays()) as fingerprinting:
-            records = find_records(given)
-            ranked = time.perf_counter()
-            prints.update(fingerprinting.result())
-        return evaluation_of(given, records, read - begin, ranked - read)
+        records = find_records(given)
+        return evaluation_of(given, records, read - begin, time.perf_counter() - read)
 
     def inputs(self, given: object) -> Inputs:
         """Check a source, or make one from a model, and combine it with the truth."""

@@ -74,7 +74,7 @@ def refuse_until(options: Mapping[str, object]) -> None:
     if options.get("until") is not None:
         raise InputError(
             "until= reads the users of one test, and folds have several. Hint: "
-            "[rm.evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
+            "[evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
         )
 
 

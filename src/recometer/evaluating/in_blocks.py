@@ -16,7 +16,7 @@ from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import Unwarned
 from recometer.evaluating.chance import chance_of
-from recometer.evaluating.checks import check_baseline, check_lists
+from recometer.evaluating.checks import check_baseline, warn_beyond_lists
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.lists_together import FoundLists, ListsTogether
 from recometer.evaluating.making import assembled, by_popularity, means_with_values, measure_lists
@@ -359,7 +359,7 @@ class InBlocks:
             n_known = int(np.count_nonzero(raised(users.flags, UserFlag.KNOWN)))
             check_sets(counts.get("users_without_candidates", 0), n_known)
         if lists is not None:
-            check_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
+            warn_beyond_lists(int(lists.lengths.max(initial=0)), truth.of_lists)
         if baseline is not None:
             check_baseline(baseline, truth.descriptions["baseline"]["description"])
         n_relevant = np.concatenate([one.n_relevant for one in self._blocks])

@@ -66,16 +66,17 @@ def assembled(
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
     known, before = truth.fingerprints, reading + ranking + measuring
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
-    beside: dict[str, Any] = {}
+    counted = None
 
-    def find_beside() -> None:  # what no metric reads
-        truth.prepare()
-        beside["by_popularity"] = find_by_popularity()
+    def count(background: _kernel.Background) -> None:
+        nonlocal counted
+        counted = truth.count_in(background)
 
-    with Fingerprinting(arrays, asked.threads, find_beside) as fingerprinting:
+    with Fingerprinting(arrays, asked.threads, count) as fingerprinting:
         measured = find_measured()
         measuring += time.perf_counter() - begin
         found = fingerprinting.result()
+    truth.prepare(counted)
     known |= {name: prints for name, prints in found.items() if name != "source"}
     check_defined(measured["values"], measured["reasons"])
     activity, popularity = truth.profiles
@@ -101,7 +102,7 @@ def assembled(
         binary_gains=truth.binary_gains,
         activity=activity,
         popularity=popularity,
-        **beside,
+        by_popularity=find_by_popularity(),
     )
 
 

@@ -129,7 +129,7 @@ class Parts:
         truth = self._given.truth
         arrays = {"source": self._given.source.arrays()}
         arrays |= {} if truth.fingerprints else truth.arrays()
-        with Fingerprinting(arrays, truth.asked.threads, lambda: None) as found:
+        with Fingerprinting(arrays, truth.asked.threads) as found:
             prints = found.result()
         truth.fingerprints.update({name: one for name, one in prints.items() if name != "source"})
         return {**truth.fingerprints, **prints}

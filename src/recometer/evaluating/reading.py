@@ -65,7 +65,7 @@ def check_of_one(until: Until) -> None:
     """Refuse a question about several models."""
     if until.width is None:
         raise InputError(
-            f"until={until.text!r} is a question about several models. Hint: rm.compare(..., "
+            f"until={until.text!r} is a question about several models. Hint: compare(..., "
             "until='decided'); of one model, until='ndcg@10 ± 0.002'."
         )
 

@@ -20,7 +20,6 @@ from recometer.evaluating.checks import (
     check_correction,
     check_cutoffs,
     check_length,
-    check_lists,
     check_overlaps,
     check_users,
     short_of_cutoffs,
@@ -263,7 +262,7 @@ def _lists(
     depth = depth_of_lists(metrics)
     lists = source.top(request, depth)
     if not request.some_users:
-        check_lists(int(lists.lengths.max(initial=0)), metrics)
+        warn_beyond_lists(int(lists.lengths.max(initial=0)), metrics)
     if baseline is None or "baseline" not in needed_by(metrics):
         return lists, None
     if isinstance(baseline, Source):

@@ -16,6 +16,7 @@ from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
 from recometer.evaluating.identity import difference, identity_of
 from recometer.evaluating.records import request_of
+from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 from recometer.sources.list_stream import StreamedLists, nobody
@@ -344,12 +345,17 @@ class Stream:
 
     def state(self) -> dict[str, Any]:
         """Return all counts as numbers, texts and arrays, which you can pickle or send."""
-        counted, of = self._counted, identity_of(self._evaluator.asked, self._evaluator.truth)
+        counted, of = self._counted, dict(self._identity)
         found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "of": of}
         if counted is None:
             return {**found, "kind": None}
         items = counted.index_of_items if isinstance(counted, StreamedScores) else (0, None)
         return {**found, "kind": KINDS[type(counted)], "items": items, "counted": counted.state()}
+
+    @cached_property
+    def _identity(self) -> dict[str, str]:
+        """What is the same for all streams that can be merged; data are hashed for it."""
+        return identity_of(self._evaluator.asked, self._evaluator.truth)
 
     def merge(self, other: Stream | Mapping[str, Any]) -> None:
         """Add the batches of another stream, for instance of another process.
@@ -381,8 +387,7 @@ class Stream:
                 f"merge takes a stream, or what state() of one returned, found "
                 f"{type(state).__name__}."
             )
-        of = identity_of(self._evaluator.asked, self._evaluator.truth)
-        differs = difference(of, state["of"])
+        differs = difference(self._identity, state["of"])
         if differs:
             raise InputError(
                 f"The streams are of different evaluators: they differ in {differs}. Hint: all "

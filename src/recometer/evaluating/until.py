@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
-from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
+from recometer.results.naming import names_among
 from recometer.results.together import is_over_rows
 
 DECIDED = "decided"
@@ -132,7 +132,7 @@ class Until:
         """
         assert self.metric is not None
         known = {str(one): one for one in metrics}
-        found = [str(one) for one in parse_under(self.metric, protocol)]
+        found = names_among(self.metric, metrics, protocol)
         if len(found) != 1:
             raise InputError(
                 f"until={self.text!r} names several metrics: {', '.join(found)}. Hint: name one."

@@ -8,7 +8,7 @@ from dataclasses import field
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
+from recometer.arrays import Bool, Float64, Int64, UInt8, any_of, slices
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
@@ -68,9 +68,7 @@ class ListedUsers(Measured):
 
     def blocks(self) -> Iterator[slice]:
         """Cut the users into blocks with a bounded number of places."""
-        size = max(BLOCK_PLACES // max(self.data.lists.depth, 1), 1)
-        for first in range(0, self.n_users, size):
-            yield slice(first, min(first + size, self.n_users))
+        yield from slices(self.n_users, BLOCK_PLACES // max(self.data.lists.depth, 1))
 
     def users(self, block: slice | Int64) -> ListedUsers:
         """Return some users alone, without copying what is known of them."""

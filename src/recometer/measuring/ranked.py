@@ -93,8 +93,10 @@ class RankedUsers(Measured):
         """Return the values of the metrics: float64 [n_users, n_metrics]."""
         if self._parts is not None:
             tied, every, alone = self._parts
-            values = every.compute(variant).copy()
-            values[tied] = alone.compute(variant)
+            values = every.compute(variant)
+            if alone.tied_within(variant):
+                values = values.copy()
+                values[tied] = alone.compute(variant)
             return values
         groups, rules = self.groups(variant), variant.rules
         if rules.correction == "none":
@@ -102,6 +104,13 @@ class RankedUsers(Measured):
         depths = [WHOLE if one.cutoff is None else one.cutoff for one in variant.metrics]
         name, cutoffs = variant.metrics[0].name, np.array(depths, np.int64)
         return corrections.compute(name, self.ranks, groups, cutoffs, rules)
+
+    def tied_within(self, variant: Variant) -> bool:
+        """Return whether a judged item is tied at the places that the metrics read."""
+        depths = [WHOLE if one.depth is None else one.depth for one in variant.metrics]
+        ranks = self._settled_by(self._reading(variant).groups.settling)
+        corrected = variant.rules.correction != "none"
+        return corrected or any_of((ranks.tied != 0) & (ranks.above < max(depths)))
 
     def groups(self, variant: Variant) -> Groups:
         """Return the tie groups that metrics read, under their rules."""

@@ -15,7 +15,7 @@ from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
-from recometer.ranks import Ratings, UserFlag, raised
+from recometer.ranks import Ratings
 from recometer.remembered import cached_property
 
 WITHOUT = {
@@ -67,7 +67,6 @@ class RatedUsers(Measured):
         rules, definition = variant.rules, variant.metrics[number].definition
         ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)
-        why.mark_unknown(result, raised(ranks.flags, UserFlag.KNOWN), rules)
         mark(result, rows.every.n_rows == 0, Reason.NO_RATINGS)
         why.mark_cold(result, ranks.flags, rules)
         if definition.reads == "gain":

@@ -117,7 +117,6 @@ def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:
     pair_is_found = np.bincount(pair, found) > 0
     times = np.where(found, copies**2 * entries[pair], copies)
     beyond = ~found & (repeated | pair_is_found[pair])
-    times[beyond] = 1
     ranks = dataclasses.replace(ranks, repeated=beyond)
     return _with_copies(ranks, times, together=True)
 

@@ -226,18 +226,22 @@ def ranks_with(
 
 def of_judged_items(
     of_train: Array, missing: int, ranks: Ranks, test: Interactions, train: Interactions
-) -> Array:
-    """Return what is known of each judged item from train: [n_judged].
+) -> tuple[Int64, Array]:
+    """Return the positions of judged items, and what is known from train of each position.
 
     `of_train` has an entry per item that train numbers; `missing` stands for all others.
+
+    Returns
+    -------
+    int64 [n_judged], [n_items + 1]
+        An item that nobody names has the position -1: the last entry.
     """
     items = _Items(ranks.item_ids, _n_positions(ranks))
     judged = _judged_items(ranks, items, test, train)
     positions = items.of_columns(train, "train")
-    # An item that nobody names has the position -1: the last entry.
     found = np.full(items.n_items + 1, missing, of_train.dtype)
     found[positions] = of_train
-    return found[judged]
+    return judged, found
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:

@@ -13,6 +13,7 @@ from recometer.arrays import Float64, Int64
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError
 from recometer.report.given import Given
 from recometer.report.lists import Known, Place, named, places_of
@@ -49,7 +50,7 @@ def inspector(
     for name, value in (("n_users", n), ("depth", depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{name}={value!r} must be a whole number, at least 1.")
-    who = "item" if item_to_item else "user"
+    who = "item" if flag("item_to_item", item_to_item) else "user"
     kinds, change = _choose(given, pair, chosen, n, seed)
     models = tuple(name for name in order if name in known)
     if not models:

@@ -11,6 +11,7 @@ import numpy as np
 from recometer import _kernel
 from recometer._kernel import RowOrder
 from recometer.arrays import Bool, Float64
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.split.checks import check_whole
 from recometer.split.grouping import number_rows
@@ -185,6 +186,10 @@ class SeenInTrain:
 
     users: bool = True
     items: bool = True
+
+    def __post_init__(self) -> None:
+        flag("users", self.users)
+        flag("items", self.items)
 
     def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
         """Return the test rows that are left out."""

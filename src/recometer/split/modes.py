@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from recometer.data.numbers import flag
 from recometer.errors import InputError, warn
 from recometer.split.checks import NoTestUsersError, check_share, check_whole
 from recometer.split.data import Container, open_data
@@ -150,7 +151,7 @@ def _drawn(
     n_test = holdout_sizes(n_rows, items_test_fraction)
     # What a minimum in train and test cannot say: how many items are left to choose from.
     roomy = (n_rows < n_items - 1) & (n_items - (n_rows - n_test) >= min_items_pool)
-    least_train = 0 if consider_cold_start else 1
+    least_train = 0 if flag("consider_cold_start", consider_cold_start) else 1
     possible = roomy & (n_rows > 0) & (n_test >= min_pos_test) & (n_rows - n_test >= least_train)
     if not possible.any():
         raise NoTestUsersError(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from recometer._kernel import RowOrder
 from recometer.arrays import Array, Bool, Int64
+from recometer.data.numbers import flag
 from recometer.errors import InputError, InputTypeError
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
@@ -74,6 +75,7 @@ class Fraction(What):
 
     def __post_init__(self) -> None:
         check_share("fraction", self.fraction)
+        flag("per_user", self.per_user)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows with the lowest draws."""

@@ -95,10 +95,10 @@ def same_bits(left: Float64, right: Float64) -> Bool:
 
 
 def some_cases(share: float = 1) -> settings:
-    """Return settings for a law: a fifth of the cases of the profile in force, and 8 at least.
+    """Return settings for a law: a fifth of the cases of the profile in force, and 6 at least.
 
     A case is checked for all metrics and, mostly, all rules for ties. Without a profile it is 20.
     `share` is of these.
     """
     most = settings.default.max_examples if settings.default else 100
-    return settings(deadline=None, max_examples=round(share * max(most // 5, 8)))
+    return settings(deadline=None, max_examples=round(share * max(most // 5, 6)))
