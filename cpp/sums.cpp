@@ -121,11 +121,9 @@ void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* c
                 throw std::invalid_argument("no such item");
             }
             const std::size_t at = item == -1 ? rows.n_items : static_cast<std::size_t>(item);
-            const int number = rows.band[at];
-            if (number < 0 || static_cast<std::size_t>(number) >= rows.n_bands) {
-                throw std::invalid_argument("no such band");
-            }
-            const auto band = static_cast<std::size_t>(number);
+            // A band below 0 becomes one that is too large.
+            const std::size_t band = static_cast<std::uint8_t>(rows.band[at]);
+            if (band >= rows.n_bands) throw std::invalid_argument("no such band");
             ++counts[first + band];
             const std::int64_t above = rows.above[row], places = rows.tied[row] + 1;
             if (above < 0 || above >= cutoff) continue;

@@ -71,17 +71,17 @@ def test_what_a_step_raises_is_raised_by_who_waits():
 
 
 def test_one_that_is_stopped_or_dropped_writes_into_its_arrays_only():
-    data, hashes = np.zeros(2**26, np.uint8), np.zeros(2**6, np.uint64)
+    data, hashes = np.zeros(2**26, np.uint8), np.zeros((20, 2**6), np.uint64)
     for stopped in (True, False):
         background = _kernel.Background()
-        for _ in range(20):
-            background.hash_pieces(data, 2**20, hashes)
+        for of_step in hashes:
+            background.hash_pieces(data, 2**20, of_step)
         background.start(2)
         assert not background.wait(0)
         if stopped:
             background.stop()
             assert background.wait(0)
-    del background, data, hashes  # which the threads still read and write
+    del background, data, hashes, of_step  # which the threads still read and write
 
 
 @pytest.mark.parametrize(
