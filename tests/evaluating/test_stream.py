@@ -522,10 +522,11 @@ def test_streams_with_lists_of_other_lengths_are_merged():
         check(expected, streams[0].compute())
 
 
+@pytest.mark.parametrize("test", [{"ann": ["b"], "bob": ["a"]}, {"ann": ["b"]}])
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
+def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once(test):
     lists = {"ann": ["a", "a", "b"], "eve": ["a", "a", "a"], "kim": ["b", "b"], "bob": ["a"]}
-    evaluator = rm.Evaluator({"ann": ["b"], "bob": ["a"]}, metrics="recall@2", duplicates="first")
+    evaluator = rm.Evaluator(test, metrics="recall@2", duplicates="first")
     expected = evaluator(rm.Lists(lists)).counts
     assert expected["list_repeats"] == 4
     streams = [evaluator.stream() for _ in range(4)]
@@ -626,6 +627,104 @@ def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
 def test_messages(call, message) -> None:
     with pytest.raises((InputError, InputTypeError), match=re.escape(message)):
         call()
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize("metrics", ["rr", "coverage@1", "rr coverage@1"])
+@pytest.mark.parametrize("stranger", ["first", "last", "nobody"])
+def test_lists_of_positions_of_all_users_beside_that_of_a_stranger(metrics, stranger) -> None:
+    users, lists = np.array([5, 6, 7, 9]), np.array([[0, 1], [1, 2], [0, 2], [2, 0]])
+    test = rm.Interactions.of(np.eye(3), user_ids=users[:3])
+    evaluator = rm.Evaluator(test, metrics=metrics, catalogue=3)
+    n_lists = 3 if stranger == "nobody" else 4
+    expected = evaluator(rm.Lists(lists[:n_lists], user_ids=users[:n_lists]))
+    stream = evaluator.stream()
+    if stranger == "first":
+        stream.update(rm.Lists(lists[3:], user_ids=users[3:]))
+    stream.update(items=lists[:3], users=users[:3])
+    if stranger == "last":
+        assert stream.compute().counts.get("list_users_ignored", 0) == 0
+        stream.update(rm.Lists(lists[3:], user_ids=users[3:]))
+    found = stream.compute()
+    check(expected, found)
+    assert found.inputs["source"]["description"] == f"Lists, streamed: {n_lists} lists"
+
+
+@pytest.mark.parametrize("batches", [["ann eve", "bob"], ["ann", "bob", "eve"], ["eve", "bob ann"]])
+def test_users_who_are_listed_and_not_in_test_count_by_the_rule(batches) -> None:
+    lists = {"ann": ["x", "y"], "bob": ["z", "x"], "eve": ["y", "z"]}
+    test = {"ann": ["y"], "bob": ["x"]}
+    evaluator = rm.Evaluator(
+        test, metrics="rr coverage@1", catalogue=["x", "y", "z"], users="listed"
+    )
+    stream = evaluator.stream()
+    for users in batches:
+        stream.update({user: lists[user] for user in users.split()})
+    found = stream.compute()
+    check(evaluator(rm.Lists(lists)), found)
+    assert found.user_ids.tolist() == ["ann", "bob", "eve"]
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_items_that_nobody_has_in_a_first_place_are_known() -> None:
+    lists = {"ann": ["x", "u"], "eve": ["v", "w"], "bob": ["y"]}
+    evaluator = rm.Evaluator(
+        {"ann": ["x"], "bob": ["y"]}, train={"ann": ["z"]}, metrics="novelty@1"
+    )
+    stream = evaluator.stream()
+    for user, items in lists.items():
+        stream.update({user: items})
+    for found in (evaluator(rm.Lists(lists)), stream.compute()):
+        assert found.lists.item_ids.tolist() == list("uvwxyz")
+
+
+def test_of_users_in_both_streams_the_lists_of_the_first_stay() -> None:
+    lists = {"ann": ["x", "y"], "bob": ["y", "x"], "cid": ["x", "y"]}
+    evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr")
+    stream, other = (evaluator.stream(repeated="first") for _ in range(2))
+    for user in ("ann", "bob"):  # the second waits to be ranked
+        stream.update({user: lists[user]})
+    other.update({user: items[::-1] for user, items in lists.items()})
+    stream.merge(other)
+    found = stream.compute()
+    assert found["rr"].tolist() == [1, 1 / 2, 1 / 2]
+    assert found.inputs["source"]["description"] == "Lists, streamed: 3 lists"
+
+
+def test_fingerprints_of_lists_tell_which_items_tie() -> None:
+    prints = set()
+    for scores in ([2, 1, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1]):
+        stream = rm.Evaluator({"ann": ["y"]}, metrics="rr", ties="item").stream()
+        stream.update({"ann": dict(zip("xyz", scores, strict=True))})
+        prints.add(str(stream.compute().inputs["source"]["fingerprints"]))
+    assert len(prints) == 4
+
+
+@pytest.mark.parametrize("metrics", ["rr", "coverage@2", "rr coverage@2"])
+def test_items_that_are_not_in_the_catalogue_are_refused(metrics) -> None:
+    stream = rm.Evaluator({"ann": ["x"]}, metrics=metrics, catalogue=["x", "y"]).stream()
+    with pytest.raises(InputError, match="1 listed items are not in the catalogue"):
+        stream.update({"ann": ["x", "z"]})
+
+
+def test_batches_of_lists_show_no_progress(capsys) -> None:
+    evaluator = rm.Evaluator(np.eye(3), metrics="rr", progress=True)
+    evaluator(rm.Lists(np.array([[0, 1], [1, 2], [2, 0]])))
+    assert "Ranking" in capsys.readouterr().err
+    stream = evaluator.stream()
+    for users in ([0], [2, 1]):
+        stream.update(items=np.array([[0, 1]] * len(users)), users=np.array(users))
+    stream.compute()
+    assert not capsys.readouterr().err
+
+
+def test_lists_with_scores_and_without_that_come_by_turns() -> None:
+    lists = {"ann": ["x", "y"], "bob": {"y": 2, "x": 2}, "cid": {"x": 1, "y": 2}, "eve": ["y"]}
+    evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr", ties="item_desc")
+    stream = evaluator.stream()
+    for user, items in lists.items():
+        stream.update({user: items})
+    assert stream.compute()["rr"].tolist() == [1, 1 / 2, 1 / 2, 0]
 
 
 def test_what_was_refused_was_not_counted() -> None:
