@@ -237,6 +237,8 @@ def test_array_with_ids():
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
     # An item that lists lack comes first: the others have other numbers, and bob two items still.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
+    lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
+    assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
 
 
 def test_user_ids_alone():
@@ -335,11 +337,17 @@ def test_arrays_that_are_no_lists(array, message):
         rm.Lists(array)
 
 
-def test_options_that_do_not_apply():
+def test_options_that_do_not_apply(tmp_path):
     with pytest.raises(rm.InputError, match="user= does not apply to an array"):
         rm.Lists(ARRAY, user="user")
     with pytest.raises(rm.InputError, match="user_ids= does not apply to a dict"):
         rm.Lists({"a": ["b"]}, user_ids=["a"])
+    (tmp_path / "lists.run").write_text("a Q0 b 1 2.5 run\n")
+    with pytest.raises(rm.InputError, match="item_ids= does not apply to a file, which has ids"):
+        rm.Lists(tmp_path / "lists.run", item_ids=["b"])
+    with pytest.raises(rm.InputError, match="score= does not apply to a TREC run"):
+        rm.Lists(tmp_path / "lists.run", score="score")
+    assert rr(rm.Lists(ARRAY, rank=False, score=False), ARRAY_TEST) == EXPECTED
     with pytest.raises(rm.InputError, match="3 lists, but 1 user_ids"):
         rm.Lists(ARRAY, user_ids=["a"])
     with pytest.raises(rm.InputError, match=r"item index 3.*0 to 1"):
@@ -376,6 +384,8 @@ def test_missing_ids_and_ranks_are_named(frame):
         rm.Lists(frame(data))
     with pytest.raises(rm.InputError, match=r"ranks .* no value in row 1"):
         rm.Lists(frame({**data, "user": ["a", "a"]}))
+    with pytest.raises(rm.InputError, match=r"user ids .* no value in row 4"):
+        rm.Lists(frame({"user": ["a", "a", "b", "b", None], "item": list("vwxyz")}))
 
 
 def test_ids_of_another_kind():
@@ -391,6 +401,37 @@ def test_dates_and_uuids_are_ids():
 
     who, what = uuid.UUID(int=1), [datetime.date(2024, 1, day) for day in (1, 2, 3)]
     assert rr(rm.Lists({who: what}), {who: [what[1]]}) == [0.5]
+    frame = pl.DataFrame({"user": pl.Series([who] * 3, dtype=pl.Object), "item": what})
+    assert rr(rm.Lists(frame), {who: [what[1]]}) == [0.5]
+
+
+def test_lists_in_cells():
+    """Of users in any order, best first, or with a rank or a score for each item."""
+    frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
+    test = {3: ["y"], 9: ["z"], 5: ["x"]}
+    assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
+    scores = pl.Series([[1.0, 2.0], [3.0, 1.0], [1.0, 0.5, 2.0]])
+    by_rank = rm.Lists(frame.with_columns(rank=scores))
+    assert rr(by_rank, test) == [1 / 2, 1, 1]
+    with pytest.raises(rm.InputError, match=r"score_above=1\.5 needs the scores"):
+        rr(by_rank, test, score_above=1.5)
+    by_score = rm.Lists(frame.with_columns(score=scores))
+    assert rr(by_score, test) == [1, 1 / 3, 1 / 2]
+    assert rr(by_score, test, score_above=0.75) == [1, 0, 1 / 2]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_low_scores_of_a_frame(order):
+    """An order that the scores only confirm leaves them out of the ranking, and not of the rule."""
+    lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
+    assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
+    assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
+
+
+@pytest.mark.parametrize("ranks", [[-5, -(2**40)], [2**40, 5], [2**32, 1]])
+def test_ranks_that_are_far_apart(ranks):
+    lists = rm.Lists(pl.DataFrame({"user": ["ann"] * 2, "item": ["x", "y"], "rank": ranks}))
+    assert rr(lists, {"ann": ["y"]}) == [1]
 
 
 # The rules
@@ -467,6 +508,14 @@ def test_infinite_scores():
     # Minus infinity marks what was masked: it is not recommended, and takes no place.
     assert result["rr"][1] == 1 / 2
     assert result["recall@2"][1] == 1 / 2
+
+
+@pytest.mark.parametrize("last", ["ann", "bob", "cat"])
+def test_items_that_were_masked_at_the_end_of_a_list_take_no_place(last):
+    lists = {user: {"x": 2.0, "y": 1.0, "z": 0.5} for user in ("ann", "bob", "cat")}
+    lists[last]["z"] = -np.inf
+    expected = [0 if user == last else 1 / 3 for user in lists]
+    assert rr(rm.Lists(lists), {user: ["z"] for user in lists}) == expected
 
 
 @pytest.mark.parametrize(
@@ -590,6 +639,12 @@ def test_training_items_are_no_candidates():
         )
         assert result.n_candidates.tolist() == [2]
         assert result.n_excluded.tolist() == [2]
+
+
+def test_a_list_with_more_items_than_its_user_can_be_recommended_is_named():
+    lists = {"ann": ["a", "b"], "bob": ["a", "b", "c"]}
+    with pytest.raises(rm.InputError, match=r"leaves 2 items .* user 'bob' .* list has 3\."):
+        rr(rm.Lists(lists), {"ann": ["a"], "bob": ["b"]}, catalogue=2)
 
 
 def test_a_catalogue_that_lacks_items():
