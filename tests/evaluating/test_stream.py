@@ -727,6 +727,33 @@ def test_lists_with_scores_and_without_that_come_by_turns() -> None:
     assert stream.compute()["rr"].tolist() == [1, 1 / 2, 1 / 2, 0]
 
 
+def test_what_waits_are_lists_of_one_place_and_of_padding_alone() -> None:
+    lists = np.array([[1], [-1], [0], [2]])
+    evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
+    expected = evaluator(rm.Lists(lists))
+    assert expected.counts["users_unknown"] == 1
+    for parts in ([[0, 1, 2, 3]], [[3, 1], [0], [2]]):
+        stream = evaluator.stream()
+        for users in parts:
+            stream.update(items=lists[users], users=np.array(users))
+        check(expected, stream.compute())
+    test = rm.Interactions.of(np.eye(3), user_ids=[5, 6, 7])
+    evaluator = rm.Evaluator(test, metrics="rr", catalogue=3)
+    stream = evaluator.stream()
+    stream.update(items=np.array([[0]]), users=np.array([5]))
+    stream.update(rm.Lists(np.array([[-1, -1], [0, -1]]), user_ids=[9, 8]))
+    assert stream.compute().counts["list_users_ignored"] == 1
+
+
+def test_lists_with_padding_and_ids_wait_for_others() -> None:
+    lists, users = np.array([[0, 1], [2, -1], [-1, 0], [2, 1]]), np.array(["a", "b", "c", "d"])
+    evaluator = rm.Evaluator({user: ["x", "y"] for user in users.tolist()}, metrics="recall@2 rr")
+    stream = evaluator.stream(item_ids=["z", "y", "x"])
+    for user in range(4):
+        stream.update(items=lists[user : user + 1], users=users[user : user + 1])
+    check(evaluator(rm.Lists(lists, user_ids=users, item_ids=["z", "y", "x"])), stream.compute())
+
+
 def test_what_was_refused_was_not_counted() -> None:
     stream = rm.Evaluator(TEST, metrics="ndcg@2").stream()
     stream.update(items=[[1, 2]], users=[0])
@@ -877,11 +904,30 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
             {"train": rm.Interactions.of(np.eye(4), user_ids=list("abcd"))},
             "The user ids of test are of type int",
         ),
+        (
+            {"test": rm.Interactions.of(np.eye(4), item_ids=list("abcd")), "catalogue": None},
+            "test has item ids",
+        ),
+        (
+            {
+                "test": rm.Interactions.of(np.eye(4), user_ids=range(4)),
+                "train": rm.Interactions.of(np.eye(4), user_ids=range(4), item_ids=list("abcd")),
+            },
+            "train has item ids",
+        ),
+        (
+            {
+                "test": rm.Interactions.of(np.eye(4), user_ids=range(4)),
+                "train": rm.Interactions.of(np.eye(4), user_ids=list("abcd")),
+            },
+            "The user ids of test are of type int",
+        ),
     ],
 )
 def test_what_no_batch_can_be_measured_with_shows_in_the_first(given, message) -> None:
     """Lists of positions, too, which may wait for others."""
-    stream = rm.Evaluator(np.eye(4), metrics="rr", **({"catalogue": 4} | given)).stream()
+    options = {"test": np.eye(4), "catalogue": 4} | given
+    stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):
         stream.update(items=np.array([[2, 3]]), users=np.array([0]))
 

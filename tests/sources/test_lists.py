@@ -223,6 +223,12 @@ def test_masked_entries_are_padding(dtype):
     assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
 
 
+def test_an_array_that_cannot_be_written():
+    array = ARRAY.astype(np.int32)
+    array.flags.writeable = False
+    assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_an_array_that_was_changed_afterwards(dtype):
     array = ARRAY.astype(dtype)
@@ -449,6 +455,7 @@ TIED = {"u": {"c": 1.0, "a": 1.0, "b": 1.0, "d": 0.5}}
         ("item", 1 / 2),
         ("item_desc", 1 / 2),
         ("input", 1 / 3),
+        ("as_ranked", 1 / 3),
     ],
 )
 def test_equal_scores(ties, expected):
@@ -479,6 +486,21 @@ def test_equal_ranks_are_tied():
     with pytest.warns(DataWarning, match="1 rows repeat a rank of their user"):
         dense = rm.Lists(frame.with_columns(rank=pl.Series([1, 1, 2])))
     assert rr(dense, {"u": ["a"]}) == [0.75]
+
+
+def test_only_items_with_equal_ranks_are_at_one_rank():
+    columns = {"user": ["u"] * 3, "item": ["b", "a", "c"], "rank": [1, 2, 2]}
+    for test, expected in (({"u": ["a"]}, 1 / 2), ({"u": ["c"]}, 1 / 2)):
+        assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="as_ranked") == [expected]
+        assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="pessimistic") == [1 / 3]
+
+
+def test_the_highest_score_of_an_item_that_is_repeated_is_its_score():
+    columns = {"user": ["u"] * 4, "item": ["a", "z", "a", "z"], "score": [0.5, 1, 4, 5]}
+    lists = rm.Lists(pl.DataFrame(columns))
+    for item, above, expected in (("a", 3, 1 / 2), ("z", 3, 1), ("a", 4.5, 0)):
+        with pytest.warns(rm.DataWarning, match="repeat an item"):
+            assert rr(lists, {"u": [item]}, score_above=above) == [expected]
 
 
 def test_input_order_needs_a_source_that_has_one():
@@ -537,6 +559,36 @@ def test_an_item_that_is_repeated_counts_once_at_its_first_place(lists):
     assert result["ap@3"].tolist() == [(1 + 2 / 3) / 2]
     assert result["recall@3"].tolist() == [1.0]
     assert result.counts == {"list_duplicates": 2}
+
+
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
+def test_ids_on_one_side_are_refused_whatever_becomes_of_repetitions(duplicates):
+    of_users = rm.Interactions.of(np.eye(2), user_ids=["ann", "bob"])
+    of_items = rm.Interactions.of(np.eye(2), item_ids=["a", "b"])
+    array = np.array([[0, 0], [1, 0]])
+    for lists, test, message in (
+        (rm.Lists(array, item_ids=["a", "b"]), np.eye(2), "Lists has item ids, but test has none"),
+        (rm.Lists(array, user_ids=[0, 1]), np.eye(2), "Lists has user ids, but test has none"),
+        (rm.Lists(array), of_items, "test has item ids, but Lists has none"),
+        (rm.Lists(array), of_users, "test has user ids, but Lists has none"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rr(lists, test, duplicates=duplicates)
+
+
+def test_padding_repeats_no_item():
+    lists = rm.Lists(np.array([[0, 0, -1, -1], [-1, 1, -1, 2]]))
+    result = rm.evaluate(lists, np.eye(2, 3), metrics="rr", duplicates="counted")
+    assert result["rr"].tolist() == [1, 1]
+    assert result.counts == {"list_repeats": 1}
+
+
+def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
+    lists = rm.Lists({"ann": ["a", "b", "b", "c"]})
+    options = {"exclude": ["p", "q"], "duplicates": "counted"}
+    result = rm.evaluate(lists, {"ann": ["a", "p", "q"]}, metrics="recall@3", **options)
+    assert result["recall@3"].tolist() == [1 / 3]
+    assert result.n_relevant.tolist() == [3]
 
 
 def test_users_without_a_list_are_misses_and_counted():
@@ -866,6 +918,8 @@ def test_users_who_come_again_after_many_rows(n_again):
 def test_who_has_a_list_is_known():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
         assert lists.listed_users().tolist() == ["bob"]
+    assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).listed_users().tolist() == [0, 2]
+    assert rm.Lists({"ann": []}).describe() == "Lists: 0 lists, 0 entries, up to 0 each"
 
 
 def test_a_row_of_padding_alone_is_an_empty_list():
