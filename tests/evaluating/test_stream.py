@@ -367,13 +367,17 @@ def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
-    sizes = []
+    sizes, found = [], []
     for size in (1, 130):
         stream = rm.Evaluator(metrics="ndcg@5").stream()
         for row in range(0, 130, size):
             rows = np.arange(row, row + size)
             stream.update(scores[rows], relevance[rows], users=rows)
         sizes.append(stream.nbytes)
+        found.append(stream.compute()["ndcg@5"].tolist())
+        with pytest.raises(InputError, match="user 70 came in a batch before"):
+            stream.update(scores[:2], relevance[:2], users=[200, 70])
+    assert found[0] == found[1]
     assert sizes[0] < 1.7 * sizes[1]
     assert sizes[1] < 130 * 20 * 6  # above, tied, before, gain, relevance, item
 
@@ -691,6 +695,21 @@ def test_of_users_in_both_streams_the_lists_of_the_first_stay() -> None:
     assert found.inputs["source"]["description"] == "Lists, streamed: 3 lists"
 
 
+@pytest.mark.parametrize("train", [None, {1: ["x"], 2: ["y"]}])
+def test_of_users_in_both_streams_the_rows_of_the_first_stay(train) -> None:
+    columns = {"user": [1, 1, 2, 2, 3], "item": list("xyxyz"), "score": [1.0, 2, 4, 3, 5]}
+    frame = pl.DataFrame(columns).with_columns(relevance=1)
+    evaluator = rm.Evaluator(metrics="rr", train=train)
+    streams = [evaluator.stream(repeated="first") for _ in range(2)]
+    streams[0].update(frame[:2])
+    streams[1].update(frame)
+    streams[0].merge(streams[1])
+    found = streams[0].compute()
+    assert found.n_users == 3
+    described = found.inputs["source"]["description"]
+    assert described.startswith("Pairs, streamed: 5 rows, 3 users")
+
+
 def test_fingerprints_of_lists_tell_which_items_tie() -> None:
     prints = set()
     for scores in ([2, 1, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1]):
@@ -725,6 +744,14 @@ def test_lists_with_scores_and_without_that_come_by_turns() -> None:
     for user, items in lists.items():
         stream.update({user: items})
     assert stream.compute()["rr"].tolist() == [1, 1 / 2, 1 / 2, 0]
+
+
+def test_equal_ranks_beside_lists_without_ranks() -> None:
+    stream = rm.Evaluator({"ann": ["z"], "bob": ["y"]}, metrics="rr", ties="as_ranked").stream()
+    ranks = {"user": ["ann"] * 3, "item": ["x", "y", "z"], "rank": [1, 2, 2]}
+    stream.update(pl.DataFrame(ranks))
+    stream.update({"bob": ["x", "y"]})
+    assert stream.compute()["rr"].tolist() == [1 / 2, 1 / 2]
 
 
 def test_what_waits_are_lists_of_one_place_and_of_padding_alone() -> None:

@@ -360,8 +360,10 @@ def test_options_that_do_not_apply(tmp_path):
         rm.Lists(ARRAY, item_ids=["a", "b"])
     with pytest.raises(rm.InputTypeError, match="cannot be read from int"):
         rm.Lists(3)
-    with pytest.raises(rm.InputError, match="depth=0"):
-        rm.Lists(ARRAY, depth=0)
+    for depth in (0, True, 2.5, 2**31):
+        with pytest.raises(rm.InputError, match=f"depth={depth} must be a whole number"):
+            rm.Lists(ARRAY, depth=depth)
+    assert rr(rm.Lists(ARRAY, depth=2**31 - 1), ARRAY_TEST) == EXPECTED
 
 
 @pytest.mark.parametrize("extension", ["parquet", "csv", "tsv"])
@@ -496,9 +498,10 @@ def test_only_items_with_equal_ranks_are_at_one_rank():
 
 
 def test_the_highest_score_of_an_item_that_is_repeated_is_its_score():
-    columns = {"user": ["u"] * 4, "item": ["a", "z", "a", "z"], "score": [0.5, 1, 4, 5]}
+    items, scores = ["a", "y", "a", "y", "z"], [0.5, 1, 4, 5, 2]
+    columns = {"user": ["u"] * 5, "item": items, "score": scores}
     lists = rm.Lists(pl.DataFrame(columns))
-    for item, above, expected in (("a", 3, 1 / 2), ("z", 3, 1), ("a", 4.5, 0)):
+    for item, above, expected in (("a", 3, 1 / 2), ("y", 3, 1), ("a", 4.5, 0), ("z", 1.5, 1 / 3)):
         with pytest.warns(rm.DataWarning, match="repeat an item"):
             assert rr(lists, {"u": [item]}, score_above=above) == [expected]
 
@@ -801,6 +804,30 @@ def test_depth_within_ties(ties, expected):
     # The places within the cut are those of a list that never held more.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
+
+
+def test_fingerprints_tell_where_lists_are_cut():
+    evaluations = [
+        rm.evaluate(rm.Lists(ARRAY, depth=depth), ARRAY_TEST, metrics="rr")
+        for depth in (None, 3, 2)
+    ]
+    assert len({str(one.inputs["source"]["fingerprints"]) for one in evaluations}) == 3
+
+
+def test_candidates_beside_a_catalogue_that_lacks_an_item_of_test():
+    lists, test = rm.Lists({"ann": ["a", "x", "b"]}), {"ann": ["b", "new"]}
+    options = {"catalogue": ["a", "b", "c", "x"], "metrics": "rr coverage@1"}
+    result = rm.evaluate(lists, test, exclude=["a"], **options)
+    assert result.mean() == {"rr": 1 / 2, "coverage@1": 1 / 3}
+    assert result.counts == {"items_unknown": 1, "list_not_candidates": 1, "relevant_unranked": 1}
+    result = rm.evaluate(lists, test, candidates=["a", "b"], **options)
+    assert result.mean() == {"rr": 1 / 2, "coverage@1": 1 / 2}
+    assert result.counts == {"list_not_candidates": 1, "relevant_not_candidates": 1}
+
+
+def test_integers_of_128_bits_are_ids():
+    frame = pl.DataFrame({"user": ["u"] * 2, "item": [5, 3]})
+    assert rr(rm.Lists(frame.cast({"item": pl.Int128})), {"u": [3]}) == [1 / 2]
 
 
 def test_describe_and_fingerprints():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -547,3 +548,27 @@ def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
     expected = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
     assert found.describe() == expected.describe()
     assert means(found, PREDICTED) == means(expected, PREDICTED)
+
+
+@pytest.mark.parametrize(("nan_scores", "expected"), [("first", 1), ("last", 1 / 3)])
+def test_nan_is_ranked_by_the_rule(nan_scores, expected):
+    pairs = rm.Pairs.of([0, 1, 0], [1.0, np.nan, 2.0])
+    result = rm.evaluate(pairs, metrics="rr", nan_scores=nan_scores)
+    assert result["rr"].tolist() == [pytest.approx(expected)]
+
+
+def test_rows_that_are_left_out_are_not_in_train():
+    """Although the item that sorts last is, of the user before."""
+    columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
+    frame = pl.DataFrame(
+        {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}
+    )
+    result = rm.evaluate(rm.Pairs(frame), train={"ann": ["d"]}, exclude=["b"], metrics="rr")
+    assert result["rr"].tolist() == [1, 1]
+    assert result.n_candidates.tolist() == [2, 2]
+    assert result.n_excluded.tolist() == [1, 0]
+
+
+def test_rows_with_some_names_of_predictions_are_none():
+    with pytest.raises(rm.InputTypeError, match="Pairs cannot be read from list"):
+        rm.Pairs([SimpleNamespace(uid=1, est=2.0)])
