@@ -592,6 +592,9 @@ def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
     result = rm.evaluate(lists, {"ann": ["a", "p", "q"]}, metrics="recall@3", **options)
     assert result["recall@3"].tolist() == [1 / 3]
     assert result.n_relevant.tolist() == [3]
+    options = {"candidates": ["b", "c", "d"], "duplicates": "counted"}
+    result = rm.evaluate(lists, {"ann": ["c", "p", "q"]}, metrics="rr", **options)
+    assert result.n_relevant.tolist() == [3]
 
 
 def test_users_without_a_list_are_misses_and_counted():

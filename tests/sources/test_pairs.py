@@ -572,3 +572,32 @@ def test_rows_that_are_left_out_are_not_in_train():
 def test_rows_with_some_names_of_predictions_are_none():
     with pytest.raises(rm.InputTypeError, match="Pairs cannot be read from list"):
         rm.Pairs([SimpleNamespace(uid=1, est=2.0)])
+
+
+def test_predictions_are_relevant_from_three_and_a_half_stars():
+    rows = [Prediction("ann", item, truth, 4.0, {}) for item, truth in (("a", 3.4), ("b", 3.5))]
+    pairs = rm.Pairs(rows)
+    assert pairs.describe().endswith("true ratings, relevant from 3.5 by default")
+    result = rm.evaluate(pairs, metrics="rated_precision@2")
+    assert result["rated_precision@2"].tolist() == [1 / 2]
+
+
+def test_users_without_a_truth_have_no_mean():
+    columns = {"user": ["ann", "ann", "bob"], "item": list("xyx"), "rating": [1.0, 3, None]}
+    frame = pl.DataFrame({**columns, "prediction": [2.0, 1.0, 5.0]})
+    result = rm.evaluate(rm.Pairs(frame, threshold="user_mean"), metrics="rr")
+    assert result["rr"].tolist()[0] == 1 / 2
+    assert result.counts["rows_without_truth"] == 1
+
+
+def test_rows_that_repeat_a_pair_of_test_are_read_where_the_truth_is_elsewhere():
+    columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [3.0, 2.0, 1.0]}
+    test = pl.DataFrame({"user": ["ann"] * 2, "item": ["y", "y"]})
+    pairs = rm.Pairs(pl.DataFrame(columns))
+    with pytest.warns(rm.DataWarning, match="1 of 2 interactions repeat a pair"):
+        found = rm.evaluate(pairs, test, metrics="rr", repeated_test="joined")
+    assert found["rr"].tolist() == [1 / 2]
+    assert "train_test_overlap" not in found.counts
+    own = rm.Pairs(pl.DataFrame({**columns, "relevance": [0, 1, 0]}))
+    with pytest.warns(rm.DataWarning, match="repeated_test"):
+        rm.evaluate(own, metrics="rr", repeated_test="joined")
