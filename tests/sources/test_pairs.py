@@ -601,3 +601,31 @@ def test_rows_that_repeat_a_pair_of_test_are_read_where_the_truth_is_elsewhere()
     own = rm.Pairs(pl.DataFrame({**columns, "relevance": [0, 1, 0]}))
     with pytest.warns(rm.DataWarning, match="repeated_test"):
         rm.evaluate(own, metrics="rr", repeated_test="joined")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "described"),
+    [
+        (2, "relevant from 2"),
+        ("user_mean", "relevant for each user from its mean"),
+        ({"ann": 2, "bob": 3}, "relevant for each user from a threshold of its own"),
+    ],
+)
+def test_a_description_says_what_is_relevant(threshold, described):
+    columns = {"user": ["ann", "bob"], "item": ["x", "x"], "rating": [1, 2], "score": [1, 2]}
+    pairs = rm.Pairs(pl.DataFrame(columns), threshold=threshold)
+    assert pairs.describe() == f"Pairs: 2 rows, 2 users, 1 items, true ratings, {described}"
+
+
+def test_low_scores_of_rows_are_no_hits():
+    """The rows of an item of test come before and after others."""
+    columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
+    frame = pl.DataFrame(columns)
+    for above, expected in ((0, 2 / 2), (1, 1 / 2), (2.5, 0)):
+        result = rm.evaluate(
+            rm.Pairs(frame), {"ann": ["x", "z"]}, metrics="recall@3", score_above=above
+        )
+        assert result["recall@3"].tolist() == [expected]
+        own = rm.Pairs(frame.with_columns(relevance=pl.Series([1, 0, 1])))
+        result = rm.evaluate(own, metrics="recall@3", score_above=above)
+        assert result["recall@3"].tolist() == [expected]
