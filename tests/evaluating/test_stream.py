@@ -781,6 +781,35 @@ def test_lists_with_padding_and_ids_wait_for_others() -> None:
     check(evaluator(rm.Lists(lists, user_ids=users, item_ids=["z", "y", "x"])), stream.compute())
 
 
+def test_streams_of_ratings_are_merged() -> None:
+    rng = np.random.default_rng(3)
+    columns = {"user": np.repeat(np.arange(6), 4), "item": np.tile(np.arange(4), 6)}
+    rows = {"rating": rng.integers(1, 6, 24).astype(float), "prediction": rng.uniform(1, 5, 24)}
+    frame = pl.DataFrame({**columns, **rows})
+    evaluator = rm.Evaluator(metrics="rmse rr ndcg@2")
+    streams = [evaluator.stream(repeated="first") for _ in range(2)]
+    streams[0].update(frame.filter(pl.col("user") < 4))
+    streams[1].update(frame.filter(pl.col("user") >= 2))
+    assert streams[0].nbytes > 0
+    streams[0].merge(streams[1])
+    whole, found = evaluator(rm.Pairs(frame)), streams[0].compute()
+    for name, values in whole.values.items():
+        np.testing.assert_array_equal(found.values[name], values)
+    assert found.mean() == whole.mean()
+
+
+def test_a_truth_of_train_that_is_the_largest_is_noticed_after_a_merge() -> None:
+    evaluator = rm.Evaluator(metrics="rr", train={"a": ["x"], "b": ["y"]})
+    streams = [evaluator.stream() for _ in range(2)]
+    rows = [*PAIRS, ("b", "x", 1.0, 1.0), ("b", "y", 2.0, 0.0)]
+    frame = pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row")
+    for stream, user in zip(streams, "ba", strict=True):
+        stream.update(frame.filter(user=user))
+    streams[0].merge(streams[1])
+    with pytest.raises(InputError, match="The largest truth, 5, is that of rows"):
+        streams[0].compute()
+
+
 def test_what_was_refused_was_not_counted() -> None:
     stream = rm.Evaluator(TEST, metrics="ndcg@2").stream()
     stream.update(items=[[1, 2]], users=[0])

@@ -81,7 +81,7 @@ class StreamedPairs:
 
     def _as_kept(self, ranks: Ranks) -> Ranks:
         """Return ranks whose items are codes, or nothing at all where rows are the items."""
-        if ranks.item_ids is None or self._items is None:
+        if self._items is None:
             return dataclasses.replace(ranks, item=np.zeros_like(ranks.item))
         codes = self._items.add(ranks.item_ids)
         return dataclasses.replace(ranks, item=codes[ranks.item], item_ids=None)
