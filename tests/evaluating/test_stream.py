@@ -367,13 +367,17 @@ def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
-    sizes = []
+    sizes, found = [], []
     for size in (1, 130):
         stream = rm.Evaluator(metrics="ndcg@5").stream()
         for row in range(0, 130, size):
             rows = np.arange(row, row + size)
             stream.update(scores[rows], relevance[rows], users=rows)
         sizes.append(stream.nbytes)
+        found.append(stream.compute()["ndcg@5"].tolist())
+        with pytest.raises(InputError, match="user 70 came in a batch before"):
+            stream.update(scores[:2], relevance[:2], users=[200, 70])
+    assert found[0] == found[1]
     assert sizes[0] < 1.7 * sizes[1]
     assert sizes[1] < 130 * 20 * 6  # above, tied, before, gain, relevance, item
 
@@ -522,10 +526,11 @@ def test_streams_with_lists_of_other_lengths_are_merged():
         check(expected, streams[0].compute())
 
 
+@pytest.mark.parametrize("test", [{"ann": ["b"], "bob": ["a"]}, {"ann": ["b"]}])
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
+def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once(test):
     lists = {"ann": ["a", "a", "b"], "eve": ["a", "a", "a"], "kim": ["b", "b"], "bob": ["a"]}
-    evaluator = rm.Evaluator({"ann": ["b"], "bob": ["a"]}, metrics="recall@2", duplicates="first")
+    evaluator = rm.Evaluator(test, metrics="recall@2", duplicates="first")
     expected = evaluator(rm.Lists(lists)).counts
     assert expected["list_repeats"] == 4
     streams = [evaluator.stream() for _ in range(4)]
@@ -626,6 +631,183 @@ def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once():
 def test_messages(call, message) -> None:
     with pytest.raises((InputError, InputTypeError), match=re.escape(message)):
         call()
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize("metrics", ["rr", "coverage@1", "rr coverage@1"])
+@pytest.mark.parametrize("stranger", ["first", "last", "nobody"])
+def test_lists_of_positions_of_all_users_beside_that_of_a_stranger(metrics, stranger) -> None:
+    users, lists = np.array([5, 6, 7, 9]), np.array([[0, 1], [1, 2], [0, 2], [2, 0]])
+    test = rm.Interactions.of(np.eye(3), user_ids=users[:3])
+    evaluator = rm.Evaluator(test, metrics=metrics, catalogue=3)
+    n_lists = 3 if stranger == "nobody" else 4
+    expected = evaluator(rm.Lists(lists[:n_lists], user_ids=users[:n_lists]))
+    stream = evaluator.stream()
+    if stranger == "first":
+        stream.update(rm.Lists(lists[3:], user_ids=users[3:]))
+    stream.update(items=lists[:3], users=users[:3])
+    if stranger == "last":
+        assert stream.compute().counts.get("list_users_ignored", 0) == 0
+        stream.update(rm.Lists(lists[3:], user_ids=users[3:]))
+    found = stream.compute()
+    check(expected, found)
+    assert found.inputs["source"]["description"] == f"Lists, streamed: {n_lists} lists"
+
+
+@pytest.mark.parametrize("batches", [["ann eve", "bob"], ["ann", "bob", "eve"], ["eve", "bob ann"]])
+def test_users_who_are_listed_and_not_in_test_count_by_the_rule(batches) -> None:
+    lists = {"ann": ["x", "y"], "bob": ["z", "x"], "eve": ["y", "z"]}
+    test = {"ann": ["y"], "bob": ["x"]}
+    evaluator = rm.Evaluator(
+        test, metrics="rr coverage@1", catalogue=["x", "y", "z"], users="listed"
+    )
+    stream = evaluator.stream()
+    for users in batches:
+        stream.update({user: lists[user] for user in users.split()})
+    found = stream.compute()
+    check(evaluator(rm.Lists(lists)), found)
+    assert found.user_ids.tolist() == ["ann", "bob", "eve"]
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_items_that_nobody_has_in_a_first_place_are_known() -> None:
+    lists = {"ann": ["x", "u"], "eve": ["v", "w"], "bob": ["y"]}
+    evaluator = rm.Evaluator(
+        {"ann": ["x"], "bob": ["y"]}, train={"ann": ["z"]}, metrics="novelty@1"
+    )
+    stream = evaluator.stream()
+    for user, items in lists.items():
+        stream.update({user: items})
+    for found in (evaluator(rm.Lists(lists)), stream.compute()):
+        assert found.lists.item_ids.tolist() == list("uvwxyz")
+
+
+def test_of_users_in_both_streams_the_lists_of_the_first_stay() -> None:
+    lists = {"ann": ["x", "y"], "bob": ["y", "x"], "cid": ["x", "y"]}
+    evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr")
+    stream, other = (evaluator.stream(repeated="first") for _ in range(2))
+    for user in ("ann", "bob"):  # the second waits to be ranked
+        stream.update({user: lists[user]})
+    other.update({user: items[::-1] for user, items in lists.items()})
+    stream.merge(other)
+    found = stream.compute()
+    assert found["rr"].tolist() == [1, 1 / 2, 1 / 2]
+    assert found.inputs["source"]["description"] == "Lists, streamed: 3 lists"
+
+
+@pytest.mark.parametrize("train", [None, {1: ["x"], 2: ["y"]}])
+def test_of_users_in_both_streams_the_rows_of_the_first_stay(train) -> None:
+    columns = {"user": [1, 1, 2, 2, 3], "item": list("xyxyz"), "score": [1.0, 2, 4, 3, 5]}
+    frame = pl.DataFrame(columns).with_columns(relevance=1)
+    evaluator = rm.Evaluator(metrics="rr", train=train)
+    streams = [evaluator.stream(repeated="first") for _ in range(2)]
+    streams[0].update(frame[:2])
+    streams[1].update(frame)
+    streams[0].merge(streams[1])
+    found = streams[0].compute()
+    assert found.n_users == 3
+    described = found.inputs["source"]["description"]
+    assert described.startswith("Pairs, streamed: 5 rows, 3 users")
+
+
+def test_fingerprints_of_lists_tell_which_items_tie() -> None:
+    prints = set()
+    for scores in ([2, 1, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1]):
+        stream = rm.Evaluator({"ann": ["y"]}, metrics="rr", ties="item").stream()
+        stream.update({"ann": dict(zip("xyz", scores, strict=True))})
+        prints.add(str(stream.compute().inputs["source"]["fingerprints"]))
+    assert len(prints) == 4
+
+
+@pytest.mark.parametrize("metrics", ["rr", "coverage@2", "rr coverage@2"])
+def test_items_that_are_not_in_the_catalogue_are_refused(metrics) -> None:
+    stream = rm.Evaluator({"ann": ["x"]}, metrics=metrics, catalogue=["x", "y"]).stream()
+    with pytest.raises(InputError, match="1 listed items are not in the catalogue"):
+        stream.update({"ann": ["x", "z"]})
+
+
+def test_batches_of_lists_show_no_progress(capsys) -> None:
+    evaluator = rm.Evaluator(np.eye(3), metrics="rr", progress=True)
+    evaluator(rm.Lists(np.array([[0, 1], [1, 2], [2, 0]])))
+    assert "Ranking" in capsys.readouterr().err
+    stream = evaluator.stream()
+    for users in ([0], [2, 1]):
+        stream.update(items=np.array([[0, 1]] * len(users)), users=np.array(users))
+    stream.compute()
+    assert not capsys.readouterr().err
+
+
+def test_lists_with_scores_and_without_that_come_by_turns() -> None:
+    lists = {"ann": ["x", "y"], "bob": {"y": 2, "x": 2}, "cid": {"x": 1, "y": 2}, "eve": ["y"]}
+    evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr", ties="item_desc")
+    stream = evaluator.stream()
+    for user, items in lists.items():
+        stream.update({user: items})
+    assert stream.compute()["rr"].tolist() == [1, 1 / 2, 1 / 2, 0]
+
+
+def test_equal_ranks_beside_lists_without_ranks() -> None:
+    stream = rm.Evaluator({"ann": ["z"], "bob": ["y"]}, metrics="rr", ties="as_ranked").stream()
+    ranks = {"user": ["ann"] * 3, "item": ["x", "y", "z"], "rank": [1, 2, 2]}
+    stream.update(pl.DataFrame(ranks))
+    stream.update({"bob": ["x", "y"]})
+    assert stream.compute()["rr"].tolist() == [1 / 2, 1 / 2]
+
+
+def test_what_waits_are_lists_of_one_place_and_of_padding_alone() -> None:
+    lists = np.array([[1], [-1], [0], [2]])
+    evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
+    expected = evaluator(rm.Lists(lists))
+    assert expected.counts["users_unknown"] == 1
+    for parts in ([[0, 1, 2, 3]], [[3, 1], [0], [2]]):
+        stream = evaluator.stream()
+        for users in parts:
+            stream.update(items=lists[users], users=np.array(users))
+        check(expected, stream.compute())
+    test = rm.Interactions.of(np.eye(3), user_ids=[5, 6, 7])
+    evaluator = rm.Evaluator(test, metrics="rr", catalogue=3)
+    stream = evaluator.stream()
+    stream.update(items=np.array([[0]]), users=np.array([5]))
+    stream.update(rm.Lists(np.array([[-1, -1], [0, -1]]), user_ids=[9, 8]))
+    assert stream.compute().counts["list_users_ignored"] == 1
+
+
+def test_lists_with_padding_and_ids_wait_for_others() -> None:
+    lists, users = np.array([[0, 1], [2, -1], [-1, 0], [2, 1]]), np.array(["a", "b", "c", "d"])
+    evaluator = rm.Evaluator({user: ["x", "y"] for user in users.tolist()}, metrics="recall@2 rr")
+    stream = evaluator.stream(item_ids=["z", "y", "x"])
+    for user in range(4):
+        stream.update(items=lists[user : user + 1], users=users[user : user + 1])
+    check(evaluator(rm.Lists(lists, user_ids=users, item_ids=["z", "y", "x"])), stream.compute())
+
+
+def test_streams_of_ratings_are_merged() -> None:
+    rng = np.random.default_rng(3)
+    columns = {"user": np.repeat(np.arange(6), 4), "item": np.tile(np.arange(4), 6)}
+    rows = {"rating": rng.integers(1, 6, 24).astype(float), "prediction": rng.uniform(1, 5, 24)}
+    frame = pl.DataFrame({**columns, **rows})
+    evaluator = rm.Evaluator(metrics="rmse rr ndcg@2")
+    streams = [evaluator.stream(repeated="first") for _ in range(2)]
+    streams[0].update(frame.filter(pl.col("user") < 4))
+    streams[1].update(frame.filter(pl.col("user") >= 2))
+    assert streams[0].nbytes > 0
+    streams[0].merge(streams[1])
+    whole, found = evaluator(rm.Pairs(frame)), streams[0].compute()
+    for name, values in whole.values.items():
+        np.testing.assert_array_equal(found.values[name], values)
+    assert found.mean() == whole.mean()
+
+
+def test_a_truth_of_train_that_is_the_largest_is_noticed_after_a_merge() -> None:
+    evaluator = rm.Evaluator(metrics="rr", train={"a": ["x"], "b": ["y"]})
+    streams = [evaluator.stream() for _ in range(2)]
+    rows = [*PAIRS, ("b", "x", 1.0, 1.0), ("b", "y", 2.0, 0.0)]
+    frame = pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row")
+    for stream, user in zip(streams, "ba", strict=True):
+        stream.update(frame.filter(user=user))
+    streams[0].merge(streams[1])
+    with pytest.raises(InputError, match="The largest truth, 5, is that of rows"):
+        streams[0].compute()
 
 
 def test_what_was_refused_was_not_counted() -> None:
@@ -778,11 +960,30 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
             {"train": rm.Interactions.of(np.eye(4), user_ids=list("abcd"))},
             "The user ids of test are of type int",
         ),
+        (
+            {"test": rm.Interactions.of(np.eye(4), item_ids=list("abcd")), "catalogue": None},
+            "test has item ids",
+        ),
+        (
+            {
+                "test": rm.Interactions.of(np.eye(4), user_ids=range(4)),
+                "train": rm.Interactions.of(np.eye(4), user_ids=range(4), item_ids=list("abcd")),
+            },
+            "train has item ids",
+        ),
+        (
+            {
+                "test": rm.Interactions.of(np.eye(4), user_ids=range(4)),
+                "train": rm.Interactions.of(np.eye(4), user_ids=list("abcd")),
+            },
+            "The user ids of test are of type int",
+        ),
     ],
 )
 def test_what_no_batch_can_be_measured_with_shows_in_the_first(given, message) -> None:
     """Lists of positions, too, which may wait for others."""
-    stream = rm.Evaluator(np.eye(4), metrics="rr", **({"catalogue": 4} | given)).stream()
+    options = {"test": np.eye(4), "catalogue": 4} | given
+    stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):
         stream.update(items=np.array([[2, 3]]), users=np.array([0]))
 

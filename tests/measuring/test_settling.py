@@ -106,6 +106,18 @@ def test_the_user_before_fills_places(lists: Items, test: Items) -> None:
             assert result[of_list][place] == pytest.approx(sum(hits) / K)
 
 
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.parametrize(
+    ("users", "item", "expected"),
+    [((0, 1), 0, [1 / 2, 1]), ((0, 2), 0, [1 / 2, 1 / 2]), (("a", "c"), "x", [1 / 2, 1])],
+)
+def test_the_only_item_fills_the_places_of_the_next_user(users, item, expected) -> None:
+    """Of the user with the next number, where users have numbers."""
+    lists = {user: [item] for user in users}
+    result = rm.evaluate(rm.Lists(lists), lists, metrics="precision@2", short_lists="previous_user")
+    assert result["precision@2"].tolist() == expected
+
+
 @given(LISTS, TESTS)
 def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='first_item', for users whose list has all items."""

@@ -289,6 +289,9 @@ def test_a_score_that_is_too_low_is_no_hit(make) -> None:
 def test_a_score_that_is_not_known() -> None:
     with pytest.raises(rm.InputError, match=r"score_above=0.0 needs the scores.*rm\.Scores"):
         rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
+    lists, name = rm.Lists({"a": [1, 2]}), "RetrievalPrecision@2"
+    found = rm.evaluate(lists, {"a": [1]}, metrics=name, protocol="torchmetrics")
+    assert found.mean() == {name: 0.5}  # they have no low scores
 
 
 def test_items_of_train_in_lists() -> None:

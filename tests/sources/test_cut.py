@@ -188,3 +188,33 @@ def test_of_items_tied_where_a_list_is_cut_those_that_stay_share_their_places():
     lists = rm.Lists({"ann": {"a": 3, "b": 2, "c": 2, "d": 2}}, depth=3)
     for item, expected in (("a", 1), ("b", (1 / 2 + 1 / 3) / 2), ("d", 0)):
         assert rm.evaluate(lists, {"ann": [item]}, metrics="rr")["rr"][0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ties", "depth", "expected"),
+    [
+        ("expected", 2, 3 / 4),
+        ("item", 2, 1),
+        ("expected", 3, 11 / 18),
+        ("expected", 2**31 - 1, 11 / 18),
+    ],
+)
+def test_what_is_left_of_equal_scores_is_tied(ties, depth, expected) -> None:
+    source = Cut(rm.Scores([[1.0, 1.0, 1.0]]), depth)
+    result = rm.evaluate(
+        source, np.array([[1, 0, 0]]), metrics="rr", ties=ties, constant_scores="ties"
+    )
+    assert result["rr"][0] == pytest.approx(expected)
+    in_ties = ties == "expected" and depth == 2
+    assert result.counts == ({"cut_in_ties": 1} if in_ties else {})
+
+
+@pytest.mark.parametrize("ties", ["item_desc", "random"])
+def test_lists_that_are_cut_hold_items_where_they_are_ranked(ties) -> None:
+    test = {f"u{number}": ["a"] for number in range(9)}
+    lists = rm.Lists({user: {"a": 1, "b": 1, "c": 2, "d": 0} for user in test}, depth=3)
+    result = rm.evaluate(lists, test, metrics="rr coverage@3", catalogue=4, ties=ties)
+    items = result.lists.item_ids[result.lists.items]
+    assert result["rr"].tolist() == (1 / (1 + np.argmax(items == "a", axis=1))).tolist()
+    assert len(set(result["rr"])) == (2 if ties == "random" else 1)
+    assert (items[:, 0] == "c").all()

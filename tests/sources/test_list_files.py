@@ -242,3 +242,14 @@ def test_candidates_of_each_user_and_filled_lists_are_refused(tmp_path, frame):
         rm.evaluate(source, test, candidates={"u1": ["i1", "i2"]}, metrics="rr@1")
     with pytest.raises(InputError, match="short_lists='previous_user'"):
         rm.evaluate(source, test, short_lists="previous_user", metrics="rr@1")
+
+
+def test_what_is_said_of_lists_in_files(tmp_path):
+    columns = {"user": ["u"] * 3, "item": ["a", "b", "a"], "rank": [1, 2, 3]}
+    path, test = one_file(tmp_path, pl.DataFrame(columns)), {"u": ["b"]}
+    assert rm.Lists(path, memory="1MB").describe() == "Lists: 3 rows of one.parquet"
+    by_rows = rm.Lists(path, rank=False, score=False, memory="1MB")
+    assert by_rows.describe().endswith("one.parquet, in the order of the rows")
+    for metrics in ("rr", "coverage@1"):
+        with pytest.warns(DataWarning, match="1 entries of lists repeat an item"):
+            rm.evaluate(rm.Lists(path, memory="1MB"), test, metrics=metrics, catalogue=["a", "b"])

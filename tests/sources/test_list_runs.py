@@ -65,8 +65,21 @@ def test_what_is_no_mixture_is_not_told():
     # Each user is given the list of one of two models.
     rm.Lists(frame.filter((pl.col("user") == "ann") == (pl.col("algorithm") == "als")))
     # Places as sports have them: who ties takes the places of those that follow.
-    ties = {"user": [1, 1, 1, 1], "item": [1, 2, 3, 4], "rank": [1, 2, 2, 4]}
-    assert rm.Lists(pl.DataFrame(ties)).describe() == "Lists: 1 lists, 4 entries, up to 4 each"
+    ties = {"user": [1] * 4 + [2] * 4, "item": [1, 2, 3, 4] * 2, "rank": [1, 2, 2, 4] * 2}
+    assert rm.Lists(pl.DataFrame(ties)).describe() == "Lists: 2 lists, 8 entries, up to 4 each"
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "shown"), [(3, r"\(0, 1, 2\)"), (4, r"\(0, 1, 2, ... \(4 in all\)\)")]
+)
+def test_runs_with_numbers_are_shown_and_taken_apart_like_others(n_runs, shown):
+    runs = [run for run in range(n_runs) for _ in range(2)]
+    columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
+    with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {shown}"):
+        rm.Lists(pl.DataFrame(columns), score=False)
+    apart = rm.Lists.each(pl.DataFrame(columns), by="run")  # without a warning of other numbers
+    assert list(apart) == list(range(n_runs))
+    assert all("2 entries" in lists.describe() for lists in apart.values())
 
 
 def test_options_of_lists_are_those_of_each_run():
@@ -75,12 +88,15 @@ def test_options_of_lists_are_those_of_each_run():
     assert values(runs) == {"als": [1.0, 1.0], "bpr": [0.0, 0.0]}
 
 
-def test_what_cannot_be_taken_apart():
+def test_what_cannot_be_taken_apart(tmp_path):
     with pytest.raises(ColumnError, match=r"no column 'algoritm'.*Did you mean 'algorithm'"):
         rm.Lists.each(pl.DataFrame(ROWS), by="algoritm")
+    pl.DataFrame(ROWS).write_csv(tmp_path / "runs.csv")
+    with pytest.raises(rm.InputTypeError, match="by= must be the name of a column, found list"):
+        rm.Lists.each(tmp_path / "runs.csv", by=["algorithm"])
     with pytest.raises(rm.InputTypeError, match="by= must be the name of a column, found list"):
         rm.Lists.each(pl.DataFrame(ROWS), by=["algorithm"])
     with pytest.raises(rm.InputTypeError, match="Runs cannot be told apart in dict"):
         rm.Lists.each({"ann": ["x"]}, by="algorithm")
-    with pytest.raises(rm.InputError, match=r"runs \(column 'algorithm'\)"):
+    with pytest.raises(rm.InputError, match=r"runs \(column 'algorithm'\) .* row 1"):
         rm.Lists.each(pl.DataFrame({**ROWS, "algorithm": ["als", *[None] * 7]}), by="algorithm")

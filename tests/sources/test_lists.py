@@ -223,6 +223,12 @@ def test_masked_entries_are_padding(dtype):
     assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
 
 
+def test_an_array_that_cannot_be_written():
+    array = ARRAY.astype(np.int32)
+    array.flags.writeable = False
+    assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_an_array_that_was_changed_afterwards(dtype):
     array = ARRAY.astype(dtype)
@@ -237,6 +243,8 @@ def test_array_with_ids():
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
     # An item that lists lack comes first: the others have other numbers, and bob two items still.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
+    lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
+    assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
 
 
 def test_user_ids_alone():
@@ -335,19 +343,27 @@ def test_arrays_that_are_no_lists(array, message):
         rm.Lists(array)
 
 
-def test_options_that_do_not_apply():
+def test_options_that_do_not_apply(tmp_path):
     with pytest.raises(rm.InputError, match="user= does not apply to an array"):
         rm.Lists(ARRAY, user="user")
     with pytest.raises(rm.InputError, match="user_ids= does not apply to a dict"):
         rm.Lists({"a": ["b"]}, user_ids=["a"])
+    (tmp_path / "lists.run").write_text("a Q0 b 1 2.5 run\n")
+    with pytest.raises(rm.InputError, match="item_ids= does not apply to a file, which has ids"):
+        rm.Lists(tmp_path / "lists.run", item_ids=["b"])
+    with pytest.raises(rm.InputError, match="score= does not apply to a TREC run"):
+        rm.Lists(tmp_path / "lists.run", score="score")
+    assert rr(rm.Lists(ARRAY, rank=False, score=False), ARRAY_TEST) == EXPECTED
     with pytest.raises(rm.InputError, match="3 lists, but 1 user_ids"):
         rm.Lists(ARRAY, user_ids=["a"])
     with pytest.raises(rm.InputError, match=r"item index 3.*0 to 1"):
         rm.Lists(ARRAY, item_ids=["a", "b"])
     with pytest.raises(rm.InputTypeError, match="cannot be read from int"):
         rm.Lists(3)
-    with pytest.raises(rm.InputError, match="depth=0"):
-        rm.Lists(ARRAY, depth=0)
+    for depth in (0, True, 2.5, 2**31):
+        with pytest.raises(rm.InputError, match=f"depth={depth} must be a whole number"):
+            rm.Lists(ARRAY, depth=depth)
+    assert rr(rm.Lists(ARRAY, depth=2**31 - 1), ARRAY_TEST) == EXPECTED
 
 
 @pytest.mark.parametrize("extension", ["parquet", "csv", "tsv"])
@@ -376,6 +392,8 @@ def test_missing_ids_and_ranks_are_named(frame):
         rm.Lists(frame(data))
     with pytest.raises(rm.InputError, match=r"ranks .* no value in row 1"):
         rm.Lists(frame({**data, "user": ["a", "a"]}))
+    with pytest.raises(rm.InputError, match=r"user ids .* no value in row 4"):
+        rm.Lists(frame({"user": ["a", "a", "b", "b", None], "item": list("vwxyz")}))
 
 
 def test_ids_of_another_kind():
@@ -391,6 +409,37 @@ def test_dates_and_uuids_are_ids():
 
     who, what = uuid.UUID(int=1), [datetime.date(2024, 1, day) for day in (1, 2, 3)]
     assert rr(rm.Lists({who: what}), {who: [what[1]]}) == [0.5]
+    frame = pl.DataFrame({"user": pl.Series([who] * 3, dtype=pl.Object), "item": what})
+    assert rr(rm.Lists(frame), {who: [what[1]]}) == [0.5]
+
+
+def test_lists_in_cells():
+    """Of users in any order, best first, or with a rank or a score for each item."""
+    frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
+    test = {3: ["y"], 9: ["z"], 5: ["x"]}
+    assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
+    scores = pl.Series([[1.0, 2.0], [3.0, 1.0], [1.0, 0.5, 2.0]])
+    by_rank = rm.Lists(frame.with_columns(rank=scores))
+    assert rr(by_rank, test) == [1 / 2, 1, 1]
+    with pytest.raises(rm.InputError, match=r"score_above=1\.5 needs the scores"):
+        rr(by_rank, test, score_above=1.5)
+    by_score = rm.Lists(frame.with_columns(score=scores))
+    assert rr(by_score, test) == [1, 1 / 3, 1 / 2]
+    assert rr(by_score, test, score_above=0.75) == [1, 0, 1 / 2]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_low_scores_of_a_frame(order):
+    """An order that the scores only confirm leaves them out of the ranking, and not of the rule."""
+    lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
+    assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
+    assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
+
+
+@pytest.mark.parametrize("ranks", [[-5, -(2**40)], [2**40, 5], [2**32, 1]])
+def test_ranks_that_are_far_apart(ranks):
+    lists = rm.Lists(pl.DataFrame({"user": ["ann"] * 2, "item": ["x", "y"], "rank": ranks}))
+    assert rr(lists, {"ann": ["y"]}) == [1]
 
 
 # The rules
@@ -408,6 +457,7 @@ TIED = {"u": {"c": 1.0, "a": 1.0, "b": 1.0, "d": 0.5}}
         ("item", 1 / 2),
         ("item_desc", 1 / 2),
         ("input", 1 / 3),
+        ("as_ranked", 1 / 3),
     ],
 )
 def test_equal_scores(ties, expected):
@@ -440,6 +490,22 @@ def test_equal_ranks_are_tied():
     assert rr(dense, {"u": ["a"]}) == [0.75]
 
 
+def test_only_items_with_equal_ranks_are_at_one_rank():
+    columns = {"user": ["u"] * 3, "item": ["b", "a", "c"], "rank": [1, 2, 2]}
+    for test, expected in (({"u": ["a"]}, 1 / 2), ({"u": ["c"]}, 1 / 2)):
+        assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="as_ranked") == [expected]
+        assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="pessimistic") == [1 / 3]
+
+
+def test_the_highest_score_of_an_item_that_is_repeated_is_its_score():
+    items, scores = ["a", "y", "a", "y", "z"], [0.5, 1, 4, 5, 2]
+    columns = {"user": ["u"] * 5, "item": items, "score": scores}
+    lists = rm.Lists(pl.DataFrame(columns))
+    for item, above, expected in (("a", 3, 1 / 2), ("y", 3, 1), ("a", 4.5, 0), ("z", 1.5, 1 / 3)):
+        with pytest.warns(rm.DataWarning, match="repeat an item"):
+            assert rr(lists, {"u": [item]}, score_above=above) == [expected]
+
+
 def test_input_order_needs_a_source_that_has_one():
     with pytest.raises(rm.InputError, match=r"ties='input'.*Scores has none"):
         rr(rm.Scores(np.eye(3)), sp.csr_array(np.eye(3)), ties="input")
@@ -469,6 +535,14 @@ def test_infinite_scores():
     assert result["recall@2"][1] == 1 / 2
 
 
+@pytest.mark.parametrize("last", ["ann", "bob", "cat"])
+def test_items_that_were_masked_at_the_end_of_a_list_take_no_place(last):
+    lists = {user: {"x": 2.0, "y": 1.0, "z": 0.5} for user in ("ann", "bob", "cat")}
+    lists[last]["z"] = -np.inf
+    expected = [0 if user == last else 1 / 3 for user in lists]
+    assert rr(rm.Lists(lists), {user: ["z"] for user in lists}) == expected
+
+
 @pytest.mark.parametrize(
     "lists",
     [
@@ -488,6 +562,39 @@ def test_an_item_that_is_repeated_counts_once_at_its_first_place(lists):
     assert result["ap@3"].tolist() == [(1 + 2 / 3) / 2]
     assert result["recall@3"].tolist() == [1.0]
     assert result.counts == {"list_duplicates": 2}
+
+
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
+def test_ids_on_one_side_are_refused_whatever_becomes_of_repetitions(duplicates):
+    of_users = rm.Interactions.of(np.eye(2), user_ids=["ann", "bob"])
+    of_items = rm.Interactions.of(np.eye(2), item_ids=["a", "b"])
+    array = np.array([[0, 0], [1, 0]])
+    for lists, test, message in (
+        (rm.Lists(array, item_ids=["a", "b"]), np.eye(2), "Lists has item ids, but test has none"),
+        (rm.Lists(array, user_ids=[0, 1]), np.eye(2), "Lists has user ids, but test has none"),
+        (rm.Lists(array), of_items, "test has item ids, but Lists has none"),
+        (rm.Lists(array), of_users, "test has user ids, but Lists has none"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rr(lists, test, duplicates=duplicates)
+
+
+def test_padding_repeats_no_item():
+    lists = rm.Lists(np.array([[0, 0, -1, -1], [-1, 1, -1, 2]]))
+    result = rm.evaluate(lists, np.eye(2, 3), metrics="rr", duplicates="counted")
+    assert result["rr"].tolist() == [1, 1]
+    assert result.counts == {"list_repeats": 1}
+
+
+def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
+    lists = rm.Lists({"ann": ["a", "b", "b", "c"]})
+    options = {"exclude": ["p", "q"], "duplicates": "counted"}
+    result = rm.evaluate(lists, {"ann": ["a", "p", "q"]}, metrics="recall@3", **options)
+    assert result["recall@3"].tolist() == [1 / 3]
+    assert result.n_relevant.tolist() == [3]
+    options = {"candidates": ["b", "c", "d"], "duplicates": "counted"}
+    result = rm.evaluate(lists, {"ann": ["c", "p", "q"]}, metrics="rr", **options)
+    assert result.n_relevant.tolist() == [3]
 
 
 def test_users_without_a_list_are_misses_and_counted():
@@ -592,6 +699,12 @@ def test_training_items_are_no_candidates():
         assert result.n_excluded.tolist() == [2]
 
 
+def test_a_list_with_more_items_than_its_user_can_be_recommended_is_named():
+    lists = {"ann": ["a", "b"], "bob": ["a", "b", "c"]}
+    with pytest.raises(rm.InputError, match=r"leaves 2 items .* user 'bob' .* list has 3\."):
+        rr(rm.Lists(lists), {"ann": ["a"], "bob": ["b"]}, catalogue=2)
+
+
 def test_a_catalogue_that_lacks_items():
     lists = rm.Lists({"ann": ["?", "a", "b"]})
     result = rm.evaluate(
@@ -694,6 +807,30 @@ def test_depth_within_ties(ties, expected):
     # The places within the cut are those of a list that never held more.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
+
+
+def test_fingerprints_tell_where_lists_are_cut():
+    evaluations = [
+        rm.evaluate(rm.Lists(ARRAY, depth=depth), ARRAY_TEST, metrics="rr")
+        for depth in (None, 3, 2)
+    ]
+    assert len({str(one.inputs["source"]["fingerprints"]) for one in evaluations}) == 3
+
+
+def test_candidates_beside_a_catalogue_that_lacks_an_item_of_test():
+    lists, test = rm.Lists({"ann": ["a", "x", "b"]}), {"ann": ["b", "new"]}
+    options = {"catalogue": ["a", "b", "c", "x"], "metrics": "rr coverage@1"}
+    result = rm.evaluate(lists, test, exclude=["a"], **options)
+    assert result.mean() == {"rr": 1 / 2, "coverage@1": 1 / 3}
+    assert result.counts == {"items_unknown": 1, "list_not_candidates": 1, "relevant_unranked": 1}
+    result = rm.evaluate(lists, test, candidates=["a", "b"], **options)
+    assert result.mean() == {"rr": 1 / 2, "coverage@1": 1 / 2}
+    assert result.counts == {"list_not_candidates": 1, "relevant_not_candidates": 1}
+
+
+def test_integers_of_128_bits_are_ids():
+    frame = pl.DataFrame({"user": ["u"] * 2, "item": [5, 3]})
+    assert rr(rm.Lists(frame.cast({"item": pl.Int128})), {"u": [3]}) == [1 / 2]
 
 
 def test_describe_and_fingerprints():
@@ -811,6 +948,8 @@ def test_users_who_come_again_after_many_rows(n_again):
 def test_who_has_a_list_is_known():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
         assert lists.listed_users().tolist() == ["bob"]
+    assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).listed_users().tolist() == [0, 2]
+    assert rm.Lists({"ann": []}).describe() == "Lists: 0 lists, 0 entries, up to 0 each"
 
 
 def test_a_row_of_padding_alone_is_an_empty_list():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -547,3 +548,84 @@ def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
     expected = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
     assert found.describe() == expected.describe()
     assert means(found, PREDICTED) == means(expected, PREDICTED)
+
+
+@pytest.mark.parametrize(("nan_scores", "expected"), [("first", 1), ("last", 1 / 3)])
+def test_nan_is_ranked_by_the_rule(nan_scores, expected):
+    pairs = rm.Pairs.of([0, 1, 0], [1.0, np.nan, 2.0])
+    result = rm.evaluate(pairs, metrics="rr", nan_scores=nan_scores)
+    assert result["rr"].tolist() == [pytest.approx(expected)]
+
+
+def test_rows_that_are_left_out_are_not_in_train():
+    """Although the item that sorts last is, of the user before."""
+    columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
+    frame = pl.DataFrame(
+        {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}
+    )
+    result = rm.evaluate(rm.Pairs(frame), train={"ann": ["d"]}, exclude=["b"], metrics="rr")
+    assert result["rr"].tolist() == [1, 1]
+    assert result.n_candidates.tolist() == [2, 2]
+    assert result.n_excluded.tolist() == [1, 0]
+
+
+def test_rows_with_some_names_of_predictions_are_none():
+    with pytest.raises(rm.InputTypeError, match="Pairs cannot be read from list"):
+        rm.Pairs([SimpleNamespace(uid=1, est=2.0)])
+
+
+def test_predictions_are_relevant_from_three_and_a_half_stars():
+    rows = [Prediction("ann", item, truth, 4.0, {}) for item, truth in (("a", 3.4), ("b", 3.5))]
+    pairs = rm.Pairs(rows)
+    assert pairs.describe().endswith("true ratings, relevant from 3.5 by default")
+    result = rm.evaluate(pairs, metrics="rated_precision@2")
+    assert result["rated_precision@2"].tolist() == [1 / 2]
+
+
+def test_users_without_a_truth_have_no_mean():
+    columns = {"user": ["ann", "ann", "bob"], "item": list("xyx"), "rating": [1.0, 3, None]}
+    frame = pl.DataFrame({**columns, "prediction": [2.0, 1.0, 5.0]})
+    result = rm.evaluate(rm.Pairs(frame, threshold="user_mean"), metrics="rr")
+    assert result["rr"].tolist()[0] == 1 / 2
+    assert result.counts["rows_without_truth"] == 1
+
+
+def test_rows_that_repeat_a_pair_of_test_are_read_where_the_truth_is_elsewhere():
+    columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [3.0, 2.0, 1.0]}
+    test = pl.DataFrame({"user": ["ann"] * 2, "item": ["y", "y"]})
+    pairs = rm.Pairs(pl.DataFrame(columns))
+    with pytest.warns(rm.DataWarning, match="1 of 2 interactions repeat a pair"):
+        found = rm.evaluate(pairs, test, metrics="rr", repeated_test="joined")
+    assert found["rr"].tolist() == [1 / 2]
+    assert "train_test_overlap" not in found.counts
+    own = rm.Pairs(pl.DataFrame({**columns, "relevance": [0, 1, 0]}))
+    with pytest.warns(rm.DataWarning, match="repeated_test"):
+        rm.evaluate(own, metrics="rr", repeated_test="joined")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "described"),
+    [
+        (2, "relevant from 2"),
+        ("user_mean", "relevant for each user from its mean"),
+        ({"ann": 2, "bob": 3}, "relevant for each user from a threshold of its own"),
+    ],
+)
+def test_a_description_says_what_is_relevant(threshold, described):
+    columns = {"user": ["ann", "bob"], "item": ["x", "x"], "rating": [1, 2], "score": [1, 2]}
+    pairs = rm.Pairs(pl.DataFrame(columns), threshold=threshold)
+    assert pairs.describe() == f"Pairs: 2 rows, 2 users, 1 items, true ratings, {described}"
+
+
+def test_low_scores_of_rows_are_no_hits():
+    """The rows of an item of test come before and after others."""
+    columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
+    frame = pl.DataFrame(columns)
+    for above, expected in ((0, 2 / 2), (1, 1 / 2), (2.5, 0)):
+        result = rm.evaluate(
+            rm.Pairs(frame), {"ann": ["x", "z"]}, metrics="recall@3", score_above=above
+        )
+        assert result["recall@3"].tolist() == [expected]
+        own = rm.Pairs(frame.with_columns(relevance=pl.Series([1, 0, 1])))
+        result = rm.evaluate(own, metrics="recall@3", score_above=above)
+        assert result["recall@3"].tolist() == [expected]

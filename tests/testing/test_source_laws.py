@@ -71,8 +71,13 @@ def test_sources_that_are_cut(make):
     check_source(lambda *given: Cut(make(*given), 2), by_scores=False)
 
 
-def test_lists_that_end_early():
-    check_source(lambda *given: rm.Lists(frame_of(*given), depth=2), by_scores=False)
+@pytest.mark.parametrize("scored", [True, False])
+def test_lists_that_end_early(scored):
+    def make(*given):
+        frame = frame_of(*given).sort("score", "item", descending=[True, False])
+        return rm.Lists(frame, score=None if scored else False, depth=2)
+
+    check_source(make, by_scores=False)
 
 
 def given(n_users=6, n_items=12):

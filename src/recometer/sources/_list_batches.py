@@ -121,7 +121,7 @@ def takes_indices(request: Request) -> bool:
     test, train = request.test, request.train
     if test.item_ids is not None or request.candidates is not None or request.exclude is not None:
         return False
-    if not isinstance(request.catalogue, int | None) or request.protocol.duplicates != "removed":
+    if not isinstance(request.catalogue, int | None):
         return False
     if train is None:
         return True
@@ -135,7 +135,7 @@ def takes_indices(request: Request) -> bool:
 def _of(items: Int32, request: Request, user_ids: Array | None) -> TableLists:
     n, k = items.shape
     indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
-    flat, n_items = items.reshape(-1), request.test.n_items
+    flat, n_items = items.ravel(), request.test.n_items
     return TableLists.of_table(
         ListTable(indptr, flat, n_items, None, user_ids, None, padded=True), None
     )

@@ -27,7 +27,7 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
     if aligned.numbers is not None:
         left = np.flatnonzero(aligned.numbers >= 0)
         ids_left = left if ids_left is None else ids_left[left]
-    keep = (items >= 0) & (who >= 0)
+    keep = items >= 0
     narrowed = dataclasses.replace(
         table,
         indptr=ragged.offsets(keep, table.indptr),

@@ -174,6 +174,6 @@ def _shared(named: Array, other: Array) -> bool:
 
 
 def _widened(data: Interactions, n_items: int) -> Interactions:
-    if data.item_ids is not None or data.n_items == n_items:
+    if data.n_items == n_items:
         return data
     return dataclasses.replace(data, n_items=n_items)

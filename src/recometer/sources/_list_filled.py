@@ -7,7 +7,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Bool
 from recometer.data import ids
-from recometer.data.matching import relevant_rows
+from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 
@@ -25,7 +25,8 @@ def filled_by_previous(table: ListTable, request: Request) -> Bool:
         return known
     relevant = relevant_rows(test, request.protocol.relevant_from)
     items = test.items[relevant].astype(np.int64)
-    if test.item_ids is not None and table.item_ids is not None:
+    if both_have_ids("item", "Lists", table.item_ids, "test", test.item_ids):
+        assert test.item_ids is not None
         items = ids.match(test.item_ids, table.item_ids, "item ids")[items]
     last = max(int(table.items.max(initial=-1)), int(items.max(initial=-1)))
     has = (
@@ -35,5 +36,5 @@ def filled_by_previous(table: ListTable, request: Request) -> Bool:
     users = np.arange(test.n_users) if test.user_ids is None else test.user_ids
     filled: Bool = np.append(False, has[:-1])
     if users.dtype != object:  # in a matrix with a row per number
-        filled &= np.append(True, np.diff(users) == 1)
+        filled[1:] &= np.diff(users) == 1
     return filled

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.arrays import Array, Float64, Int32, Int64, follow
 from recometer.data import files, frames, ids, trec
 from recometer.data.columns import (
     choose_columns,
@@ -267,7 +267,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
             "with -1; ids of items go into item_ids=."
         )
     array = _without_offset(array, item_offset)
-    narrowed = _list_columns.narrow(array.reshape(-1))
+    narrowed = _list_columns.narrow(array.ravel())
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
@@ -292,7 +292,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
         if len(names) < len(places):
             raise InputError("The item_ids of the lists must be distinct.")
         n_items = len(names)
-        if not (places[1:] > places[:-1]).all():
+        if not follow(places):
             items = np.append(places, -1).astype(np.int32)[items]
     users = None
     if user_ids is not None:
@@ -361,7 +361,7 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
             starts = _list_columns.runs(column)
             return starts, column.gather(starts)
         column = ids.as_ids(column, "user ids")
-    array = column if isinstance(column, np.ndarray) else np.asarray(column)
+    array: Array = np.asarray(column)
     if array.dtype.kind not in "iu":
         return None, None
     starts = _list_columns.runs(array)

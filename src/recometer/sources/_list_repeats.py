@@ -14,6 +14,7 @@ from recometer import ragged
 from recometer.arrays import Array, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
+from recometer.data.matching import both_have_ids
 from recometer.errors import InputError
 from recometer.ranks import Ranks
 from recometer.sources._list_table import ListTable
@@ -57,16 +58,18 @@ class Repeats:
 
     def added_to(self, request: Request) -> Request:
         """Give test and train the repetitions of their items."""
-        train = None if request.train is None else self._added(request.train)
-        return dataclasses.replace(request, test=self._added(request.test), train=train)
+        train = None if request.train is None else self._added(request.train, "train")
+        return dataclasses.replace(request, test=self._added(request.test, "test"), train=train)
 
-    def _added(self, data: Interactions) -> Interactions:
+    def _added(self, data: Interactions, what: str) -> Interactions:
         table = self.table
         items: Int64 = data.items.astype(np.int64)
-        if data.item_ids is not None and table.item_ids is not None:
+        if both_have_ids("item", "Lists", table.item_ids, what, data.item_ids):
+            assert data.item_ids is not None
             items = ids.match(data.item_ids, table.item_ids, "item ids")[items]
         lists = np.arange(data.n_users)
-        if data.user_ids is not None and table.user_ids is not None:
+        if both_have_ids("user", "Lists", table.user_ids, what, data.user_ids):
+            assert data.user_ids is not None
             lists = ids.match(data.user_ids, table.user_ids, "user ids")
         user = ragged.users_of(data.indptr)
         # Pairs of list and item, each with its row of the data.

@@ -121,9 +121,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     user = ragged.users_of(ranks.indptr)
     wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
     at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
-    entry = order[at]
-    found = (key[entry] == wanted) & (ranks.above >= 0)
-    return np.where(found, table.given[entry], np.nan)
+    return np.where(ranks.above >= 0, table.given[order[at]], np.nan)
 
 
 def _union(known: Array, more: Array) -> Array:

@@ -100,8 +100,9 @@ def with_items(rows: PairRows, item_ids: Array) -> PairRows:
     """Return the same rows among more items, of which `item_ids` are sorted and distinct."""
     assert rows.item_ids is not None
     places = ids.match(rows.item_ids, item_ids, "item ids of Pairs")
-    item = places[rows.item] if len(places) else rows.item
-    return dataclasses.replace(rows, item=item, item_ids=item_ids, n_items=len(item_ids))
+    return dataclasses.replace(
+        rows, item=places[rows.item], item_ids=item_ids, n_items=len(item_ids)
+    )
 
 
 def from_arrays(relevance: object, scores: object, groups: object) -> PairRows:

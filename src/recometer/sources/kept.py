@@ -264,8 +264,8 @@ class Came:
 
     @property
     def ids(self) -> Array:
-        """All ids, as they came."""
-        return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int64)
+        """All ids, as they came; there is one."""
+        return np.concatenate(self._parts)
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))

@@ -33,7 +33,7 @@ OF_LISTS = (
     "relevant_not_candidates",
     "users_unknown",
 )
-ANY_ITEMS = 2**31 - 1
+ANY_ITEMS = int(np.iinfo(np.int32).max)
 PENDING_ENTRIES = 2**18  # of lists that wait until they are ranked together
 
 
@@ -171,7 +171,7 @@ class StreamedLists(TableLists):
                 # Reading the batches one after the other tells which one it is.
                 self._pending += indexed.batches(self._request)
         pending, self._pending, self._n_waiting = self._pending, [], 0
-        if len(pending) > 1 and len({one.kind for one in pending}) == 1:
+        if pending:
             try:
                 self._rank(NamedLists.of(pending))
             except RecometerError:
@@ -196,7 +196,7 @@ class StreamedLists(TableLists):
         request = self._narrowed(np.sort(places[known]), others)
         listed = batch.arrays()["item_ids"]
         if not request.test.n_users:
-            if self._k is not None and listed is not None:
+            if listed is not None:
                 self._items.add(listed)
             self._n_lists += len(users)
             self._ignored += len(users)
@@ -268,7 +268,8 @@ class StreamedLists(TableLists):
     def _coded(self, lists: TopLists) -> TopLists:
         """Return lists that know items by their codes, padded to one width."""
         self._widest = max(self._widest, lists.depth)
-        items = np.full((lists.n_users, self._k or 0), -1)
+        assert self._k is not None
+        items = np.full((lists.n_users, self._k), -1)
         items[:, : lists.depth] = lists.items
         if lists.item_ids is not None:
             distinct, inverse = np.unique(items, return_inverse=True)
@@ -282,8 +283,10 @@ class StreamedLists(TableLists):
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item landed; see `Ranks`."""
         self._rank_pending()
-        if self._alone is not None and self._alone[0] is not None:
-            return self._alone[0]
+        if self._alone is not None:
+            found, _ = self._alone
+            assert found is not None
+            return found
         base = nobody(request.test).rank(_named(request))
         which, absent = self._order(_named(request).test)
         ranks = self._ranked.together(self._as_kept(base.users(absent), {})).users(which)
@@ -298,8 +301,10 @@ class StreamedLists(TableLists):
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list; see `TopLists`."""
         self._rank_pending()
-        if self._alone is not None and self._alone[1] is not None:
-            return self._alone[1]
+        if self._alone is not None:
+            _, found = self._alone
+            assert found is not None
+            return found
         base = nobody(request.test).top(_named(request), k)
         which, absent = self._order(_named(request).test)
         none = dataclasses.replace(
@@ -380,8 +385,7 @@ class StreamedLists(TableLists):
         return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
 
     def listed_users(self) -> Array:
-        """Return the ids (or positions) of the users with a list who are kept."""
-        self._keep_all()
+        """Return the ids (or positions) of users with a list, of all who are not in test."""
         return np.sort(_joined(self._ids, self._user_ids))
 
     def state(self) -> dict[str, Any]:
@@ -422,8 +426,8 @@ class StreamedLists(TableLists):
             items = np.append(codes, -1)[lists.items] if len(codes) else lists.items
             self._listed.add(dataclasses.replace(lists, items=items))
         self._ids.append(theirs[stays])
+        self._n_lists += state["n_lists"] - len(self.in_both(state))
         self._came[state["users"]] = True
-        self._n_lists += state["n_lists"]
         self._ignored += state["ignored"]
         self._repeats += state["repeats"]
         self._widest = max(self._widest, state["widest"])
@@ -436,17 +440,14 @@ class StreamedLists(TableLists):
         return self._ranked.nbytes + self._listed.nbytes + users + self._came.nbytes
 
     def describe(self) -> str:
-        """Return one line that describes what is evaluated."""
-        waiting = sum(len(one.places) for one in self._pending)
-        waiting += 0 if self._indexed is None else self._indexed.n_lists
-        return f"Lists, streamed: {self._n_lists + waiting:,} lists"
+        """Return one line that describes what is evaluated, once it was ranked."""
+        return f"Lists, streamed: {self._n_lists:,} lists"
 
     def held_bytes(self) -> None:
         """Return None: what is kept grows with the next batch."""
 
     def arrays(self) -> Mapping[str, object]:
-        """Return what was counted, by name, for its fingerprint."""
-        self._rank_pending()
+        """Return what was counted, by name, for its fingerprint, once it was ranked."""
         if self._alone is None:
             users = _joined(self._ids, self._user_ids)
             order = np.argsort(users, kind="stable")

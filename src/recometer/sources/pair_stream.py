@@ -28,7 +28,7 @@ class StreamedPairs:
         self._ranked: Kept[Ranks] = Kept(Ranks)
         self._rated: Kept[Ratings] = Kept(Ratings, {"ranks": Ranks})
         self._came = Came()
-        self._n_users = self._n_rows = 0
+        self._n_users = 0
         self._items: ItemCodes | None = None
         self._largest = 0.0  # gain, also of rows that are in train
         self._stated = ""
@@ -63,7 +63,6 @@ class StreamedPairs:
         if test.values is not None:
             self._largest = max(self._largest, float(test.values.max(initial=0)))
         self._n_users += test.n_users
-        self._n_rows += batch.n_rows
         self._stated = batch.stated
 
     def _check(self, test: Interactions) -> None:
@@ -82,7 +81,7 @@ class StreamedPairs:
 
     def _as_kept(self, ranks: Ranks) -> Ranks:
         """Return ranks whose items are codes, or nothing at all where rows are the items."""
-        if ranks.item_ids is None or self._items is None:
+        if self._items is None:
             return dataclasses.replace(ranks, item=np.zeros_like(ranks.item))
         codes = self._items.add(ranks.item_ids)
         return dataclasses.replace(ranks, item=codes[ranks.item], item_ids=None)
@@ -118,7 +117,7 @@ class StreamedPairs:
             )
         if ratings is not None:
             ratings = dataclasses.replace(ratings, ranks=ranks)
-        return CountedPairs(ranks, ratings, user_ids, f"{self._n_rows:,} rows", self._stated)
+        return CountedPairs(ranks, ratings, user_ids, self._stated)
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
@@ -127,7 +126,6 @@ class StreamedPairs:
             "rated": self._rated.state(),
             "users": self._came.ids if self.names_users else self._n_users,
             "items": None if self._items is None else self._items.ids,
-            "n_rows": self._n_rows,
             "largest": self._largest,
             "stated": self._stated,
         }
@@ -164,7 +162,6 @@ class StreamedPairs:
             ratings = dataclasses.replace(ratings, ranks=_recoded(ratings.ranks, codes))
             self._rated.add(ratings)
         self._n_users += len(stays)
-        self._n_rows += state["n_rows"]
         self._largest = max(self._largest, state["largest"])
         self._stated = state["stated"]
 
@@ -177,7 +174,7 @@ class StreamedPairs:
 class CountedPairs(Source):
     """Candidates of whom is known where they landed, with the truth.
 
-    `rows` and `stated` are for `describe`.
+    `stated` is for `describe`.
     """
 
     def __init__(
@@ -185,15 +182,16 @@ class CountedPairs(Source):
         ranks: Ranks,
         ratings: Ratings | None,
         user_ids: Array | None,
-        rows: str,
         stated: str,
     ) -> None:
         self._ranks, self._ratings, self._user_ids = ranks, ratings, user_ids
-        self._rows, self._stated = rows, stated
+        self._stated = stated
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
-        return f"Pairs, streamed: {self._rows}, {self._ranks.n_users:,} users{self._stated}"
+        ranks = self._ranks
+        n_rows = len(ranks.item) + ranks.n_excluded.sum()  # those in train are not judged
+        return f"Pairs, streamed: {n_rows:,} rows, {ranks.n_users:,} users{self._stated}"
 
     def arrays(self) -> Mapping[str, object]:
         """Return what was counted, by name."""

@@ -242,11 +242,6 @@ class Pairs(Source):
         return named
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows with a truth, or of all rows if none has one."""
-        return len(self._rows.user)
-
-    @property
     def stated(self) -> str:
         """The kind of truth, in the words of `describe`."""
         names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}

@@ -193,6 +193,7 @@ def ranks_are_well_formed(case: SourceCase) -> None:
     both = same & ranked[1:] & ranked[:-1]
     above, before = np.diff(ranks.above), np.diff(ranks.before)
     assert ((above > 0) | ((above == 0) & (before > 0)))[both].all(), "the best item comes first"
+    assert (ranks.above[~ranked] == -1).all()
     assert (ranks.tied[~ranked] == 0).all()
     assert ((ranks.before >= 0) & (ranks.before <= ranks.tied)).all()
     if case.source.test() is None:
