@@ -375,6 +375,15 @@ def test_a_user_bias_that_is_not_finite():
     np.testing.assert_array_equal(result["rr"], [np.nan, np.nan, 0.5])
 
 
+@pytest.mark.parametrize("metrics", ["rr", "coverage@1 rr"])
+def test_a_user_bias_says_nothing_of_users_without_one(metrics):
+    source = rm.Factors(
+        [[1.0], [1.0]], [[1.0], [2.0]], user_bias=[np.nan, 1], user_ids=[1, 2], item_ids=[1, 2]
+    )
+    result = rm.evaluate(source, {2: [1], 3: [1]}, metrics=metrics)
+    assert result["rr"].tolist() == [0.5, 0]
+
+
 @pytest.mark.parametrize("nan_scores", ["first", "last"])
 def test_nan_can_be_ranked(data, nan_scores):
     items = data.items.copy()
@@ -400,6 +409,19 @@ def test_finite_factors_may_overflow(data):
     assert not np.isnan(np.delete(result["roc_auc"], 4)).any()
 
 
+@pytest.mark.parametrize(
+    ("users", "items", "options"),
+    [
+        ([[1e19, 1e19], [1, 1]], [[3e19, 3e19], [1, 1]], {}),  # 3e38 + 3e38
+        ([[1e19], [1]], [[1e18], [1]], {"item_bias": [3.4e38, 0], "user_bias": [3.4e38] * 2}),
+    ],
+)
+def test_sums_that_just_do_not_fit_into_their_dtype_are_noticed(users, items, options):
+    factors = (np.array(factor, np.float32) for factor in (users, items))
+    result = rm.evaluate(rm.Factors(*factors, **options), np.eye(2), metrics="rr")
+    np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
+
+
 def test_constant_scores(data):
     users = data.users.copy()
     users[2] = 0
@@ -422,7 +444,10 @@ def test_messages_of_the_constructor(data):
         ((users, items[:, :3]), {}, InputError, r"8 factors, but items have 3 .*\(60, 8\)"),
         ((users, items.T), {}, InputError, "Hint: is one of them transposed"),
         ((users, items[0]), {}, InputError, r"items of Factors have shape \(8,\), expected two"),
+        ((users.T, items), {}, InputError, "8 .*Hint: is one of them transposed"),
+        ((users.T, items.T), {}, InputError, "Hint: is one of them transposed"),
         ((users, None), {}, InputError, "user_factors, but item_factors is None"),
+        ((None, items), {}, InputError, "item_factors, but user_factors is None"),
         ((None, None), {}, InputError, "nothing to rank by"),
         ((users, items[:0]), {}, InputError, "no items"),
         ((users, items), {"item_bias": np.ones(3)}, InputError, "item_bias of Factors has 3"),
@@ -435,6 +460,8 @@ def test_messages_of_the_constructor(data):
     ):
         with pytest.raises(error, match=message):
             rm.Factors(*arguments, **options)
+    with pytest.raises(InputError, match=r"\(shapes \(60, 8\) and \(300, 7\)\)\.$"):
+        rm.Factors(users, items[:, :7])  # neither is transposed
 
 
 def test_other_dtypes_are_converted_and_said_so(data):
