@@ -563,9 +563,9 @@ def test_draws_are_the_same_for_ever():
     ]
     # And so many that the race compares times which are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
-    train = (np.arange(1000)[:, None] % np.arange(2, 42) == 0) * 1.0
-    for by, known in (("uniform", 4120259098), ("popularity", 1401606622)):
-        table, _ = drawn(33, by, 1, test=test, train=train)
+    train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
+    for by, known in (("uniform", 713900790), ("popularity", 3922416098)):
+        table, _ = drawn(20, by, 1, test=test, train=train)
         assert zlib.crc32(np.packbits(table)) == known
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import _kernel, tasks
-from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.errors import DataWarning, InputError, InputTypeError, InternalError
 from recometer.ranks import UserFlag
 from recometer.sources import _factor_work
 from recometer.sources.base import Request
@@ -393,6 +393,35 @@ def test_nan_can_be_ranked(data, nan_scores):
     finite[:, 7] = 1e6 if nan_scores == "first" else -1e6
     bias_only = data.evaluate(rm.Scores(finite.astype(np.float64)))
     np.testing.assert_allclose(result["roc_auc"], bias_only["roc_auc"], atol=1e-3)
+
+
+@pytest.mark.parametrize("n_items", [3, 5000])
+def test_an_item_with_nan_is_noticed_however_few_places_matter(n_items):
+    items = np.arange(n_items, dtype=np.float64)[::-1, None].copy()
+    items[-1] = np.nan
+    source = rm.Factors(np.ones((20, 1)), items)
+    with pytest.raises(InputError, match="users have a NaN or infinite score among"):
+        rm.evaluate(source, np.eye(20, n_items), metrics="hit@1")
+
+
+def test_a_judged_item_with_nan_has_no_rank():
+    request = Request(rm.Interactions.of(np.array([[1, 0, 1]])))
+    scores = np.array([[3.0, 2.0, np.nan]])
+    for source in (rm.Factors([[1.0]], scores.T), rm.Scores(scores)):
+        assert source.rank(request).above.tolist() == [0, -1]
+
+
+def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
+    """What a compiler that adds up in another order would make of it."""
+    native = _kernel.score_items
+
+    def score_items(*, scores, **options):
+        native(scores=scores, **options)
+        scores[:] = np.nextafter(scores, np.float32(np.inf))
+
+    monkeypatch.setattr(_kernel, "score_items", score_items)
+    with pytest.raises(InternalError, match="did not find its own score"):
+        data.evaluate()
 
 
 def test_all_users_undefined_is_an_error(data):
