@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
@@ -206,7 +207,7 @@ def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
     }
     if result.users_read is not None:
         content["users_read"] = result.users_read.to_dict()
-    if per_user:
+    if flag("per_user", per_user):
         frame = result.per_user().fill_nan(None)
         content["per_user"] = plain(frame.to_dict(as_series=False))
     return content

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.stats.checks import check_alpha
 from recometer.stats.grouping import matrix
@@ -77,6 +78,7 @@ def friedman(
         If there are fewer than three models or two data sets, or a NaN.
     """
     check_alpha(alpha)
+    flag("higher_is_better", higher_is_better)
     given = matrix(means, "means")
     if given.shape[0] < 2 or given.shape[1] < 3:
         raise InputError(

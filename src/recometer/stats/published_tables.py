@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.stats.checks import check_alpha, check_bounds, check_number, check_whole
 
@@ -79,6 +80,7 @@ def published(
     check_number("second", second)
     check_whole("n", n, 0)
     check_alpha(alpha)
+    flag("binary", binary)
     low, high = check_bounds(bounds)
     if not -math.inf < low < high < math.inf:
         raise InputError(f"bounds={bounds!r} are not a range of finite numbers.")

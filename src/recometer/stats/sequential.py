@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.stats.checks import check_bounds, check_number, check_whole
 from recometer.stats.ends import Interval, check_confidence
@@ -101,7 +102,8 @@ class ConfidenceSequence:
         self.bounds = low, high
         self.confidence = check_confidence(confidence)
         self.population = population
-        self.aim, self.relative, self.some_undefined = aim, relative, some_undefined
+        self.aim, self.relative = aim, flag("relative", relative)
+        self.some_undefined = flag("some_undefined", some_undefined)
         self._x = np.empty(0)  # NaN: the user has no value
         self._blanks = np.empty(0)  # users without a value before each
         self._stakes = np.empty((self._n_players, 0))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
+from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.stats.checks import check_alpha, check_whole
 from recometer.stats.clusters import by_cluster
@@ -257,6 +258,7 @@ def rank_intervals(
     InputError
         If the shapes do not fit.
     """
+    flag("higher_is_better", higher_is_better)
     values = column(means, "means")
     m, p = len(values), matrix(p_values, "p_values")
     if p.shape != (m, m):
