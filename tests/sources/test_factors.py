@@ -422,6 +422,13 @@ def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
     monkeypatch.setattr(_kernel, "score_items", score_items)
     with pytest.raises(InternalError, match="did not find its own score"):
         data.evaluate()
+    monkeypatch.setattr(_kernel, "rank_scores", lambda **_: 0)
+    for source, candidates in (
+        (rm.Factors(data.users, data.items), rm.SampledCandidates(5)),
+        (rm.Scores(data.users @ data.items.T), None),
+    ):
+        with pytest.raises(InternalError, match="did not find its own score"):
+            data.evaluate(source, candidates=candidates)
 
 
 def test_all_users_undefined_is_an_error(data):

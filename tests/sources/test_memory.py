@@ -33,7 +33,7 @@ def test_the_same_is_found_once() -> None:
 
 
 def test_the_last_two_that_were_asked_for_are_kept() -> None:
-    memory, (numbers, make) = Memory(), made()
+    memory, (_, make) = Memory(), made()
     found = [memory.find("kind", key, make) for key in "abaabbcb"]
     assert found == [0, 1, 0, 0, 1, 1, 2, 1]
     assert memory.find("kind", "a", make) == 3

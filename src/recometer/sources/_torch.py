@@ -222,6 +222,11 @@ def rank_scores(
     )
 
 
+def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
+    """Return scores as an array where the order of equal ones is drawn, which no device does."""
+    return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
+
+
 def top_scores(
     scores: Tensor,
     columns: Int64 | None,
