@@ -1,5 +1,6 @@
 """Factors: exact ranks, whatever the layout, ids, threads and blocks."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -407,8 +408,10 @@ def test_an_item_with_nan_is_noticed_however_few_places_matter(n_items):
 def test_a_judged_item_with_nan_has_no_rank():
     request = Request(rm.Interactions.of(np.array([[1, 0, 1]])))
     scores = np.array([[3.0, 2.0, np.nan]])
+    of_each = dataclasses.replace(request, candidates=rm.Interactions.of(np.array([[1, 1, 1]])))
     for source in (rm.Factors([[1.0]], scores.T), rm.Scores(scores)):
-        assert source.rank(request).above.tolist() == [0, -1]
+        for asked in (request, of_each):
+            assert source.rank(asked).above.tolist() == [0, -1]
 
 
 def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
