@@ -300,6 +300,16 @@ def test_an_unknown_item_in_train_and_test_leaves_test():
     assert result.counts == {"train_test_overlap": 1}
 
 
+def test_an_unknown_item_is_tied_with_nothing():
+    source = rm.Factors([[1.0]], [[2.0], [1.0]], user_ids=["u"], item_ids=["a", "b"])
+    test = rm.Interactions.of({"u": ["b", "x"]})
+    ranks = source.rank(Request(test))
+    assert ranks.above.tolist() == [1, -1]
+    assert ranks.tied.tolist() == ranks.before.tolist() == [0, 0]
+    # Two candidates whose scores differ are not constant.
+    assert rm.evaluate(source, test, metrics="rr").mean() == {"rr": 0.5}
+
+
 def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
     test = {"u": ["a", "b", "c", "x"]}
