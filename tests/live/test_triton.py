@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.errors import DataWarning, InternalError
 from recometer.ragged import users_of
-from recometer.sources import _factor_device, factors
+from recometer.sources import _factor_device
 from recometer.sources.base import Request
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
@@ -39,7 +39,7 @@ def kernels(triton, monkeypatch):
 @pytest.fixture
 def fused(kernels, there, monkeypatch):
     """Return the device; what would rank without the kernels is gone."""
-    monkeypatch.setattr(factors, "rank_batches", None)
+    monkeypatch.setattr(_factor_device, "rank_batches", None)
     return there
 
 
@@ -167,7 +167,7 @@ def test_the_kernels_are_not_needed(torch, there, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "triton" else find_spec(name)
     )
-    monkeypatch.setattr(_factor_device, "rank", None)
+    monkeypatch.setattr(_factor_device, "Work", None)
     same_ranks(rm.Factors(left, right).rank(request), expected)
 
 

@@ -1,6 +1,7 @@
 """Candidates: whitelists, sets per user, samples, and items that are never recommended."""
 
 import warnings
+import zlib
 from itertools import permutations
 
 import numpy as np
@@ -20,6 +21,7 @@ from recometer.protocol import Protocol
 from recometer.sources import _align_draw, _factor_candidates, _factor_work
 from recometer.sources._align import align
 from recometer.sources.base import Request
+from recometer.sources.candidates import Items
 
 METRICS = "ndcg@3 recall@1..3 ap rr roc_auc hit@2"
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -559,6 +561,12 @@ def test_draws_are_the_same_for_ever():
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
+    # And so many that the race compares times which are nearly equal.
+    test = np.tile(np.eye(40), (25, 1))
+    train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
+    for by, known in (("uniform", 713900790), ("popularity", 3922416098)):
+        table, _ = drawn(20, by, 1, test=test, train=train)
+        assert zlib.crc32(np.packbits(table)) == known
 
 
 @pytest.mark.parametrize("n", [5, 28])
@@ -621,6 +629,14 @@ def test_fewer_items_than_asked_for(case):
     )
     assert result.counts["candidates_short"] == 60
     assert "users for whom fewer candidates could be drawn than asked for: 60" in str(result)
+    result = rm.evaluate(
+        rm.Factors(users, items),
+        test,
+        train=np.eye(60, 300),
+        candidates=rm.SampledCandidates(290, "popularity"),
+        metrics="rr",
+    )
+    assert result.counts["candidates_short"] == 60
 
 
 def test_a_sample_says_so(case, tmp_path):
@@ -657,6 +673,7 @@ def test_lists_of_users_who_are_not_in_test_are_nobodys_beside_candidates():
 
 def test_numbers_of_a_sample_have_a_range():
     assert rm.SampledCandidates(1) == rm.SampledCandidates(1, seed=0)
+    assert repr(rm.SampledCandidates(np.int64(5))) == repr(rm.SampledCandidates(5))
     rm.SampledCandidates(2**31 - 1, seed=2**63 - 1)
     for n, seed in ((0, 0), (2**31, 0), (True, 0), (1.0, 0), (1, -1), (1, 2**63), (1, False)):
         with pytest.raises(InputError, match=r"must be a whole number, at least [01] and below"):
@@ -707,6 +724,11 @@ def test_messages(case):
         evaluate(exclude=range(300))
     with pytest.raises(InputError, match="No user of test has a candidate"):
         evaluate(train)
+    for user, message in (("ann", "No user of test has a candidate"), ("bob", "knows none of the")):
+        own = rm.Scores([[1.0, 2.0]], user_ids=["ann"], item_ids=["a", "b"])
+        options = {"train": {user: ["b"]}, "candidates": {user: ["b"]}}
+        with pytest.raises(InputError, match=message):
+            rm.evaluate(own, {user: ["a"]}, **options, metrics="rr")
     with pytest.raises(InputError, match="candidates has 2 users, but test has 60"):
         evaluate(np.ones((2, 300)))
     with pytest.raises(InputError, match="Factors has 300 items, but candidates has 3"):
@@ -783,15 +805,28 @@ def test_arrays_of_positions():
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
     same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
+    twice = padded.copy()
+    twice[20, :-1] = range(30, 51)
+    twice[20, -1] = 30
     for wrong, message in (
         (negatives[:3], r"expected a row for each of the 40 users"),
         (np.where(negatives == negatives.max(), 60, negatives), r"to 60\. .*from 0 to 59"),
-        (np.where(negatives > 0, negatives, 7) % 9, r"twice in row 0.*pass matrix != 0"),
+        (twice, r"holds the item 30 twice in row 20\..*pass matrix != 0"),
+        (np.where(negatives == negatives.max(), -2, negatives), r"from -2 to "),
     ):
         with pytest.raises(InputError, match=message):
             rm.evaluate(rm.Scores(scores), test, candidates=wrong)
-    with pytest.raises(InputError, match=r"but test has ids\. Hint: pass a dict"):
-        rm.evaluate(rm.Scores(scores), {"a": ["b"]}, candidates=negatives)
+    for ids in ({"user_ids": range(40)}, {"item_ids": range(60)}):
+        with pytest.raises(InputError, match=r"but test has ids\. Hint: pass a dict"):
+            rm.evaluate(rm.Scores(scores), rm.Interactions.of(test, **ids), candidates=negatives)
+
+
+def test_an_array_of_a_single_position_is_no_matrix():
+    result = rm.evaluate(
+        rm.Scores([[3.0, 2, 1]]), np.eye(1, 3, 2), candidates=np.array([[2]]), metrics="rr"
+    )
+    assert result.n_candidates.tolist() == [1]
+    assert "relevant_not_candidates" not in result.counts
 
 
 def test_a_test_that_is_part_of_train_is_warned_of():
@@ -880,13 +915,16 @@ def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
     scores[:, 10:20] = -np.inf
     test, train = np.zeros((6, 30)), np.zeros((6, 30))
     test[:, [0, 12]], train[:, [1, 11]] = 1, 1
+    scores[:, 0] = -np.inf
+    data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
     wanted = rm.SampledCandidates(5)
-    request = Request(
-        rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol(), candidates=wanted
-    )
-    for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
-        # Of 30, two are in test, two in train, and eight more have no score.
-        assert kind.rank(request).pool.tolist() == [18] * 6
+    # Of 30, two are in test, two in train, and eight more have no score, two of which may be left
+    # out for everybody.
+    for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
+        left_out = None if exclude is None else Items("exclude", np.array(exclude))
+        request = Request(*data, candidates=wanted, exclude=left_out)
+        for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
+            assert kind.rank(request).pool.tolist() == [left] * 6
 
 
 def test_padding_of_lists_is_no_item_where_some_are_left_out():

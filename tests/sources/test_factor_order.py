@@ -216,3 +216,13 @@ def test_users_who_leave_early_take_nobody_with_them(dtype):
     scores = users @ items.T
     above = (scores > scores[range(20), range(20)][:, None]).sum(axis=1)
     np.testing.assert_array_equal(ranks.above, np.where(above < 3, above, -1))
+
+
+def test_an_item_with_a_large_bias_is_found_however_short_its_factors_are():
+    items = np.geomspace(1000, 1, 2000)[:, None]
+    bias = np.ones(2000)
+    bias[-1] = 50
+    test = np.zeros((20, 2000))
+    test[:, 0] = 1  # the longest, and the second by its score
+    source = rm.Factors(np.full((20, 1), 0.001), items, item_bias=bias)
+    assert rm.evaluate(source, test, metrics="hit@1 hit@2").mean() == {"hit@1": 0, "hit@2": 1}

@@ -73,6 +73,7 @@ def by_length():
             patch.setattr(_factor_order, name, 0)
         patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
         patch.setattr(_factor_stream, "BYTES_PER_LENGTH", 1e-6)
+        patch.setattr(_factor_stream, "PIECE", 600)
         yield
 
 

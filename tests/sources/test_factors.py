@@ -1,5 +1,6 @@
 """Factors: exact ranks, whatever the layout, ids, threads and blocks."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import _kernel, tasks
-from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.errors import DataWarning, InputError, InputTypeError, InternalError
 from recometer.ranks import UserFlag
 from recometer.sources import _factor_work
 from recometer.sources.base import Request
@@ -299,6 +300,16 @@ def test_an_unknown_item_in_train_and_test_leaves_test():
     assert result.counts == {"train_test_overlap": 1}
 
 
+def test_an_unknown_item_is_tied_with_nothing():
+    source = rm.Factors([[1.0]], [[2.0], [1.0]], user_ids=["u"], item_ids=["a", "b"])
+    test = rm.Interactions.of({"u": ["b", "x"]})
+    ranks = source.rank(Request(test))
+    assert ranks.above.tolist() == [1, -1]
+    assert ranks.tied.tolist() == ranks.before.tolist() == [0, 0]
+    # Two candidates whose scores differ are not constant.
+    assert rm.evaluate(source, test, metrics="rr").mean() == {"rr": 0.5}
+
+
 def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
     test = {"u": ["a", "b", "c", "x"]}
@@ -375,6 +386,15 @@ def test_a_user_bias_that_is_not_finite():
     np.testing.assert_array_equal(result["rr"], [np.nan, np.nan, 0.5])
 
 
+@pytest.mark.parametrize("metrics", ["rr", "coverage@1 rr"])
+def test_a_user_bias_says_nothing_of_users_without_one(metrics):
+    source = rm.Factors(
+        [[1.0], [1.0]], [[1.0], [2.0]], user_bias=[np.nan, 1], user_ids=[1, 2], item_ids=[1, 2]
+    )
+    result = rm.evaluate(source, {2: [1], 3: [1]}, metrics=metrics)
+    assert result["rr"].tolist() == [0.5, 0]
+
+
 @pytest.mark.parametrize("nan_scores", ["first", "last"])
 def test_nan_can_be_ranked(data, nan_scores):
     items = data.items.copy()
@@ -384,6 +404,44 @@ def test_nan_can_be_ranked(data, nan_scores):
     finite[:, 7] = 1e6 if nan_scores == "first" else -1e6
     bias_only = data.evaluate(rm.Scores(finite.astype(np.float64)))
     np.testing.assert_allclose(result["roc_auc"], bias_only["roc_auc"], atol=1e-3)
+
+
+@pytest.mark.parametrize("n_items", [3, 5000])
+def test_an_item_with_nan_is_noticed_however_few_places_matter(n_items):
+    items = np.arange(n_items, dtype=np.float64)[::-1, None].copy()
+    items[-1] = np.nan
+    source = rm.Factors(np.ones((20, 1)), items)
+    with pytest.raises(InputError, match="users have a NaN or infinite score among"):
+        rm.evaluate(source, np.eye(20, n_items), metrics="hit@1")
+
+
+def test_a_judged_item_with_nan_has_no_rank():
+    request = Request(rm.Interactions.of(np.array([[1, 0, 1]])))
+    scores = np.array([[3.0, 2.0, np.nan]])
+    of_each = dataclasses.replace(request, candidates=rm.Interactions.of(np.array([[1, 1, 1]])))
+    for source in (rm.Factors([[1.0]], scores.T), rm.Scores(scores)):
+        for asked in (request, of_each):
+            assert source.rank(asked).above.tolist() == [0, -1]
+
+
+def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
+    """What a compiler that adds up in another order would make of it."""
+    native = _kernel.score_items
+
+    def score_items(*, scores, **options):
+        native(scores=scores, **options)
+        scores[:] = np.nextafter(scores, np.float32(np.inf))
+
+    monkeypatch.setattr(_kernel, "score_items", score_items)
+    with pytest.raises(InternalError, match="did not find its own score"):
+        data.evaluate()
+    monkeypatch.setattr(_kernel, "rank_scores", lambda **_: 0)
+    for source, candidates in (
+        (rm.Factors(data.users, data.items), rm.SampledCandidates(5)),
+        (rm.Scores(data.users @ data.items.T), None),
+    ):
+        with pytest.raises(InternalError, match="did not find its own score"):
+            data.evaluate(source, candidates=candidates)
 
 
 def test_all_users_undefined_is_an_error(data):
@@ -398,6 +456,19 @@ def test_finite_factors_may_overflow(data):
     result = data.evaluate(rm.Factors(users, data.items * 10))
     assert np.isnan(result["roc_auc"][4])
     assert not np.isnan(np.delete(result["roc_auc"], 4)).any()
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "options"),
+    [
+        ([[1e19, 1e19], [1, 1]], [[3e19, 3e19], [1, 1]], {}),  # 3e38 + 3e38
+        ([[1e19], [1]], [[1e18], [1]], {"item_bias": [3.4e38, 0], "user_bias": [3.4e38] * 2}),
+    ],
+)
+def test_sums_that_just_do_not_fit_into_their_dtype_are_noticed(users, items, options):
+    factors = (np.array(factor, np.float32) for factor in (users, items))
+    result = rm.evaluate(rm.Factors(*factors, **options), np.eye(2), metrics="rr")
+    np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
 
 
 def test_constant_scores(data):
@@ -422,7 +493,10 @@ def test_messages_of_the_constructor(data):
         ((users, items[:, :3]), {}, InputError, r"8 factors, but items have 3 .*\(60, 8\)"),
         ((users, items.T), {}, InputError, "Hint: is one of them transposed"),
         ((users, items[0]), {}, InputError, r"items of Factors have shape \(8,\), expected two"),
+        ((users.T, items), {}, InputError, "8 .*Hint: is one of them transposed"),
+        ((users.T, items.T), {}, InputError, "Hint: is one of them transposed"),
         ((users, None), {}, InputError, "user_factors, but item_factors is None"),
+        ((None, items), {}, InputError, "item_factors, but user_factors is None"),
         ((None, None), {}, InputError, "nothing to rank by"),
         ((users, items[:0]), {}, InputError, "no items"),
         ((users, items), {"item_bias": np.ones(3)}, InputError, "item_bias of Factors has 3"),
@@ -435,6 +509,8 @@ def test_messages_of_the_constructor(data):
     ):
         with pytest.raises(error, match=message):
             rm.Factors(*arguments, **options)
+    with pytest.raises(InputError, match=r"\(shapes \(60, 8\) and \(300, 7\)\)\.$"):
+        rm.Factors(users, items[:, :7])  # neither is transposed
 
 
 def test_other_dtypes_are_converted_and_said_so(data):

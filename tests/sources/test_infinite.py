@@ -69,3 +69,11 @@ def test_where_nan_stands_under_conventions(protocol: str, place: int) -> None:
     result = rm.evaluate(lists, test, metrics="hits@1 hits@3", protocol=protocol)
     assert result["hits@1"].tolist() == [float(place == 1), 1.0]
     assert result["hits@3"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("metrics", ["rr", "coverage@1 rr"])
+def test_minus_infinity_among_scores_of_all_items_is_no_candidate(metrics: str) -> None:
+    scores = rm.Scores([[1.0, -np.inf, np.inf]])
+    result = rm.evaluate(scores, np.eye(1, 3), metrics=metrics, infinite_scores="ranked")
+    assert result["rr"].tolist() == [0.5]
+    assert result.n_candidates.tolist() == [2]

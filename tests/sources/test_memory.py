@@ -32,6 +32,13 @@ def test_the_same_is_found_once() -> None:
     assert numbers == [0]
 
 
+def test_the_last_two_that_were_asked_for_are_kept() -> None:
+    memory, (_, make) = Memory(), made()
+    found = [memory.find("kind", key, make) for key in "abaabbcb"]
+    assert found == [0, 1, 0, 0, 1, 1, 2, 1]
+    assert memory.find("kind", "a", make) == 3
+
+
 def test_what_differs_is_made_anew() -> None:
     thing, array = object(), np.arange(3)
     for kind, key, same, equal in (

@@ -259,6 +259,8 @@ def test_torch_module():
     assert not NoGrad.active
     with pytest.raises(InputError, match=r"needs n_users=\.\.\."):
         rm.from_model(model)
+    with pytest.raises(InputError, match="n= does not apply to a torch module with score_users"):
+        rm.from_model(model, n=3, n_users=N_USERS, n_items=N_ITEMS)
 
 
 @pytest.mark.usefixtures("torch")
@@ -288,6 +290,8 @@ def test_lightgcn():
     )
     expected = rm.Factors(nodes[:N_USERS] + 2, nodes[N_USERS:-4] + 2)
     same(source, expected, TEST[:, :-4])
+    alone = rm.from_model(model, edge_index=edges, n_users=1)
+    same(alone, rm.Factors(nodes[:1], nodes[1:]), np.eye(1, N_USERS + N_ITEMS - 1))
 
 
 @pytest.mark.usefixtures("torch")
@@ -390,6 +394,38 @@ def test_a_model_is_asked_for_texts_in_a_list_and_for_numbers_in_an_array(ids):
     assert list(asked[0]) == ids
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [
+        [[1, 2], [0]],
+        ([1, 2], [0]),
+        ([[1, 2], [0]], [[0.5, 0.1], [0.9]]),  # beside their scores
+        ([1, 2], [0, -1]),
+        np.array([[1, 2], [0, -1]]),
+    ],
+)
+def test_lists_of_two_users_that_are_not_alike_long(returned):
+    def recommend(users, k, verbose=False, *others, **options):
+        return returned
+
+    model = of("their.library", "Model", recommend=staticmethod(recommend))
+    source = rm.from_model(model, n=2, n_users=2)
+    for item, hits in enumerate(([0, 1], [1, 0], [1, 0])):
+        found = rm.evaluate(source, np.eye(3)[[item, item]], metrics="hit@2")
+        assert found["hit@2"].tolist() == hits
+
+
+def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
+    for returned, hit in ((np.array([[5, -1], [6, 8]]), 0), ([[5, -1], [6, 8]], 1)):
+        model = of(
+            "their.library", "Model", recommend=staticmethod(lambda users, k, it=returned: it)
+        )
+        source = rm.from_model(model, n=2, user_ids=[7, 8])
+        for item, hits in ((-1, [hit, 0]), (5, [1, 0]), (8, [0, 1])):
+            found = rm.evaluate(source, {7: [item], 8: [item]}, metrics="hit@2")
+            assert found["hit@2"].tolist() == hits
+
+
 def test_a_model_that_recommends_what_users_have_already():
     train = np.zeros_like(TEST)
     np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # what it would recommend first
@@ -401,6 +437,8 @@ def test_a_model_that_recommends_what_users_have_already():
     assert "up to 7 each" in found.inputs["source"]["description"]
     alone = rm.evaluate(model, TEST, metrics="recall@3")
     assert "up to 3 each" in alone.inputs["source"]["description"]
+    nothing = rm.evaluate(model, TEST, train=np.zeros_like(TEST), metrics="recall@3")
+    assert "up to 3 each" in nothing.inputs["source"]["description"]
 
 
 def implicit_model(asked):
@@ -440,6 +478,18 @@ def test_neighbours_of_implicit():
         rm.from_model(model)
 
 
+def test_what_implicit_leaves_out_is_no_item():
+    def recommend(userid, user_items, N):
+        scores = np.array([[1, -np.finfo(np.float32).max], [1, 0.5]], np.float32)
+        return np.array([[2, 0], [1, 2]]), scores
+
+    model = of("implicit.mine", "Model", recommend=staticmethod(recommend))
+    source = rm.from_model(model, n=2, user_items=scipy.sparse.csr_array(np.eye(2, 3)))
+    for item in range(3):
+        found = rm.evaluate(source, np.eye(3)[[item, item]], metrics="hit@2")
+        assert found["hit@2"].tolist() == [item == 2, item > 0]
+
+
 @pytest.mark.parametrize("has", ["user_factors", "item_factors"])
 def test_implicit_with_the_factors_of_one_side_is_known_by_its_lists(has):
     train = scipy.sparse.csr_array(~TEST)
@@ -464,6 +514,7 @@ def test_what_neighbours_of_implicit_need():
 def test_nodes_of_a_graph():
     def recommend(edge_index, src_index=None, dst_index=None, k=1):
         assert edge_index == "the graph"
+        assert k <= N_ITEMS
         np.testing.assert_array_equal(dst_index, np.arange(N_USERS, N_USERS + N_ITEMS))
         return dst_index[LISTS[src_index, :k]]
 
@@ -473,6 +524,11 @@ def test_nodes_of_a_graph():
     expected = rm.evaluate(rm.Lists(LISTS[:, :5]), TEST, metrics="ndcg@5")
     found = rm.evaluate(source, TEST, metrics="ndcg@5")
     np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    longer = rm.from_model(model, n=N_ITEMS + 1, edge_index="the graph", **sizes)
+    found = rm.evaluate(longer, TEST, metrics="ndcg@5")
+    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    with pytest.raises(InputError, match=r"Whose lists .* n_users="):
+        rm.from_model(model, n=5, edge_index="the graph", n_items=N_ITEMS)
     with pytest.raises(
         InputError, match=r"nodes of a graph\. Hint: rm\.from_model\(model, n=100, edge"
     ):
@@ -521,6 +577,11 @@ def test_a_signature_that_is_not_understood(recommend, says):
             lambda users, k: [["a"]] * len(users),
             InputTypeError,
             "'a' for an item, but items are pos",
+        ),
+        (
+            lambda users, k: [[(0, 0.5), 1]] * len(users),
+            InputTypeError,
+            r"mix int \(for instance 1\) and tuple",
         ),
         (lambda users, k: 1 / 0, ModelError, "raised ZeroDivisionError: division by zero"),
     ],

@@ -1,5 +1,6 @@
 """Scores: a matrix or a function gives what the same model gives as Factors."""
 
+import functools
 import re
 import threading
 import time
@@ -154,6 +155,9 @@ def test_a_memory_that_is_set_bounds_batches_and_changes_nothing(tmp_path, dtype
     least = rm.Scores(function, n_users=50, n_items=200, memory=memory // 2)
     rm.evaluate(least, test, **options)
     assert set(asked) == {1, 2}
+    less = rm.Scores(function, n_users=50, n_items=200, memory=memory // 2 - 1)
+    with pytest.raises(InputError, match=f"about {1.01 * memory / 2000:.1f} kB are the least"):
+        rm.evaluate(less, test, **options)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -287,8 +291,11 @@ def test_messages():
         rm.Scores(failing)
     with pytest.raises(InputError, match=r"shape \(2, 2\), but n_users=3"):
         rm.Scores(np.ones((2, 2)), n_users=3)
-    with pytest.raises(InputError, match="n_items=-1 must be a whole number"):
-        rm.Scores(failing, n_users=3, n_items=-1)
+    for n in (-1, 2.5, True):
+        with pytest.raises(InputError, match=f"n_items={n} must be a whole number"):
+            rm.Scores(failing, n_users=3, n_items=n)
+    with pytest.raises(InputError, match="memory= does not apply to a matrix of Scores that is m"):
+        rm.Scores(np.ma.masked_array(np.ones((2, 2)), np.eye(2)), memory="1 GB")
     with pytest.raises(InputTypeError, match="matrix of numbers or a function, found dtype <U1"):
         rm.Scores([["a"]])
     assert rm.Scores(np.ones((2, 3)), n_users=2).describe().endswith("2 users x 3 items, float64")
@@ -385,3 +392,41 @@ def test_a_function_that_is_given_up_is_waited_for_and_not_called_again():
         results.take(GivingUp())
     assert returned.is_set()
     assert calls == [0]
+
+
+def test_what_scores_hold_in_memory():
+    assert rm.Scores(np.ones((2, 3), np.float32)).held_bytes() == 24
+    assert (
+        rm.Scores(lambda rows: np.ones((len(rows), 3)), n_users=2, n_items=3).held_bytes() is None
+    )
+
+
+def test_scores_keep_their_precision():
+    scores = np.array([[1.0, 1 + 1e-12]])
+    for source in (rm.Scores(scores), rm.Scores(lambda rows: scores[rows], n_users=1, n_items=2)):
+        result = rm.evaluate(source, np.eye(1, 2), metrics="rr", ties="optimistic")
+        assert result["rr"].tolist() == [0.5]
+
+
+class Plain:
+    def __call__(self, rows):
+        return np.ones((len(rows), 2))
+
+
+class Named(Plain):
+    def __repr__(self):
+        return "my model"
+
+
+@pytest.mark.parametrize(
+    ("function", "called"),
+    [
+        (Plain(), "Plain"),
+        (Named(), "my model"),
+        (functools.partial(Plain.__call__, Plain()), "partial"),
+        (Plain().__call__, "Plain.__call__"),
+    ],
+)
+def test_a_function_is_described_without_where_it_lies_in_memory(function, called):
+    source = rm.Scores(function, n_users=1, n_items=2)
+    assert source.describe() == f"Scores: {called}, 1 users x 2 items"

@@ -111,6 +111,7 @@ def check_law(source, request, k):
     expected = np.minimum(np.minimum(ranks.n_candidates, ranks.depth), k)
     np.testing.assert_array_equal(lists.lengths[counted], expected[counted])
     assert (lists.lengths[~known | undefined] == 0).all()
+    assert not lists.cut_in_ties[counted & (lists.lengths == ranks.n_candidates)].any()
     for row in lists.items:
         assert len(set(row[row >= 0])) == (row >= 0).sum()
     return lists

@@ -7,7 +7,6 @@ ranks a smaller catalogue and knows no better. Sets per user become a ragged tab
 from __future__ import annotations
 
 import dataclasses
-import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError
 from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
+from recometer.sources import _torch
 from recometer.sources._align_draw import draw_items
 from recometer.sources._align_result import Aligned
 from recometer.sources.candidates import SampledCandidates
@@ -40,7 +40,7 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
             "Hint: see candidates= and exclude=."
         )
     left = np.flatnonzero(kept)
-    numbers = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+    numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
     judged = _renumbered(numbers, aligned.judged)
     stays = kept[aligned.excluded]
     return dataclasses.replace(
@@ -107,13 +107,13 @@ def draw(
             )
     judged = aligned.judged >= 0
     own = numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[judged]
-    known = np.flatnonzero(aligned.rows >= 0)
+    has_row = aligned.rows >= 0
+    known = np.flatnonzero(has_row)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
+    user, item = np.divmod(forbidden, aligned.n_items)
     # A user is a row of the block that is drawn for, so the pairs are of positions in `known`.
-    row = np.full(aligned.n_users, -1)
-    row[known] = np.arange(len(known))
-    of_known = row[forbidden // aligned.n_items]
-    forbidden = pairs(of_known, forbidden % aligned.n_items, aligned.n_items)[of_known >= 0]
+    row = np.cumsum(has_row) - 1
+    forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(
         sample.n,
         sample.seed,
@@ -144,14 +144,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     who, columns = users_of(indptr), _columns(aligned, aligned.offered[1][at])
     _drain(aligned, users, scores)
     if is_tensor(scores):
-        torch = sys.modules["torch"]
-        cells = [
-            torch.as_tensor(index.astype(np.int64), device=scores.device)
-            for index in (who, columns)
-        ]
-        masked = torch.full_like(scores, -torch.inf)
-        masked[cells[0], cells[1]] = scores[cells[0], cells[1]]
-        return masked
+        return _torch.only_cells(scores, who, columns)
     masked = np.full_like(scores, -np.inf)
     masked[who, columns] = scores[who, columns]
     return masked
@@ -211,8 +204,9 @@ def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
     """Take items that the model itself does not rank (-inf) out of the pool."""
     absent = scores == -np.inf
     absent = to_numpy(absent) if is_tensor(absent) else absent
-    if aligned.pool is None or not absent.any():
+    if not absent.any():
         return
+    assert aligned.pool is not None
     item = aligned.item if aligned.numbers is None else _renumbered(aligned.numbers, aligned.item)
     in_pool = np.zeros(absent.shape, bool)
     in_pool[:, _columns(aligned, np.arange(aligned.n_items, dtype=np.int32))] = True

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, UInt32
 from recometer.data.numbers import as_array
-from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
+from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
@@ -64,17 +64,17 @@ class FactorArrays:
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
         bias = np.ascontiguousarray(bias, dtype=dtype)
-        return cls(np.zeros((0, 0), dtype), np.zeros((len(bias), 0), dtype), None, bias, None)
+        without_factors = np.zeros((len(bias), 0), dtype)
+        return cls(without_factors[:0], without_factors, None, bias, None)
 
     def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
         """Flag users whose bias is not finite; it is not part of the scores that are looked at."""
         if self.user_bias is None:
             return
         bias = self.user_bias[rows]
-        known = (flags & np.uint32(UserFlag.KNOWN)) != 0
         # All scores of such a user are NaN: no rule can rank them.
-        flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
-        flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
+        flags[np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def finite_for_sure(self) -> bool:
         """Return whether no score can be NaN or infinite, judged by the largest numbers."""
@@ -94,7 +94,7 @@ def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
     Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
     as tensors there.
     """
-    on_device = elsewhere(users) or elsewhere(items)
+    on_device = _torch.any_elsewhere(users, items)
     if on_device and by_rows:
         raise InputError(
             "memory= is about factors in the processor's memory and in files, but these live on "
@@ -112,14 +112,14 @@ def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
             )
     if left.shape[1] != right.shape[1]:
         hint = ""
-        if left.shape[0] == right.shape[0] or left.shape[1] == right.shape[0]:
+        if {*left.shape} & {*right.shape}:
             hint = " Hint: is one of them transposed? Rows are users and items."
         raise InputError(
             f"users have {counted(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
             f"(shapes {tuple(left.shape)} and {tuple(right.shape)}).{hint}"
         )
     if not on_device:
-        small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in (left, right))
+        small = all(m.dtype.kind == "f" and m.dtype.itemsize < 8 for m in (left, right))
         dtype = np.float32 if small else np.float64
         if by_rows:
             left, right = Rows(left, dtype), Rows(right, dtype)

@@ -7,6 +7,7 @@ no longer looked for when enough is counted above them.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import sys
@@ -20,10 +21,13 @@ from recometer.arrays import Array, Int32, Int64
 from recometer.data.tensors import CUDA, dtype_name, to_numpy
 from recometer.errors import warn
 from recometer.ranks import Ranks
+from recometer.sources import _torch
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import check_own_scores, of_ranked
 from recometer.sources._factor_arrays import FactorArrays
-from recometer.sources._torch import PAIRS, one_at_a_time
+from recometer.sources._score_batches import Batches, rank_batches, top_batches
+from recometer.sources._top import Best, Rule
+from recometer.sources._torch import PAIRS, one_at_a_time, scorer, undirected
 from recometer.sources.base import Request
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
@@ -66,7 +70,57 @@ def tiles_of(factors: FactorArrays, *, allow_tf32: bool) -> Any:
     return tiles
 
 
-def rank(factors: FactorArrays, tiles: Any, aligned: Aligned, request: Request) -> Ranks | None:
+def rank(factors: FactorArrays, aligned: Aligned, request: Request, *, allow_tf32: bool) -> Ranks:
+    """Rank the items for users."""
+    tiles = tiles_of(factors, allow_tf32=allow_tf32)
+    ranks = None if tiles is None else _rank_in_tiles(factors, tiles, aligned, request)
+    if ranks is not None:
+        return ranks
+    batches = _batches(factors, tiles, aligned, request, allow_tf32=allow_tf32)
+    return rank_batches(aligned, batches)
+
+
+def best(
+    factors: FactorArrays,
+    aligned: Aligned,
+    request: Request,
+    k: int,
+    rule: Rule,
+    *,
+    allow_tf32: bool,
+) -> Best:
+    """Find the best candidates of users."""
+    tiles = tiles_of(factors, allow_tf32=allow_tf32)
+    batches = _batches(factors, tiles, aligned, request, allow_tf32=allow_tf32)
+    return top_batches(aligned, batches, k, rule)
+
+
+def _batches(
+    factors: FactorArrays, tiles: Any, aligned: Aligned, request: Request, *, allow_tf32: bool
+) -> Batches:
+    """Score where the factors live: all items for some users at a time."""
+    protocol = request.protocol.replace(infinite_scores="undefined")
+    request = dataclasses.replace(request, protocol=protocol)
+    known = aligned.rows >= 0
+    flags = aligned.flags[known]
+    factors.flag_user_bias(aligned.rows[known], flags)
+    aligned.flags[known] = flags
+    score = None if tiles is None else tiles.scores
+    if score is None:
+        arrays = (factors.users, factors.items, factors.item_bias)
+        score = scorer(*arrays, allow_tf32=allow_tf32)
+    return Batches(
+        lambda users: undirected(score(aligned.rows[users])),
+        one_at_a_time(request),
+        n_columns=len(factors.items),
+        bytes_per_batch=_torch.BLOCK_BYTES,
+        ahead=False,
+    )
+
+
+def _rank_in_tiles(
+    factors: FactorArrays, tiles: Any, aligned: Aligned, request: Request
+) -> Ranks | None:
     """Rank the items for users; None where their scores themselves are looked at.
 
     They are where users have candidates of their own, where a rule reads scores, and where

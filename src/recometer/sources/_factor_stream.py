@@ -57,7 +57,6 @@ class StreamedWork(FactorsWork):
         self._row_bytes = max(1, factors.items.row_bytes)
         self._lock = threading.Lock()
         self._buffer: Array | None = None
-        self._in_place = False
         super().__init__(factors, aligned, request)
 
     def prepare(self, request: Request) -> None:
@@ -79,7 +78,7 @@ class StreamedWork(FactorsWork):
         tasks, sizes = self.blocks(request.threads), [0.0]
 
         def look(ticker: Ticker) -> None:
-            sizes.append(self._look(lengths, one or 0.0))
+            sizes.append(self._look(lengths, one))
             run_tasks(self._score_judged, tasks, threads=self._threads, progress=False)
             ticker.advance(float(self.places.stop - self.places.start))
 
@@ -264,7 +263,7 @@ class StreamedWork(FactorsWork):
         """Cut the rows of a part."""
         return slices(n, PIECE // self._row_bytes)
 
-    def _look(self, lengths: Float64 | None, one: float) -> float:
+    def _look(self, lengths: Float64 | None, one: float | None) -> float:
         """Return the largest factor of the part; write the lengths of its items."""
         items, bias, begin = self.items["items"], self.items["bias"], self.places.start
         if self._in_place:
@@ -272,6 +271,7 @@ class StreamedWork(FactorsWork):
 
         def look(piece: slice, _: Ticker) -> float:
             if lengths is not None:
+                assert one is not None
                 some = None if bias is None else bias[piece]
                 found = item_lengths(items[piece], some, one)
                 lengths[begin + piece.start : begin + piece.stop] = found

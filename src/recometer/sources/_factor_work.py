@@ -9,7 +9,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int32, Int64, UInt8
+from recometer.arrays import Array, Int32, Int64, UInt8, follow
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
@@ -199,7 +199,7 @@ class FactorsWork:
         factors = self.factors
         if not len(factors.users):
             return np.zeros((len(rows), factors.items.shape[1]), factors.items.dtype)
-        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        if follow(rows):
             return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(factors.users[rows])
 

@@ -34,8 +34,9 @@ LENGTHS = {
         "number",
     ),
 }
+IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # of implicit
-GRAPH = ("edge_index", "src_index", "dst_index")  # of PyTorch Geometric
+GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # of PyTorch Geometric
 LEFT_OUT = -1e38  # implicit scores what it left out by the lowest float32
 UNDERSTOOD = (
     "recommend(userid, user_items, N) as in implicit, recommend(edge_index, src_index, dst_index, "
@@ -107,9 +108,9 @@ def call_of(model: Any) -> Call:
     """
     parameters = _parameters(model) or []
     by_name = {one.name: one for one in parameters}
-    if {"userid", "user_items"} <= by_name.keys():
+    if by_name.keys() >= IMPLICIT:
         return Call("implicit")
-    if set(GRAPH) <= by_name.keys():
+    if by_name.keys() >= GRAPH:
         return Call("graph")
     plain = {one.name.lower().replace("_", ""): one.name for one in parameters}
     users = [name for word, name in plain.items() if word in MANY | ONE]
@@ -212,8 +213,8 @@ def _items(found: Any) -> Any:
         items, scores = (to_numpy(one) if is_tensor(one) else one for one in found)
         try:
             beside = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
-        except ValueError:  # lists of unequal lengths
-            beside = False
+        except ValueError:  # lists of unequal lengths, beside which nothing else is given
+            beside = True
         if beside:
             return items
     return to_numpy(found) if is_tensor(found) else found

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer._kernel import NanRule, TieOrder
+from recometer._kernel import NanRule
 from recometer.arrays import Array, Int32, Int64, all_of, slices
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, UserFlag
@@ -106,8 +106,7 @@ class TopWork:
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
-        if is_tensor(scores) and rule.order == TieOrder.RANDOM:
-            scores = to_numpy(scores)  # what is drawn is drawn here
+        scores = _torch.brought_where_drawn(scores, rule.order)
         shelf = Shelf.of(rule.keys[users], best.items.shape[1], dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
         if is_tensor(scores):

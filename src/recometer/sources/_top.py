@@ -70,8 +70,8 @@ class Shelf(NamedTuple):
 
     def constant(self, n_candidates: Int64) -> Bool:
         """Return for whom all candidates, whose numbers are given, have the same score."""
-        last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
-        equal = (self.n > 0) & (self.scores[:, 0] == last)
+        last = self.scores[np.arange(len(self.n)), self.n - 1]
+        equal = self.scores[:, 0] == last
         found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
         return found
 
@@ -126,7 +126,7 @@ def cut_at_random(
     kept = best(request, depth, Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
     ranks = source.rank(dataclasses.replace(request, depth=None))
     keys = ids.user_keys(test.user_ids, test.n_users)
-    items = put_judged(without_judged(kept.items, ranks), ranks, request.seed, keys)
+    items = put_judged(without_judged(kept, ranks), ranks, request.seed, keys)
     return dataclasses.replace(kept, items=items[:, : min(k, depth)])
 
 
@@ -149,9 +149,9 @@ def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int
     return items
 
 
-def without_judged(items: Int64, ranks: Ranks) -> Int64:
+def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
     """Take judged items out of lists; the rest moves up: int64 [n_users, k]."""
-    n_items = int(max(items.max(initial=0), ranks.item.max(initial=0))) + 1
+    items, n_items = lists.items, lists.n_items
     numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
     listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)
     stays = (items >= 0) & ~ragged.among(listed, numbers)

@@ -67,6 +67,11 @@ def as_numbers(tensor: Tensor, what: str) -> Tensor:
     return tensor.detach().to(torch.float32 if small else torch.float64)
 
 
+def any_elsewhere(*given: object) -> bool:
+    """Return whether there is a tensor that does not lie in the memory of the processor."""
+    return any(map(elsewhere, given))
+
+
 def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
     """Return factors, of which one at least lives on a device, as tensors there, of one dtype.
 
@@ -217,6 +222,11 @@ def rank_scores(
     )
 
 
+def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
+    """Return scores as an array where the order of equal ones is drawn, which no device does."""
+    return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
+
+
 def top_scores(
     scores: Tensor,
     columns: Int64 | None,
@@ -262,6 +272,15 @@ def top_scores(
     best, by_score = best.sort(dim=1, descending=True, stable=True)
     shelf.items[:], shelf.scores[:] = to_numpy(items.gather(1, by_score)), to_numpy(best)
     shelf.n[:] = to_numpy(n)
+
+
+def only_cells(scores: Tensor, rows: Int64, columns: Array) -> Tensor:
+    """Return scores that are -inf everywhere but in some cells."""
+    torch = sys.modules["torch"]
+    cells = _beside(scores, rows), _beside(scores, columns)
+    masked = torch.full_like(scores, -torch.inf)
+    masked[cells] = scores[cells]
+    return masked
 
 
 def _beside(scores: Tensor, array: Array) -> Tensor:

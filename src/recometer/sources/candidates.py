@@ -236,8 +236,7 @@ def _holds_positions(given: object) -> bool:
         isinstance(given, np.ndarray)
         and given.ndim == 2
         and given.dtype.kind in "iu"
-        and given.size > 0
-        and (int(given.max()) > 1 or int(given.min()) < 0)
+        and bool((given > 1).any() or (given < 0).any())
     )
 
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from recometer.data.matching import SourceIndex
@@ -23,7 +22,6 @@ from recometer.sources._factor_rows import Rows
 from recometer.sources._factor_stream import StreamedWork
 from recometer.sources._factor_work import FactorsWork
 from recometer.sources._indexed import IndexedSource
-from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request
@@ -140,12 +138,7 @@ class Factors(IndexedSource):
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
-            tiles = self._tiles()
-            if tiles is not None:
-                ranks = _factor_device.rank(self._factors, tiles, aligned, request)
-                if ranks is not None:
-                    return ranks
-            return rank_batches(aligned, self._batches_on_device(aligned, request, tiles))
+            return _factor_device.rank(self._factors, aligned, request, allow_tf32=self._allow_tf32)
         work = self._work(aligned, request)
         if aligned.candidates is None:
             work.rank_all(request)
@@ -162,8 +155,9 @@ class Factors(IndexedSource):
         if rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         if is_tensor(self._factors.items):
-            batches = self._batches_on_device(aligned, request, self._tiles())
-            best = top_batches(aligned, batches, k, rule)
+            best = _factor_device.best(
+                self._factors, aligned, request, k, rule, allow_tf32=self._allow_tf32
+            )
         else:
             work = self._work(aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
@@ -180,28 +174,6 @@ class Factors(IndexedSource):
         if self._memory is None:
             return FactorsWork(self._factors, aligned, request)
         return StreamedWork(self._factors, aligned, request, self._memory)
-
-    def _tiles(self) -> Any:
-        """Return the scores on a device, in tiles; None where Triton is not."""
-        return _factor_device.tiles_of(self._factors, allow_tf32=self._allow_tf32)
-
-    def _batches_on_device(self, aligned: Aligned, request: Request, tiles: Any) -> Batches:
-        """Score where the factors live: all items for some users at a time."""
-        factors = self._factors
-        protocol = request.protocol.replace(infinite_scores="undefined")
-        request = dataclasses.replace(request, protocol=protocol)
-        factors.flag_user_bias(np.maximum(aligned.rows, 0), aligned.flags)
-        score = None if tiles is None else tiles.scores
-        if score is None:
-            arrays = (factors.users, factors.items, factors.item_bias)
-            score = _torch.scorer(*arrays, allow_tf32=self._allow_tf32)
-        return Batches(
-            lambda users: _torch.undirected(score(aligned.rows[users])),
-            _torch.one_at_a_time(request),
-            n_columns=len(factors.items),
-            bytes_per_batch=_torch.BLOCK_BYTES,
-            ahead=False,
-        )
 
 
 def _hashable(rows: Any) -> Any:

@@ -198,29 +198,31 @@ def for_test(
             "metric without a cut-off reads the whole ranking. Hint: give cut-offs, such as "
             "ndcg@10, or say how long the lists are: rm.from_model(model, n=100, ...)."
         )
-    call = call_of(model)
     ids = test.user_ids is not None
-    if call.kind == "implicit" and (train is None or train.user_ids is not None):
-        raise InputError(
-            f"{type(model).__name__} knows users and items by their rows and columns. Hint: "
-            "rm.from_model(model, n=100, user_items=train, user_ids=..., item_ids=...), the sparse "
-            "matrix that it was fitted to, and whose its rows and columns are."
-        )
-    taken = 0
-    if train is not None and not seen and call.kind != "implicit":
+    taken, user_items = 0, None
+    if call_of(model).kind == "implicit":
+        if train is None or train.user_ids is not None:
+            raise InputError(
+                f"{type(model).__name__} knows users and items by their rows and columns. Hint: "
+                "rm.from_model(model, n=100, user_items=train, user_ids=..., item_ids=...), the "
+                "sparse matrix that it was fitted to, and whose its rows and columns are."
+            )
+        user_items = train.to_csr()
+    elif train is not None and not seen:
         taken = int(np.diff(train.indptr).max(initial=0))
     users = test.user_ids if test.user_ids is not None else np.arange(test.n_users)
-    user_items = train.to_csr() if train is not None and call.kind == "implicit" else None
     return lists_of(model, Wanted(n + taken, users, ids, user_items=user_items, seen=seen))
 
 
 def _is_recommender(model: Any) -> bool:
     """Return whether a model is known by nothing but its recommend(...)."""
     kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
-    bare = kind is _implicit and not (
-        hasattr(model, "user_factors") and hasattr(model, "item_factors")
-    )
+    bare = kind is _implicit and not _has_factors(model)
     return kind is _recommender or (bare and recommends(model))
+
+
+def _has_factors(model: Any) -> bool:
+    return hasattr(model, "user_factors") and hasattr(model, "item_factors")
 
 
 def _of(package: str, name: str = "") -> Callable[[Any], bool]:
@@ -249,7 +251,7 @@ def _not_fitted(model: Any) -> InputError:
 
 
 def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
-    if not hasattr(model, "user_factors") or not hasattr(model, "item_factors"):
+    if not _has_factors(model):
         if recommends(model) and (options.n is not None or options.user_items is not None):
             return _recommender(model, options)
         options.only(_name(model), "user_ids", "item_ids")
@@ -391,21 +393,18 @@ def _recommender(model: Any, options: Options) -> Lists:
     call = call_of(model)
     own = {"implicit": ["user_items"], "graph": ["edge_index", "n_items"], "users": []}[call.kind]
     options.only(name, "n", "n_users", "user_ids", "item_ids", *own)
-    n_users = options.n_users
-    if options.user_items is not None:
-        n_users = options.user_items.shape[0]
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
             f"n={options.n} is how long the lists of {name} should be. Hint: n=100, or the largest "
             "cut-off."
         )
-    if options.user_ids is None and n_users is None and not own:
+    by_ids = options.user_ids is not None
+    if not by_ids and options.n_users is None and call.kind != "implicit":
         raise InputError(
             f"Whose lists should {name} make? Hint: user_ids=..., the ids of users as the model "
             "knows them, or n_users=... if it knows them by position."
         )
-    by_ids = options.user_ids is not None
-    users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(n_users or 0)
+    users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(options.n_users or 0)
     return lists_of(
         model,
         Wanted(
