@@ -597,6 +597,40 @@ def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
     assert result.n_relevant.tolist() == [3]
 
 
+@pytest.mark.parametrize("duplicates", ["first", "counted", "joined"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"exclude": ["x"]},
+        {"candidates": ["a", "b", "c", "d", "e"]},
+        {"candidates": {"ann": ["e", "a", "b", "c", "d"], "bob": ["a", "b", "c", "d", "e"]}},
+        {"train": {"ann": ["x"], "bob": ["x"]}, "catalogue": 6},
+        {"train": {"ann": ["x"], "bob": ["x"]}, "catalogue": ["a", "b", "c", "d", "e", "x"]},
+    ],
+    ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
+)
+def test_repetitions_are_recommended_where_their_item_may_be(duplicates, options):
+    """What may not be recommended could as well not be listed; no repetition is an item more."""
+    test = {"ann": ["b"], "bob": ["a", "b"]}
+    options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
+    with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
+    result = rm.evaluate(with_x, test, **options)
+    options = {"metrics": options["metrics"], "duplicates": duplicates, "catalogue": [*"abcde"]}
+    expected = rm.evaluate(rm.Lists({"ann": [*"aabb"], "bob": [*"bba"]}), test, **options)
+    for metric in expected.metrics:
+        np.testing.assert_array_equal(result[str(metric)], expected[str(metric)])
+    assert result.depth.tolist() == [4, 3]
+    if "exclude" not in result.inputs:
+        assert result.n_candidates.tolist() == expected.n_candidates.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("options", [{"exclude": [0]}, {"candidates": [1, 2, 3]}])
+def test_repetitions_of_positions_are_recommended_where_their_item_may_be(options):
+    lists, test = rm.Lists(np.array([[0, 0, 1, 1, 2]])), np.array([[0, 0, 1, 0]])
+    result = rm.evaluate(lists, test, metrics="rr", duplicates="counted", **options)
+    assert result["rr"].tolist() == [1 / 3]
+
+
 def test_users_without_a_list_are_misses_and_counted():
     lists = rm.Lists({"ann": ["y"], "cat": []})
     result = rm.evaluate(lists, TEST, metrics="recall@1")

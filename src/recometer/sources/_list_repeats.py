@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Bool, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids
@@ -19,6 +19,7 @@ from recometer.errors import InputError
 from recometer.ranks import Ranks
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
+from recometer.sources.candidates import Items, SampledCandidates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,14 +33,14 @@ class Repeats:
     first_own: int  # the first of the items that there are for repetitions only
 
     @classmethod
-    def of(cls, table: ListTable) -> Repeats | None:
-        """Find them, or return None if there are none."""
+    def of(cls, table: ListTable, request: Request) -> Repeats | None:
+        """Find those of items that may be recommended, or return None if there are none."""
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
         order = np.argsort(key, kind="stable")
         again = np.zeros(len(key), bool)
         again[order[1:]] = np.diff(key[order]) == 0
-        again &= table.items >= 0
+        again &= (table.items >= 0) & _may_be_recommended(table, request)[table.items]
         rows = np.flatnonzero(again)
         if not len(rows):
             return None
@@ -57,9 +58,36 @@ class Repeats:
         return cls(changed, user[rows], found, table.n_items + number, table.n_items)
 
     def added_to(self, request: Request) -> Request:
-        """Give test and train the repetitions of their items."""
-        train = None if request.train is None else self._added(request.train, "train")
-        return dataclasses.replace(request, test=self._added(request.test, "test"), train=train)
+        """Give test, train and candidates the repetitions of their items.
+
+        Nobody is told again what the request without repetitions has said.
+
+        Raises
+        ------
+        InputError
+            If candidates are drawn.
+        """
+        train, candidates = request.train, request.candidates
+        if isinstance(candidates, SampledCandidates):
+            raise InputError(
+                f"duplicates={request.protocol.duplicates!r} keeps the places of items that a list "
+                f"repeats, but {candidates} does not say whether a repetition is drawn. Hint: "
+                "lists without repetitions, or duplicates='removed'."
+            )
+        if isinstance(candidates, Interactions):
+            candidates = self._added(candidates, "candidates")
+        elif isinstance(candidates, Items):
+            later = np.arange(self.first_own, self.table.n_items)
+            own = later if self.table.item_ids is None else self.table.item_ids[later]
+            candidates = dataclasses.replace(candidates, ids=np.concatenate([candidates.ids, own]))
+        return dataclasses.replace(
+            request,
+            test=self._added(request.test, "test"),
+            train=None if train is None else self._added(train, "train"),
+            candidates=candidates,
+            offered=None,  # which only lists without repetitions are asked for
+            some_users=True,
+        )
 
     def _added(self, data: Interactions, what: str) -> Interactions:
         table = self.table
@@ -117,13 +145,35 @@ class Repeats:
         repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
         repeated &= item >= 0  # of what the lists do not know, nothing is known to be the same
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
+        counts = {**ranks.counts, "list_repeats": len(self.own)}
+        counts.pop("list_duplicates", None)  # which is what they are where they lose their places
         return dataclasses.replace(
             ranks,
             item=item,
             repeated=repeated,
             n_relevant=ranks.n_relevant - again,
-            counts={**ranks.counts, "list_repeats": len(self.own)},
+            counts=counts,
         )
+
+
+def _may_be_recommended(table: ListTable, request: Request) -> Bool:
+    """Return which items a set of candidates for all users, and what is excluded, leave."""
+    some, never = request.candidates, request.exclude
+    left = np.ones(table.n_items, bool)
+    if isinstance(some, Items):
+        left = _among(some, table)
+    if isinstance(never, Items):
+        left &= ~_among(never, table)
+    return left
+
+
+def _among(some: Items, table: ListTable) -> Bool:
+    positions = some.ids
+    if table.item_ids is not None:
+        positions = ids.match(some.ids, table.item_ids, "item ids")
+    found = np.zeros(table.n_items, bool)
+    found[positions[positions >= 0]] = True
+    return found
 
 
 def _with_later(item_ids: Array, more: int) -> Array:

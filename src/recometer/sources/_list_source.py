@@ -140,14 +140,19 @@ class TableLists(Source):
         table, request = with_all_items(self._table, _as_listed(request))
         by_previous = request.protocol.short_lists == "previous_user"
         filled = filled_by_previous(table, request) if by_previous else None
-        repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
+        removed = request.protocol.duplicates == "removed"
+        repeats = None if removed else Repeats.of(table, request)
+        without_repeats = None
         if repeats is not None:
+            work, catalogue = self._prepare(table, request, None)
+            work.run_all(request)
+            without_repeats = work.facts(catalogue, work.known())
             table, request = repeats.table, repeats.added_to(request)
         work, catalogue = self._prepare(table, request, None)
         work.run_all(request)
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
-        ranks = work.ranks(catalogue, request.threads)
+        ranks = work.ranks(catalogue, request.threads, without_repeats)
         ranks = dataclasses.replace(ranks, filled=filled)
         if table.scores is not None and table.given is None:
             ranks = dataclasses.replace(ranks, by_rank=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,14 @@ from recometer.sources.base import Request
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 4096
+
+
+class Facts(NamedTuple):
+    """What is known of the users of test, besides where items landed."""
+
+    n_excluded: Int64
+    n_candidates: Int64  # -1 if unknown
+    counts: Mapping[str, int]
 
 
 class ListWork:
@@ -133,15 +143,15 @@ class ListWork:
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
+        self._warn_of_duplicates(counts)
         lists = _top.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
         return dataclasses.replace(lists, n_uncatalogued=catalogue.n_added)
 
-    def ranks(self, catalogue: ListCatalogue, threads: int) -> Ranks:
-        """Put the users together."""
+    def facts(self, catalogue: ListCatalogue, known: Bool) -> Facts:
+        """Return what does not depend on where items landed; `known` is what `known` returned."""
         aligned = self.aligned
-        known = self.known()
         n_excluded = np.diff(aligned.excluded_indptr)
         if catalogue.inside is not None:
             inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
@@ -153,18 +163,33 @@ class ListWork:
         else:
             n_candidates = catalogue.n_items - n_excluded
             self._check(n_candidates)
+        return Facts(n_excluded, n_candidates, self._counts(known, catalogue))
+
+    def ranks(
+        self, catalogue: ListCatalogue, threads: int, without_repeats: Facts | None = None
+    ) -> Ranks:
+        """Put the users together.
+
+        `without_repeats` is what `facts` returns where repetitions are not items of their own.
+        """
+        aligned = self.aligned
+        known = self.known()
+        facts = without_repeats
+        if facts is None:
+            facts = self.facts(catalogue, known)
+            self._warn_of_duplicates(facts.counts)
         above, tied, before = self.judged.values()
         if aligned.ranked is not None:
             above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
-        no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - n_candidates
+        no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - facts.n_candidates
         ranks = assemble(aligned, above, tied, before, order, no_candidates, None)
         return dataclasses.replace(
             ranks,
             depth=self.users["listed"],
-            n_excluded=n_excluded,
-            counts=self._counts(known, catalogue),
+            n_excluded=facts.n_excluded,
+            counts=facts.counts,
             # The lists do not say how many others there are that could have been drawn.
             pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
         )
@@ -181,7 +206,7 @@ class ListWork:
             )
 
     def _counts(self, known: Bool, catalogue: ListCatalogue) -> dict[str, int]:
-        """Count what the rules settled, and warn of items that are repeated."""
+        """Count what the rules settled."""
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
@@ -198,11 +223,11 @@ class ListWork:
             strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
             counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
             counts["relevant_unranked"] = int(np.count_nonzero(strange & aligned.relevant))
-        if counts["list_duplicates"] and not self.some_users:
-            self._warn_of_duplicates()
         return {name: count for name, count in sorted(counts.items()) if count}
 
-    def _warn_of_duplicates(self) -> None:
+    def _warn_of_duplicates(self, counts: Mapping[str, int]) -> None:
+        if "list_duplicates" not in counts or self.some_users:
+            return
         repeated = self.users["repeated"]
         user = int(np.argmax(repeated > 0))
         items = self.table.items[self.begin[user] : self.end[user]]
