@@ -48,7 +48,6 @@ gc.disable()
 
 def pytest_collection_finish():
     """Keep thousands of collected tests out of every garbage collection to come."""
-    gc.collect()
     gc.freeze()
     # Few cycles are made and memory is plenty: the search for them is to be seldom, too.
     gc.set_threshold(50_000, 20, 20)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import jensenshannon
+import scipy
 from shown import DISCOUNTS, GROUPS, LISTS, TEST
 
 import recometer as rm
@@ -58,7 +58,7 @@ def groups_of(lists, target, k, d):
             [sum(x for item, x in shown.items() if GROUPS[item] == g) for g in ("big", "small")]
         )
         total += own
-        alike.append(1 - jensenshannon(own / own.sum(), target, base=2) ** 2)
+        alike.append(1 - scipy.spatial.distance.jensenshannon(own / own.sum(), target, base=2) ** 2)
     share = total / total.sum()
     favour = share / target
     return favour.min() / favour.max(), abs(share - target).sum() / 2, np.mean(alike)

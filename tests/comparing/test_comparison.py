@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import scipy.stats
+import scipy
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st

@@ -321,6 +321,9 @@ def test_users_with_a_list_count_whom_test_lacks(tmp_path, memory):
 def test_sets_without_a_candidate_are_refused_alike(paths, users):
     sets = {f"{users}{number}": [f"x{number}", "x3"] for number in range(N_USERS)}
     check_same(named_factors(), paths, 8000, candidates=sets, refused=True)
+
+
+def test_users_whose_sets_are_left_empty_are_told_alike(paths):
     options = {"candidates": {"u3": ["i4"], "u4": ["i5"]}, "exclude": ["i4"]}
     check_same(named_factors(), paths, 8000, metrics="ndcg@3 coverage@3", **options)
 

@@ -11,6 +11,12 @@ import recometer
 
 PACKAGE = pathlib.Path(recometer.__file__).parent
 FILES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+MODULES = {
+    ".".join(("recometer", *pathlib.PurePath(name).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for name, path in FILES.items()
+}
 
 
 @functools.cache

@@ -139,9 +139,17 @@ def test_exposures_of_many_users() -> None:
     assert off(found[1], np.full(n_users, 0.7)) < 1e-14
 
 
+def natural_logarithm(number: int) -> decimal.Decimal:
+    with decimal.localcontext(prec=50):
+        return decimal.Decimal(number).ln()
+
+
+LOG_OF_2 = natural_logarithm(2)
+
+
 def correctly_rounded(number: int) -> float:
     with decimal.localcontext(prec=50):
-        return float(decimal.Decimal(number).ln() / decimal.Decimal(2).ln())
+        return float(natural_logarithm(number) / LOG_OF_2)
 
 
 def test_logarithms_to_the_last_bit() -> None:

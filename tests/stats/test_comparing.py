@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import (
@@ -110,7 +110,7 @@ def test_exact_and_approximated_meet_for_many_users(n: int, shift: float) -> Non
 def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
     differences = np.repeat([0.1, -0.1, 0.0], [900, 100, 50])
     found = randomisation(differences)
-    expected = stats.binomtest(900, 1_000).pvalue
+    expected = scipy.stats.binomtest(900, 1_000).pvalue
     assert found.method == "binomial"
     assert expected < 1e-150
     assert found.p_value == pytest.approx(expected, rel=1e-9)
@@ -118,7 +118,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
     assert nearly.p_value == pytest.approx(
-        2 * stats.binom.sf([897, 899, 901], 1_000, 0.5) @ [0.25, 0.5, 0.25], rel=1e-9
+        2 * scipy.stats.binom.sf([897, 899, 901], 1_000, 0.5) @ [0.25, 0.5, 0.25], rel=1e-9
     )
 
 
@@ -126,7 +126,7 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
     """SciPy draws signs; 3 standard errors of 1,000 draws."""
     first, second = models(5_000, gain=0.008)
     found = compare(first, second, bounds=UNIT)
-    drawn = stats.permutation_test(
+    drawn = scipy.stats.permutation_test(
         (first - second,),
         lambda x, axis=-1: x.mean(axis=axis),
         permutation_type="samples",
@@ -137,7 +137,9 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
     ).pvalue
     assert found.test.method == "saddlepoint"
     assert drawn == pytest.approx(found.test.p_value, abs=3 * np.sqrt(0.25 / 1_000))
-    assert found.test.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue, abs=0.002)
+    assert found.test.p_value == pytest.approx(
+        scipy.stats.ttest_rel(first, second).pvalue, abs=0.002
+    )
 
 
 @pytest.mark.parametrize(("n", "gain"), [(60, 0.1), (400, 0.02), (6_000, 0.0)])
@@ -191,7 +193,7 @@ def test_order_of_users_and_models_changes_nothing_but_signs(seed: int, n: int) 
 def test_students_t_is_scipys() -> None:
     first, second = models(40, gain=0.1)
     found = compare(first, second, test="t", interval="t")
-    expected = stats.ttest_rel(first, second)
+    expected = scipy.stats.ttest_rel(first, second)
     hits = [1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]
     assert compare(*hits).unit == 1
     assert compare(*hits, test="t").unit == 0  # only the randomisation test is coarse
@@ -207,7 +209,7 @@ def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
     differences = np.round(first - second, digits)
     found = compare(first, second, test="wilcoxon")
     method = "exact" if n <= 50 and digits == 9 else "approx"
-    expected = stats.wilcoxon(differences[differences != 0], method=method).pvalue
+    expected = scipy.stats.wilcoxon(differences[differences != 0], method=method).pvalue
     assert found.test.p_value == pytest.approx(max(expected, found.test.smallest_p), rel=1e-9)
     assert found.test.exact == (method == "exact")
 
@@ -228,7 +230,7 @@ def test_the_sign_test_is_the_binomial() -> None:
     first, second = models(200, gain=0.1)
     found = compare(first, second, test="sign")
     better, worse = int((first > second).sum()), int((first < second).sum())
-    expected = stats.binomtest(better, better + worse).pvalue
+    expected = scipy.stats.binomtest(better, better + worse).pvalue
     assert found.test.p_value == pytest.approx(expected, rel=1e-9)
     assert found.test.note == ""
     assert compare([1.0, 0.0], [0.0, 1.0], test="sign").test.p_value == 1
@@ -264,7 +266,7 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
     first, second = models(200, gain=0.1)
     found = compare(first, second)
     assert found.relative == pytest.approx(first.mean() / second.mean() - 1)
-    drawn = stats.bootstrap(
+    drawn = scipy.stats.bootstrap(
         (first, second),
         lambda x, y, axis=-1: x.mean(axis=axis) / y.mean(axis=axis) - 1,
         paired=True,
@@ -338,12 +340,12 @@ def test_clusters_of_different_sizes_change_signs_whole(test: Test) -> None:
     assert found.test.n_differ == len(sums) == 16
     if test == "t":
         statistic = found.difference / found.error
-        expected = 2 * stats.t.sf(abs(statistic), 15)
+        expected = 2 * scipy.stats.t.sf(abs(statistic), 15)
     else:
         expected = {
             "randomisation": enumerated(sums),
-            "sign": stats.binomtest(int((sums > 0).sum()), 16).pvalue,
-            "wilcoxon": stats.wilcoxon(sums, method="exact").pvalue,
+            "sign": scipy.stats.binomtest(int((sums > 0).sum()), 16).pvalue,
+            "wilcoxon": scipy.stats.wilcoxon(sums, method="exact").pvalue,
         }[test]
     assert found.test.p_value == pytest.approx(expected, rel=1e-9)
     if test == "randomisation":
@@ -506,7 +508,7 @@ def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding
     """The chance is 2^-30, whatever the sizes, also where their sum is rounded."""
     sizes, counts = np.array([1.0, 2.0, 4.0]), np.array([10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
-    assert found == pytest.approx(-sign * stats.norm.ppf(2.0**-30), rel=1e-12)
+    assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])

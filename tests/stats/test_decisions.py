@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import (
@@ -94,8 +94,8 @@ def test_few_who_differ_can_never_be_resolved_among_many_comparisons() -> None:
 )
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
 def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) -> None:
-    critical = stats.t.ppf(1 - alpha / 2, n - 1)
-    noncentral = stats.nct(n - 1, effect * np.sqrt(n))
+    critical = scipy.stats.t.ppf(1 - alpha / 2, n - 1)
+    noncentral = scipy.stats.nct(n - 1, effect * np.sqrt(n))
     expected = noncentral.sf(critical) + noncentral.cdf(-critical)
     assert power_of(effect * 2, 2.0, n, alpha=alpha) == pytest.approx(expected, abs=1e-6)
 
@@ -163,12 +163,12 @@ def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: 
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
     # The test rejects where the fewer of better and worse are at most so many.
-    most = stats.binom.ppf(0.025, n_differ, 0.5)
-    most -= 2 * stats.binom.cdf(most, n_differ, 0.5) > 0.05
-    rejected = stats.binom.cdf(most, n_differ, up) + stats.binom.sf(
+    most = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
+    most -= 2 * scipy.stats.binom.cdf(most, n_differ, 0.5) > 0.05
+    rejected = scipy.stats.binom.cdf(most, n_differ, up) + scipy.stats.binom.sf(
         n_differ - most - 1, n_differ, up
     )
-    exact = float(stats.binom.pmf(n_differ, n, differ) @ np.where(most < 0, 0.0, rejected))
+    exact = float(scipy.stats.binom.pmf(n_differ, n, differ) @ np.where(most < 0, 0.0, rejected))
     deviation = np.sqrt(differ - difference**2)
     assert power_of(difference, deviation, n, unit=1.0) == pytest.approx(exact, abs=0.04)
 
@@ -212,8 +212,8 @@ def test_equivalence_is_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
     found = equivalence(differences, 0.03, test="t")
     sides = [
-        stats.ttest_1samp(differences, -0.03, alternative="greater").pvalue,
-        stats.ttest_1samp(differences, 0.03, alternative="less").pvalue,
+        scipy.stats.ttest_1samp(differences, -0.03, alternative="greater").pvalue,
+        scipy.stats.ttest_1samp(differences, 0.03, alternative="less").pvalue,
     ]
     assert found.p_value == pytest.approx(max(sides), rel=1e-9)
     flips = equivalence(differences, 0.03)
@@ -324,7 +324,7 @@ def test_equivalence_of_few_who_differ() -> None:
 def test_published_means_bound_the_p_that_the_values_have(values) -> None:
     first, second = (np.array(one) for one in values)
     found = published(first.mean(), second.mean(), len(first))
-    p = stats.ttest_rel(first, second).pvalue if (first - second).std() > 0 else np.nan
+    p = scipy.stats.ttest_rel(first, second).pvalue if (first - second).std() > 0 else np.nan
     assert found.smallest_p <= found.largest_p <= 1
     if np.isfinite(p):
         assert p <= found.largest_p * (1 + 1e-9)
@@ -337,14 +337,14 @@ def test_what_published_tables_tell() -> None:
     few = published(0.42, 0.40, 100, binary=True)
     assert (few.verdict, few.smallest_p) == ("not significant", 0.5)
     hits = published(0.77, 0.70, 100, binary=True)
-    assert hits.smallest_p == pytest.approx(stats.binomtest(7, 7).pvalue)
+    assert hits.smallest_p == pytest.approx(scipy.stats.binomtest(7, 7).pvalue)
     edge = published(0.4, 0.4, 1_000).certain_difference
     assert published(0.4 + edge / 2, 0.4 - edge / 2, 1_000).largest_p == pytest.approx(0.05)
     # All users differ by 1: one assignment of signs of 2^8 on each side.
     assert published(1.0, 0.0, 8).largest_p == 2.0**-7
     # Users of two hits that have nothing to do with each other: the variances of two shares.
     deviation = np.sqrt((0.4 * 0.6 + 0.3 * 0.7) / 499)
-    independent = 2 * stats.t.sf(0.1 / deviation, 499)
+    independent = 2 * scipy.stats.t.sf(0.1 / deviation, 499)
     assert published(0.4, 0.3, 500).p_if_independent == pytest.approx(independent)
     mirrored = published(0.6, 0.6, 1_000).certain_difference
     assert mirrored == pytest.approx(published(0.4, 0.4, 1_000).certain_difference)
@@ -374,17 +374,17 @@ def test_what_published_tables_tell() -> None:
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
     distances = np.array([0.5, 2.0, 3.5, 5.0])
-    expected = stats.studentized_range.sf(distances, n, np.inf)
+    expected = scipy.stats.studentized_range.sf(distances, n, np.inf)
     np.testing.assert_allclose(normal_range_tail(distances, n), expected, rtol=1e-5)
     assert normal_range_quantile(0.05, n) == pytest.approx(
-        stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
+        scipy.stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
     # Also below 1: half of all pairs of normal numbers are nearer than this.
     near = normal_range_quantile(0.5, 2)
-    assert near == pytest.approx(np.sqrt(2) * stats.norm.ppf(0.75), rel=1e-6)
+    assert near == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     two = normal_range_tail(np.array([20.0]), 2)
-    assert two == pytest.approx(2 * stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
+    assert two == pytest.approx(2 * scipy.stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
 
 
 def test_tukey_of_two_models_is_the_randomisation_test() -> None:
@@ -463,10 +463,10 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
 def test_friedman_is_scipys_and_nemenyi_demsars(digits: int) -> None:
     means = np.round(np.random.default_rng(5).random((14, 4)) + np.array([0.3, 0.1, 0, 0]), digits)
     found = friedman(means)
-    expected = stats.friedmanchisquare(*means.T)
+    expected = scipy.stats.friedmanchisquare(*means.T)
     assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     iman = 13 * expected.statistic / (14 * 3 - expected.statistic)
-    assert found.p_iman_davenport == pytest.approx(stats.f.sf(iman, 3, 39), rel=1e-9)
+    assert found.p_iman_davenport == pytest.approx(scipy.stats.f.sf(iman, 3, 39), rel=1e-9)
     # Demšar 2006, table 5: q is 2.569 for four models at 0.05.
     assert found.critical_difference == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
     significant = np.abs(np.subtract.outer(found.mean_ranks, found.mean_ranks))

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recometer.errors import InputError
 from recometer.stats import (
@@ -61,8 +61,8 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
     sixth = (deviations**3).sum() / (deviations**2).sum() ** 1.5 / 6
     found = interval(values, "bca", confidence=0.9)
     for end, z, side in ((found.low, -1.0, 0), (found.high, 1.0, 1)):
-        moved = sixth + z * stats.norm.ppf(0.95)
-        level = stats.norm.cdf(sixth + moved / (1 - sixth * moved))
+        moved = sixth + z * scipy.stats.norm.ppf(0.95)
+        level = scipy.stats.norm.cdf(sixth + moved / (1 - sixth * moved))
         expected = interval(values, "percentile", confidence=z * (2 * level - 1))[side]
         assert end == pytest.approx(expected, rel=1e-8)
 
@@ -106,7 +106,7 @@ def test_the_same_ratio_of_all_users_has_no_width() -> None:
 def test_the_power_of_few_users_who_differ_by_much(n: int, alpha: float, centre: float) -> None:
     """Where the noncentral t is taken for normal, with the variance of its denominator."""
     found = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
-    expected = stats.nct.sf(stats.t.isf(alpha / 2, n - 1), n - 1, centre)
+    expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
     assert found == pytest.approx(expected, abs=0.01)
 
 

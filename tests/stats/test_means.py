@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
@@ -63,7 +63,7 @@ def test_gaffkes_ends_at_any_confidence(confidence: float) -> None:
 
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 20), (3, 50), (10, 1_000), (7, 7), (1, 1)])
 def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> None:
-    expected = stats.binomtest(k, n).proportion_ci(0.9, "exact")
+    expected = scipy.stats.binomtest(k, n).proportion_ci(0.9, "exact")
     found = interval(np.repeat([0.0, 1.0], [n - k, k]), bounds=UNIT, confidence=0.9)
     assert found.method == "clopper-pearson"
     np.testing.assert_allclose(tuple(found), expected, rtol=1e-9, atol=1e-15)
@@ -140,7 +140,7 @@ def test_the_weighted_mean_is_a_ratio_as_scipy_resamples_it() -> None:
     def ratio(x: Float64, y: Float64, axis: int = -1) -> Float64:
         return x.sum(axis=axis) / y.sum(axis=axis)
 
-    drawn = stats.bootstrap(
+    drawn = scipy.stats.bootstrap(
         (values * weights, weights),
         ratio,
         paired=True,
@@ -160,7 +160,7 @@ def test_the_weighted_mean_is_a_ratio_as_scipy_resamples_it() -> None:
 
 def test_student_is_scipys() -> None:
     values = sparse(40)
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    expected = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.9)
     np.testing.assert_allclose(tuple(interval(values, "t", confidence=0.9)), tuple(expected))
 
 
@@ -268,7 +268,7 @@ def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
 def test_resampled_means_of_what_is_symmetric_are_normal(kind, confidence: float) -> None:
     values = np.append(sparse(200, share=1.0), -sparse(200, share=1.0))
     low, high = interval(values, kind, confidence=confidence)
-    half = stats.norm.ppf((1 + confidence) / 2) * values.std() / 20
+    half = scipy.stats.norm.ppf((1 + confidence) / 2) * values.std() / 20
     assert (low, high) == pytest.approx((-half, half), rel=0.01)
 
 

@@ -8,8 +8,8 @@ import statistics
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recometer.errors import InputError
 from recometer.stats import ConfidenceSequence, Runs, interval, over_folds, over_runs
@@ -205,7 +205,7 @@ def test_folds_with_users_of_their_own() -> None:
     assert found.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
     assert found.share_of_runs > 0.99
     alike = over_folds([generator.normal(0.5, 0.1, 400) for _ in range(5)])
-    error = stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
+    error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
     # One fold has no variance of its own: that of the means, less the mean of the others'.
@@ -220,7 +220,7 @@ def test_folds_with_users_of_their_own() -> None:
     # Folds whose means happen to agree tell no more than their users do.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
-    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
+    half = scipy.stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
     assert same.interval.width == pytest.approx(2 * half)
     assert same.share_of_runs == 0
 
@@ -262,8 +262,8 @@ def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float
     variance = sum(part for part, _ in parts)
     freedom = variance**2 / sum(part**2 / d for part, d in parts)
     mean, error = statistics.fmean(of_users), math.sqrt(variance)
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
-    return mean - half, mean + half, 2 * float(stats.t.sf(abs(mean) / error, freedom))
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    return mean - half, mean + half, 2 * float(scipy.stats.t.sf(abs(mean) / error, freedom))
 
 
 @pytest.mark.parametrize("shapes", [[(12, 3)], [(40, 2)], [(9, 3), (9, 4)], [(30, 2), (30, 5)]])
@@ -312,7 +312,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     degrees = variance**2 / sum(part**2 / free for part, free in parts)
     ratio = over_values(one, two, 0.0, 300, relative=True)
     assert ratio.interval.width / 2 == pytest.approx(
-        stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+        scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
     # Users count with their degrees of freedom, of which few matter.
     error = 0.05
@@ -320,7 +320,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     variance = sum(part for part, _ in parts)
     degrees = variance**2 / sum(part**2 / free for part, free in parts)
     few = over_values(one, two, error, 5).interval.width / 2
-    assert few == pytest.approx(stats.t.ppf(0.975, degrees) * np.sqrt(variance))
+    assert few == pytest.approx(scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance))
     # One run each: the error between users is all that is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)

@@ -90,13 +90,13 @@ class FileRows:
 
     def users(self) -> Array:
         """Return the distinct ids of users."""
-        distinct = FileColumn(self._table, self._names["user"], self.path).distinct()
+        distinct = FileColumn(self._table, self._names["user"], self.path, self.n_rows).distinct()
         return ids.as_ids(distinct, f"user ids (column {self._names['user']!r})")
 
     def columns(self) -> dict[str, Any]:
         """Return the columns for their fingerprints."""
         return {
-            option: _Column(FileColumn(self._table, name, self.path))
+            option: _Column(FileColumn(self._table, name, self.path, self.n_rows))
             for option, name in self._names.items()
         }
 

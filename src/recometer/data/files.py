@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import glob
 import gzip
 import itertools
@@ -125,9 +126,9 @@ def open_interactions(
 class FileColumn:
     """A column of a Parquet file, to be read whole or piece by piece."""
 
-    def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
+    def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path, n_rows: int) -> None:
         self._table, self._name, self._path = table.select(selected(table, name)), name, path
-        self._n = count_rows(table, path, 1)
+        self._n = n_rows
 
     def __len__(self) -> int:
         return self._n
@@ -192,7 +193,8 @@ def open_file(
             if column.null_count():
                 _check_fields(path, int(column.is_null().arg_true()[0]))
         return found, lambda option: _typed_columns(text, str(found[option]), option, path)
-    return found, lambda option: FileColumn(table, str(found[option]), path)
+    n_rows = functools.cache(lambda: count_rows(table, path, 1))
+    return found, lambda option: FileColumn(table, str(found[option]), path, n_rows())
 
 
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:

@@ -140,15 +140,14 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
 
     length = next_fast_len(length, real=True)
     # Chances of "plus" after tilting, and the characteristic function of the sum of the plusses
-    # counted from the observed one.
+    # counted from the observed one. All turns are multiples of that of the window.
     plus = 1 / (1 + np.exp(-2 * t * multiples))
-    angles = -2j * np.pi * np.arange(length // 2 + 1) / length
-    logarithm = -angles * ((total + most) / 2 % length)
+    turns = np.exp(-2j * np.pi * np.arange(length) / length)
+    steps = np.arange(length // 2 + 1)
+    function = turns[steps * -int((total + most) / 2 % length) % length]
     for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
-        # A turn that the window does not see is left out before the cosine loses its digits.
-        turn = angles * multiple
-        logarithm += count * np.log(1 - chance + chance * np.exp(turn))
-    chances = np.fft.irfft(np.exp(logarithm), length)
+        function *= (1 - chance + chance * turns[steps * multiple % length]) ** count
+    chances = np.fft.irfft(function, length)
     # From the observed sum upwards; the lower half of the window lies, turned round, at its end.
     upwards = int((most - total) / 2 + 1)
     if length <= most:
