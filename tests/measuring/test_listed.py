@@ -14,6 +14,7 @@ from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, ListData, metric, parse
+from recometer.metrics.listed.whole import add_up, value_of
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists, UserFlag
 from recometer.testing import ListCase
@@ -253,6 +254,25 @@ def test_users_who_do_not_count_are_drawn_without_effect():
     for weights in ([5, 1, 1], [0, 1, 1]):
         found = compute_for_all(users, metrics, Protocol(users="known"), np.array(weights))
         assert found == {"coverage@1": 1 / 4, "user_coverage@1": 1 / 2}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["novelty@2(divisor=rows)", "popularity@2(divisor=rows)", "coverage@2", "gini@2", "entropy@2"],
+)
+def test_who_is_drawn_several_times_counts_as_often(name):
+    known = np.ones(3, bool)
+    lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, known, ~known)
+    data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 1]))
+    weights = np.array([0, 3, 2])
+    repeated = ListedUsers(data.users(np.repeat(np.arange(3), weights)))
+    expected = compute_for_all(repeated, parse(name), Protocol())
+    assert compute_for_all(ListedUsers(data), parse(name), Protocol(), weights) == pytest.approx(
+        expected
+    )
+    # The same in parts, as on several machines.
+    (metric,) = parse(name)
+    assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
 
 
 def test_many_users_are_taken_in_blocks(monkeypatch):

@@ -138,7 +138,7 @@ def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float
         active = slice(0, int(np.searchsorted(missed, -r, side="right")))
         n, t, q = size[active], start[active], beyond[active]
         value[active] = r / ((r - 1) * (n - r + 1)) * ((n + t - r + 2) * value[active] - (1 - q))
-        beyond[active] *= np.maximum(n - places[active] - r + 1, 0) / (n - r + 1)
+        beyond[active] *= (n - places[active] - r + 1) / (n - r + 1)
     return _unsorted(value, order)
 
 
