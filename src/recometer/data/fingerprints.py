@@ -153,10 +153,9 @@ class Fingerprinting:
             if not (isinstance(array, np.ndarray) and _is_plain(array)):
                 continue
             data = array.reshape(-1).view(np.uint8)
-            hashes = self._hashes[name] = _room(data)
-            for begin in range(0, len(data), AT_ONCE):
-                part, first = data[begin : begin + AT_ONCE], begin // PIECE
-                self._background.hash_pieces(part, PIECE, hashes[first : first + AT_ONCE // PIECE])
+            self._hashes[name], parts = _parts(data)
+            for part, hashes in parts:
+                self._background.hash_pieces(part, PIECE, hashes)
             n_bytes += len(data)
         self._background.start(1 if n_bytes <= ALONE else self._threads)
 
@@ -223,19 +222,22 @@ def _size(array: object) -> float:
     return array.size if isinstance(array, np.ndarray) else math.inf
 
 
-def _room(data: UInt8) -> UInt64:
-    """Return room for the hash of each piece of some bytes."""
-    return np.zeros(-(-len(data) // PIECE), np.uint64)
+def _parts(data: UInt8) -> tuple[UInt64, list[tuple[UInt8, UInt64]]]:
+    """Return room for the hash of each piece, and what is hashed at once, with its hashes."""
+    hashes, at_once = np.zeros(-(-len(data) // PIECE), np.uint64), AT_ONCE // PIECE
+    starts = range(0, len(hashes), at_once)
+    return hashes, [
+        (data[first * PIECE :][:AT_ONCE], hashes[first : first + at_once]) for first in starts
+    ]
 
 
 def _hashes(data: UInt8, cancelled: threading.Event) -> UInt64:
     """Return the hash of each piece of some bytes."""
-    hashes = _room(data)
-    for begin in range(0, len(data), AT_ONCE):
+    hashes, parts = _parts(data)
+    for part, of_part in parts:
         if cancelled.is_set():
             break
-        part, first = data[begin : begin + AT_ONCE], begin // PIECE
-        _kernel.hash_pieces(part, PIECE, hashes[first : first + -(-len(part) // PIECE)])
+        _kernel.hash_pieces(part, PIECE, of_part)
     return hashes
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Int32, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids
@@ -33,14 +33,19 @@ class Repeats:
     first_own: int  # the first of the items that there are for repetitions only
 
     @classmethod
-    def of(cls, table: ListTable, request: Request) -> Repeats | None:
-        """Find those of items that may be recommended, or return None if there are none."""
+    def of(cls, table: ListTable, numbers: Int32 | None) -> Repeats | None:
+        """Find those of items that may be recommended, or return None if there are none.
+
+        `numbers` are those of `Aligned`: -1 for an item that nobody is recommended.
+        """
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
         order = np.argsort(key, kind="stable")
         again = np.zeros(len(key), bool)
         again[order[1:]] = np.diff(key[order]) == 0
-        again &= (table.items >= 0) & _may_be_recommended(table, request)[table.items]
+        again &= table.items >= 0
+        if numbers is not None:
+            again &= numbers[table.items] >= 0
         rows = np.flatnonzero(again)
         if not len(rows):
             return None
@@ -154,26 +159,6 @@ class Repeats:
             n_relevant=ranks.n_relevant - again,
             counts=counts,
         )
-
-
-def _may_be_recommended(table: ListTable, request: Request) -> Bool:
-    """Return which items a set of candidates for all users, and what is excluded, leave."""
-    some, never = request.candidates, request.exclude
-    left = np.ones(table.n_items, bool)
-    if isinstance(some, Items):
-        left = _among(some, table)
-    if isinstance(never, Items):
-        left &= ~_among(never, table)
-    return left
-
-
-def _among(some: Items, table: ListTable) -> Bool:
-    positions = some.ids
-    if table.item_ids is not None:
-        positions = ids.match(some.ids, table.item_ids, "item ids")
-    found = np.zeros(table.n_items, bool)
-    found[positions[positions >= 0]] = True
-    return found
 
 
 def _with_later(item_ids: Array, more: int) -> Array:

@@ -140,15 +140,15 @@ class TableLists(Source):
         table, request = with_all_items(self._table, _as_listed(request))
         by_previous = request.protocol.short_lists == "previous_user"
         filled = filled_by_previous(table, request) if by_previous else None
-        removed = request.protocol.duplicates == "removed"
-        repeats = None if removed else Repeats.of(table, request)
-        without_repeats = None
+        work, catalogue = self._prepare(table, request, None)
+        repeats, without_repeats = None, None
+        if request.protocol.duplicates != "removed":
+            repeats = Repeats.of(table, work.aligned.numbers)
         if repeats is not None:
-            work, catalogue = self._prepare(table, request, None)
             work.run_all(request)
             without_repeats = work.facts(catalogue, work.known())
             table, request = repeats.table, repeats.added_to(request)
-        work, catalogue = self._prepare(table, request, None)
+            work, catalogue = self._prepare(table, request, None)
         work.run_all(request)
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
