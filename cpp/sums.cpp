@@ -24,7 +24,7 @@ double parted_sum(const double* terms, std::size_t n) {
     return parted_sum(parts.data(), parts.size());
 }
 
-/// Add up what `term` says of each row.
+/// Add up what `term` says of each row and of how many rows of the user come before it.
 template <class Term>
 void add(const PlacedRows& rows, const Term& term, const std::int64_t* cutoffs,
          std::size_t n_cutoffs, double* sums) {
@@ -44,11 +44,13 @@ void add(const PlacedRows& rows, const Term& term, const std::int64_t* cutoffs,
                 if (row > begin && rows.place[row] < rows.place[row - 1]) {
                     throw std::invalid_argument("the places of a user must ascend");
                 }
-                sum += term(row);
+                sum += term(row, row - begin);
             }
             if (row - begin > kRowsWithoutParts) {
                 terms.clear();
-                for (std::size_t other = begin; other < row; ++other) terms.push_back(term(other));
+                for (std::size_t other = begin; other < row; ++other) {
+                    terms.push_back(term(other, other - begin));
+                }
                 sums[column * rows.n_users + user] = parted_sum(terms.data(), terms.size());
             } else {
                 sums[column * rows.n_users + user] = sum;
@@ -61,17 +63,20 @@ void add(const PlacedRows& rows, const Term& term, const std::int64_t* cutoffs,
 
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums) {
-    add(rows, [terms](std::size_t row) { return terms[row]; }, cutoffs, n_cutoffs, sums);
+    const auto term = [terms](std::size_t row, std::size_t) { return terms[row]; };
+    add(rows, term, cutoffs, n_cutoffs, sums);
 }
 
-void add_hits(const PlacedRows& rows, const std::int64_t* before, HitTerm term,
-              const std::int64_t* cutoffs, std::size_t n_cutoffs, double* sums) {
+void add_hits(const PlacedRows& rows, HitTerm term, const std::int64_t* cutoffs,
+              std::size_t n_cutoffs, double* sums) {
     const auto rank = [&rows](std::size_t row) { return static_cast<double>(rows.place[row] + 1); };
-    const auto one = [](std::size_t) { return 1.0; };
-    const auto first = [before](std::size_t row) { return before[row] == 0 ? 1.0 : 0.0; };
-    const auto reciprocal = [&](std::size_t row) { return first(row) / rank(row); };
-    const auto precision = [&](std::size_t row) {
-        return static_cast<double>(before[row] + 1) / rank(row);
+    const auto one = [](std::size_t, std::size_t) { return 1.0; };
+    const auto first = [](std::size_t, std::size_t before) { return before == 0 ? 1.0 : 0.0; };
+    const auto reciprocal = [&](std::size_t row, std::size_t before) {
+        return first(row, before) / rank(row);
+    };
+    const auto precision = [&](std::size_t row, std::size_t before) {
+        return static_cast<double>(before + 1) / rank(row);
     };
     switch (term) {
         case HitTerm::kOne:
@@ -86,13 +91,13 @@ void add_hits(const PlacedRows& rows, const std::int64_t* before, HitTerm term,
     throw std::invalid_argument("no such term");
 }
 
-void add_discounted(const PlacedRows& rows, const double* gains, const double* logarithms,
+void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,
                     std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums) {
-    const auto term = [&](std::size_t row) {
+    const auto term = [&](std::size_t row, std::size_t) {
         const auto number = static_cast<std::size_t>(rows.place[row] + 2);
         if (number >= n_logarithms) throw std::invalid_argument("too few logarithms");
-        return gains[row] / logarithms[number];
+        return gains.first[static_cast<std::ptrdiff_t>(row) * gains.stride] / logarithms[number];
     };
     add(rows, term, cutoffs, n_cutoffs, sums);
 }

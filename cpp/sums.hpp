@@ -28,7 +28,8 @@ struct PlacedRows {
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums);
 
-/// What a relevant item adds, at its place j from 1 on, after some others that are relevant.
+/// What a relevant item adds, at its place j from 1 on, after some others that are relevant: those
+/// of the user's rows before it.
 enum class HitTerm : std::uint8_t {
     kOne,                ///< 1
     kFirst,              ///< 1 if it is the first
@@ -37,15 +38,19 @@ enum class HitTerm : std::uint8_t {
 };
 
 /// The same for relevant items.
-/// @param before [n_rows]: relevant items before
-void add_hits(const PlacedRows& rows, const std::int64_t* before, HitTerm term,
-              const std::int64_t* cutoffs, std::size_t n_cutoffs, double* sums);
+void add_hits(const PlacedRows& rows, HitTerm term, const std::int64_t* cutoffs,
+              std::size_t n_cutoffs, double* sums);
+
+/// A gain of each row: `stride` numbers lie from one to the next, 0 where all are the same.
+struct Gains {
+    const double* first;
+    std::ptrdiff_t stride;
+};
 
 /// The same for gains, each divided by the logarithm of its place from 1 on, plus 1.
-/// @param gains [n_rows]
 /// @param logarithms [n_logarithms]: those of 0, 1, 2, ...
 /// @throws std::invalid_argument where there are too few logarithms
-void add_discounted(const PlacedRows& rows, const double* gains, const double* logarithms,
+void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,
                     std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 

@@ -177,22 +177,22 @@ void bind_sums(nb::module_& m) {
         exact("indptr"), exact("place"), exact("terms"), exact("cutoffs"), exact("sums"));
     m.def(
         "add_hits",
-        [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<std::int64_t> before,
-           HitTerm term, In1<std::int64_t> cutoffs, Out2<double> sums) {
-            const PlacedRows rows = placed_rows(indptr, place, before.shape(0), cutoffs, sums);
+        [](In1<std::int64_t> indptr, In1<std::int64_t> place, HitTerm term,
+           In1<std::int64_t> cutoffs, Out2<double> sums) {
+            const PlacedRows rows = placed_rows(indptr, place, place.shape(0), cutoffs, sums);
             nb::gil_scoped_release release;
-            add_hits(rows, before.data(), term, cutoffs.data(), cutoffs.shape(0), sums.data());
+            add_hits(rows, term, cutoffs.data(), cutoffs.shape(0), sums.data());
         },
-        exact("indptr"), exact("place"), exact("before"), exact("term"), exact("cutoffs"),
-        exact("sums"));
+        exact("indptr"), exact("place"), exact("term"), exact("cutoffs"), exact("sums"));
     m.def(
         "add_discounted",
-        [](In1<std::int64_t> indptr, In1<std::int64_t> place, In1<double> gains,
+        [](In1<std::int64_t> indptr, In1<std::int64_t> place, Strided1<double> gains,
            In1<double> logarithms, In1<std::int64_t> cutoffs, Out2<double> sums) {
             const PlacedRows rows = placed_rows(indptr, place, gains.shape(0), cutoffs, sums);
+            const Gains each{gains.data(), static_cast<std::ptrdiff_t>(gains.stride(0))};
             nb::gil_scoped_release release;
-            add_discounted(rows, gains.data(), logarithms.data(), logarithms.shape(0),
-                           cutoffs.data(), cutoffs.shape(0), sums.data());
+            add_discounted(rows, each, logarithms.data(), logarithms.shape(0), cutoffs.data(),
+                           cutoffs.shape(0), sums.data());
         },
         exact("indptr"), exact("place"), exact("gains"), exact("logarithms"), exact("cutoffs"),
         exact("sums"));

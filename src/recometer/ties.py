@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
-from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only, steps
+from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
-from recometer.ragged import indptr_of
+from recometer.ragged import indptr_of, offsets, users_of
 from recometer.ranks import Ranks
 from recometer.remembered import cached_property
 
@@ -46,15 +46,12 @@ class Groups:
     Attributes
     ----------
     indptr : int64 [n_users + 1]
-    user : int64 [n_groups]
     start : int64 [n_groups]
         Places before the group.
     size : int64 [n_groups]
         Places of the group; 1 throughout under every rule but ``"expected"``.
     relevant : int64 [n_groups]
         Items with the property (relevant; or with a gain other than 0), at least 1.
-    hits_before : int64 [n_groups]
-        Such items in the user's earlier groups.
     gain : float64 [n_groups]
         Mean gain per place; where relevance is read, a relevant item's gain is 1.
     member_gain : float64 [relevant.sum()]
@@ -74,11 +71,9 @@ class Groups:
     """
 
     indptr: Int64
-    user: Int64
     start: Int64
     size: Int64
     relevant: Int64
-    hits_before: Int64
     gain: Float64
     member_gain: Float64
     n_relevant: Int64
@@ -95,6 +90,17 @@ class Groups:
     def n_users(self) -> int:
         """Number of users."""
         return len(self.indptr) - 1
+
+    @cached_property
+    def user(self) -> Int64:
+        """The user of each group: int64 [n_groups]."""
+        return users_of(self.indptr)
+
+    @cached_property
+    def hits_before(self) -> Int64:
+        """The items with the property in the user's earlier groups: int64 [n_groups]."""
+        seen = indptr_of(self.relevant)
+        return seen[:-1] - seen[self.indptr[self.user]]
 
     @cached_property
     def single(self) -> bool:
@@ -253,41 +259,38 @@ def resolve(
     within
         The cut-off of the rule ``"item_desc_within"``. None for the whole ranking.
     """
-    user, indptr = ranks.user, ranks.indptr
+    indptr = ranks.indptr
     has, every_worth = worth_of(ranks, by, relevant_from)
-    ideal = _Ideal(ranks, user, by, every_worth)
+    ideal = _Ideal(ranks, by, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
     # Mostly it is all rows: then nothing is copied.
-    rows = slice(None) if all_of(has_and_ranked) else np.flatnonzero(has_and_ranked)
-    user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
+    rows: Int64 | slice = slice(None)
+    if not all_of(has_and_ranked):
+        rows = np.flatnonzero(has_and_ranked)
+        indptr = offsets(has_and_ranked, indptr)
+    above, tied = ranks.above[rows], ranks.tied[rows]
     count = _FEW_COUNTS[: len(above)] if len(above) <= FEW else np.ones(len(above), np.int64)
     members = worth = every_worth[rows]
     if not any_of(tied):
         start, size = above, count
     elif ties == "expected":
-        first, count = find_runs(user_of_row, above)
-        user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
+        user = ranks.user[rows]
+        first, count = find_runs(user, above)
+        start, size = above[first], tied[first] + 1
         worth = _sums_of_runs(worth, first, count) / size
+        indptr = indptr_of(np.bincount(user[first], minlength=ranks.n_users))
     else:
         place = _places(ranks, rows, worth, ties, seed, user_keys, within)
-        order = np.lexsort((place, user_of_row))
+        order = np.lexsort((place, ranks.user[rows]))
         start, size, worth = place[order], count, worth[order]
         members = worth
 
-    if len(user_of_row) != len(user):
-        indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
-    hits_before = np.arange(len(count)) - indptr[:-1].repeat(steps(indptr))
-    if count.size != len(members):
-        seen = indptr_of(count)
-        hits_before = seen[:-1] - seen[indptr[user_of_row]]
     ideal_indptr, ideal_gain = ideal.positive()
     return Groups(
         indptr=indptr,
-        user=user_of_row,
         start=start,
         size=size,
         relevant=count,
-        hits_before=hits_before,
         gain=worth,
         member_gain=members,
         n_relevant=ranks.n_relevant,
@@ -306,7 +309,6 @@ class _Ideal:
     """What judged items are worth, best first; one that a list repeats counts once."""
 
     ranks: Ranks
-    user: Int64
     by: Property
     worth: Float64
 
@@ -317,21 +319,22 @@ class _Ideal:
             indptr = indptr_of(ranks.n_relevant)
             return indptr, _ones(int(indptr[-1]))
         once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
-        return _best_first(once, self.user, ranks.n_users)
+        return _best_first(once, ranks.user, ranks.n_users)
 
     def listed(self) -> tuple[Int64, Float64]:
         """Return row pointers and worths, best first, of ranked items only."""
         ranks, seen = self.ranks, self.ranks.above >= 0
         if ranks.repeated is not None:
             seen &= ~ranks.repeated
-        return _best_first(np.where(seen, self.worth, 0), self.user, ranks.n_users)
+        return _best_first(np.where(seen, self.worth, 0), ranks.user, ranks.n_users)
 
     def signed(self) -> tuple[Int64, Float64]:
         """Return row pointers and worths, best first, that include worths below 0."""
         ranks = self.ranks
         judged = slice(None) if ranks.repeated is None else ~ranks.repeated
-        order = np.lexsort((-self.worth[judged], self.user[judged]))
-        counted = np.bincount(self.user[judged], minlength=ranks.n_users)
+        user = ranks.user[judged]
+        order = np.lexsort((-self.worth[judged], user))
+        counted = np.bincount(user, minlength=ranks.n_users)
         return indptr_of(counted), self.worth[judged][order]
 
 

@@ -184,8 +184,7 @@ ROWS = {
         {"sums": ((2, 0), float)},
     ),
     "add_hits": (
-        {"indptr": filled(1), "place": filled(0), "before": filled(0), "cutoffs": filled(2)}
-        | {"term": HitTerm.ONE},
+        {"indptr": filled(1), "place": filled(0), "cutoffs": filled(2)} | {"term": HitTerm.ONE},
         {"sums": ((2, 0), float)},
     ),
     "add_discounted": (

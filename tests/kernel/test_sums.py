@@ -57,16 +57,18 @@ def test_many_rows_are_added_up_in_parts():
         np.testing.assert_array_equal(found[column], other)
 
 
-def number(indptr, place):
-    """Number the rows of each user, some of them twice: those before."""
-    return np.maximum(np.arange(len(place)) - np.repeat(indptr[:-1], np.diff(indptr)) - 1, 0)
-
-
 @with_cases
 def test_hits_and_gains_are_added_up(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64))
+
+
+def test_gains_may_be_one_number_or_a_column_of_a_table():
+    indptr, place = placed(np.random.default_rng(0), [3, 0, 5])
+    column = np.random.default_rng(0).normal(size=(len(place), 3))[:, 1]
+    for gains in (column, column[::-1], np.broadcast_to(1.5, len(place))):
+        compare_terms(indptr, place, gains, np.array([10**9, 4]))
 
 
 def test_many_hits_and_gains_are_added_up_in_parts():
@@ -143,12 +145,12 @@ def test_bands_that_do_not_fit_are_refused(changes, message):
 
 
 def compare_terms(indptr, place, gains, cutoffs):
-    rows, before = (indptr, place), number(indptr, place)
+    rows = indptr, place
     logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)
     for module in (_kernel, reference):
         found = {term: np.full((len(cutoffs), len(indptr) - 1), -9.0) for term in [*HitTerm, None]}
         for term in HitTerm:
-            module.add_hits(*rows, before, term, cutoffs, found[term])
+            module.add_hits(*rows, term, cutoffs, found[term])
         module.add_discounted(*rows, gains, logarithms, cutoffs, found[None])
         if module is _kernel:
             expected = found
@@ -159,7 +161,7 @@ def compare_terms(indptr, place, gains, cutoffs):
 @pytest.mark.parametrize(
     ("function", "changes", "message"),
     [
-        ("add_hits", {"before": np.zeros(3, int)}, "one entry per row"),
+        ("add_hits", {"place": np.zeros(3, int)}, "one entry per row"),
         ("add_hits", {"sums": np.zeros((2, 1))}, "one sum per cut-off and user"),
         ("add_hits", {"place": np.array([4, 3])}, "must ascend"),
         ("add_discounted", {"gains": np.zeros(3)}, "one entry per row"),
@@ -171,7 +173,7 @@ def test_what_does_not_fit_is_refused_by_terms_too(function, changes, message):
     given = {"indptr": np.array([0, 2]), "place": np.array([3, 4]), "cutoffs": np.array([9])}
     given["sums"] = np.zeros((1, 1))
     if function == "add_hits":
-        given |= {"before": np.arange(2), "term": HitTerm.ONE}
+        given |= {"term": HitTerm.ONE}
     else:
         given |= {"gains": np.ones(2), "logarithms": np.ones(9)}
     with pytest.raises(ValueError, match=message):

@@ -406,7 +406,6 @@ def add_within(
 def add_hits(
     indptr: NDArray[numpy.int64],
     place: NDArray[numpy.int64],
-    before: NDArray[numpy.int64],
     term: HitTerm,
     cutoffs: NDArray[numpy.int64],
     sums: NDArray[numpy.float64],

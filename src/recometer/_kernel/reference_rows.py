@@ -297,10 +297,9 @@ def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums
             sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
 
 
-def add_hits(
-    indptr: Int64, place: Int64, before: Int64, term: HitTerm, cutoffs: Int64, sums: Float64
-) -> None:
+def add_hits(indptr: Int64, place: Int64, term: HitTerm, cutoffs: Int64, sums: Float64) -> None:
     """Add up what relevant items add at their places; see `cpp/sums.hpp`."""
+    before = np.concatenate([np.arange(n) for n in np.diff(indptr)] or [place])
     first = (before == 0).astype(np.float64)
     terms = {
         HitTerm.ONE: np.ones(len(place)),

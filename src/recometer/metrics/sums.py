@@ -78,12 +78,10 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
 
 
 @shared
-def _placed(groups: Groups) -> tuple[Int64, Int64, Int64]:
-    """Return `indptr`, `start` and `hits_before` as the kernel takes them."""
+def _placed(groups: Groups) -> tuple[Int64, Int64]:
+    """Return `indptr` and `start` as the kernel takes them."""
     # A source of one's own may have made them of columns of a table.
-    columns = groups.indptr, groups.start, groups.hits_before
-    indptr, start, before = map(np.ascontiguousarray, columns)
-    return indptr, start, before
+    return np.ascontiguousarray(groups.indptr), np.ascontiguousarray(groups.start)
 
 
 def hit_totals(term: HitTerm, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
@@ -97,7 +95,7 @@ def hit_totals(term: HitTerm, value: PerGroup, groups: Groups, cutoffs: Int64) -
 
 def single_within(groups: Groups, limits: Int64) -> Int64:
     """Count the items of each user that are above a number of places, where all are single."""
-    indptr, start, _ = _placed(groups)
+    indptr, start = _placed(groups)
     counts = np.empty(groups.n_users, np.int64)
     _kernel.count_within(indptr, start, limits.astype(np.int64, copy=False), counts)
     return counts
@@ -105,12 +103,11 @@ def single_within(groups: Groups, limits: Int64) -> Int64:
 
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
-    indptr, start, _ = _placed(groups)
+    indptr, start = _placed(groups)
     last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
     table = log2_table(_table_size(last + 1))
     sums = np.empty((len(cutoffs), groups.n_users))
-    gain = np.ascontiguousarray(groups.gain)
-    _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
+    _kernel.add_discounted(indptr, start, groups.gain, table, cutoffs, sums)
     return sums.T
 
 

@@ -99,10 +99,12 @@ def roc_auc(
     if domain == "extended":
         known = functools.partial(_auc_of_known, every=every, others=others)
         return columns(known, groups, cutoffs)
-    above = groups.start - groups.hits_before  # non-relevant items before the group
     if groups.single:
-        wrong, hits = whole_sum(groups, 2 * above), steps(groups.indptr)
+        hits = steps(groups.indptr)
+        # Of all that come before a relevant item, those that are relevant themselves are no pairs.
+        wrong = 2 * whole_sum(groups, groups.start) - hits * (hits - 1)
     else:
+        above = groups.start - groups.hits_before  # non-relevant items before the group
         tied = groups.size - groups.relevant
         wrong = whole_sum(groups, groups.relevant * (2 * above + tied))
         hits = whole_sum(groups, groups.relevant)
