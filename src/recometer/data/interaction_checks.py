@@ -48,10 +48,9 @@ def check_fields(data: Interactions) -> None:
         _check_array(name, array)
 
 
-def check_rows(data: Interactions) -> None:
-    """Raise unless the arrays fit together."""
+def check_order(data: Interactions) -> None:
+    """Raise unless the users' rows follow one another, and their items ascend."""
     indptr, items = data.indptr, data.items
-    n_rows = len(items)
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
         raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
     if (indptr[1:] < indptr[:-1]).any():
@@ -60,7 +59,12 @@ def check_rows(data: Interactions) -> None:
         if items.min() < 0 or items.max() >= data.n_items:
             raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
         raise InputError("The items of a user must ascend, without duplicates.")
-    lengths = dict.fromkeys(("values", "times", "copies"), len(items))
+
+
+def check_rows(data: Interactions) -> None:
+    """Raise unless the arrays fit together, and every time is a number."""
+    n_rows = len(data.items)
+    lengths = dict.fromkeys(("values", "times", "copies"), n_rows)
     lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}
     for name, n in lengths.items():
         array = getattr(data, name)

@@ -15,7 +15,7 @@ from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, common, match, show
-from recometer.data.interaction_checks import check_count, check_fields, check_rows
+from recometer.data.interaction_checks import check_count, check_fields, check_order, check_rows
 from recometer.data.interaction_files import TO_SORT, Sorted, Unsorted
 from recometer.data.numbers import extent
 from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_pieces, read_rows
@@ -87,6 +87,22 @@ class Interactions:
     memory: int | None = None
 
     def __post_init__(self) -> None:
+        self._check(in_order=False)
+
+    @classmethod
+    def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
+        """Make them of rows that are known to be in order, which is not looked at again.
+
+        `value_range` is that of the values, if it is known, too.
+        """
+        found = object.__new__(cls)
+        vars(found).update({one.name: one.default for one in dataclasses.fields(cls)} | fields)
+        if value_range is not None:
+            vars(found)["value_range"] = value_range
+        found._check(in_order=True)
+        return found
+
+    def _check(self, *, in_order: bool) -> None:
         check_fields(self)
         for name in ("indptr", "items", "values", "times"):
             array = getattr(self, name)
@@ -95,6 +111,8 @@ class Interactions:
             if not fits:
                 plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
                 object.__setattr__(self, name, plain)
+        if not in_order:
+            check_order(self)
         check_rows(self)
         values = self.values
         if values is not None and math.isnan(self.value_range[0]):
@@ -434,7 +452,8 @@ def _build(rows: Rows, *, warns: bool = True) -> Interactions:
                 times = None if times is None else np.maximum.reduceat(times, starts)
                 users, items = users[starts], items[starts]
         indptr = ragged.indptr_of(np.bincount(users, minlength=rows.n_users))
-    return Interactions(
+    return Interactions._in_order(
+        rows.value_range if duplicates == 0 else None,
         indptr=indptr,
         items=items.astype(np.int32, copy=False),
         n_items=rows.n_items,

@@ -84,7 +84,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
         ) from error
 
 
-def extent(array: Float64) -> tuple[float, float]:
+def extent(array: Array) -> tuple[float, float]:
     """Return the smallest and the largest number: NaN if one is, and 1 and 1 if there are none."""
 
     def ends(rows: slice) -> tuple[float, float]:

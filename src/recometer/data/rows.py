@@ -22,7 +22,7 @@ from recometer.data.files import open_interactions, read_file
 from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
 from recometer.data.graphs import edges_of, is_graph
 from recometer.data.ids import as_ids, encode, show
-from recometer.data.numbers import as_array, numbers
+from recometer.data.numbers import as_array, extent, numbers
 from recometer.data.sizes import bytes_of
 from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
@@ -103,6 +103,7 @@ class Rows:
     item_ids: Array | None = None
     indptr: Int64 | None = None
     columns: Columns | None = None
+    value_range: tuple[float, float] | None = None  # of the values, if it is known
 
     def unsorted(self) -> Rows:
         """Return the rows one by one, each with its user."""
@@ -263,9 +264,11 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         indptr = matrix.indptr.astype(np.int64, copy=False)
         _check_csr(matrix, indptr)
         n = int(indptr[-1])
-        items = matrix.indices[:n]
-        values = numbers(matrix.data[:n], what)
+        items, entries = matrix.indices[:n], matrix.data[:n]
+        values = numbers(entries, what)
         rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
+        if values is not None and entries.dtype != object:
+            rows.value_range = extent(entries)  # which are mostly half as long as values
         if ascending(indptr, items, n_items):
             return rows
         _check_range(items, n_items, 0, "item", "entry")
