@@ -14,9 +14,9 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, common, match, show
+from recometer.data.ids import as_ids, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_order, check_rows
-from recometer.data.interaction_files import TO_SORT, Sorted, Unsorted
+from recometer.data.interaction_files import Sorted, Unsorted
 from recometer.data.numbers import extent
 from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_pieces, read_rows
 from recometer.data.sessions import are_pairs, kinds
@@ -319,81 +319,13 @@ def gains(data: Interactions) -> Float64:
     return np.ones(len(data)) if data.values is None else data.values
 
 
-def together(first: Interactions, second: Interactions) -> Interactions:
-    """Return the interactions of two parts of the same data, without their values.
-
-    Users and items of both are matched by id, or are the same positions.
-    """
-    rows = _all_rows(first, second)
-    if first.times is not None and second.times is not None:
-        rows.times = np.concatenate([first.times, second.times])
-    return _build(rows)
-
-
-def in_either(first: Interactions, second: Interactions) -> Interactions:
-    """Return the pairs of user and item that are in one of two, without values and times.
-
-    Users and items are matched by id, or are positions. If rows of one lie in files, so do
-    those of the result.
-
-    Raises
-    ------
-    InputError
-        If one has ids, and the other has positions.
-    """
-    for name in ("user", "item"):
-        has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
-        if has[0] != has[1]:
-            raise InputError(
-                f"One of test and candidates has {name} ids, and the other does not. Hint: give "
-                f"both of them {name} ids, or neither."
-            )
-    sides = first, second
-    users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
-    items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
-    numbered = list(zip(users, items, sides, strict=True))
-
-    def of_users(block: slice) -> Interactions:
-        keys = []
-        for user, item, side in numbered:  # both are ascending
-            low, high = np.searchsorted(user[: side.n_users], [block.start, block.stop])
-            indptr = side.indptr[low : high + 1]
-            who = (user[low:high] - block.start).repeat(np.diff(indptr))
-            keys.append(who * n_items + item[side.items[indptr[0] : indptr[-1]]])
-        pairs = np.divmod(np.unique(np.concatenate(keys)), max(n_items, 1))
-        named = None if user_ids is None else user_ids[block]
-        n = block.stop - block.start
-        return _build(Rows(*pairs, n, n_items, user_ids=named, item_ids=item_ids))
-
-    budgets = [side.memory for side in sides if side.memory is not None]
-    if not budgets or user_ids is None or item_ids is None:
-        return of_users(slice(0, n_users))
-    sizes, whole = np.zeros(n_users, np.int64), Sorted(0)
-    for user, _, side in numbered:
-        sizes[user] += np.diff(side.indptr)
-    most = max(1, min(budgets) // TO_SORT)
-    for block in ragged.blocks(ragged.indptr_of(sizes), most, n_users):
-        whole.add(of_users(block))
-    return Interactions(**whole.fields(), memory=min(budgets))
-
-
-def _all_rows(*sides: Interactions) -> Rows:
-    """Return the rows of both sides, one after the other, by common users and items."""
-    users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
-    items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
-    numbered = list(zip(users, items, sides, strict=True))
-    who = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
-    what = np.concatenate([codes[side.items] for _, codes, side in numbered])
-    return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
-
-
 def _read(data: object, options: Options) -> Interactions:
     if isinstance(data, Interactions):
         options.refuse("Interactions", *OPTIONS)
         return data
     if options.memory is not None:
         return _in_files(data, options)
-    return _build(read_rows(data, options))
+    return build(read_rows(data, options))
 
 
 def _in_files(data: object, options: Options) -> Interactions:
@@ -403,10 +335,10 @@ def _in_files(data: object, options: Options) -> Interactions:
     for frame in pieces:
         unsorted.add(read_rows(unsorted.numbered(frame, columns), of_piece))
     if not unsorted.n_rows:
-        return _build(read_rows(frame, of_piece))
+        return build(read_rows(frame, of_piece))
     memory = bytes_of(options.memory, "memory")
     for rows in unsorted.by_users(memory):
-        whole.add(_build(rows, warns=False))
+        whole.add(build(rows, warns=False))
     unsorted.close()
     found = Interactions(**whole.fields(), columns=columns, memory=memory)
     if found.duplicates:
@@ -416,7 +348,8 @@ def _in_files(data: object, options: Options) -> Interactions:
     return found
 
 
-def _build(rows: Rows, *, warns: bool = True) -> Interactions:
+def build(rows: Rows, *, warns: bool = True) -> Interactions:
+    """Put rows in order, those that repeat a pair together, and make interactions of them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr

@@ -11,8 +11,9 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array
 from recometer.data import ids
+from recometer.data.combined import in_either
 from recometer.data.frames import is_column, is_frame, only_column, open_frame, twice_readable
-from recometer.data.interactions import Interactions, in_either, read_interactions
+from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.interactions import Interactions, in_either
+from recometer.data.combined import in_either
+from recometer.data.interactions import Interactions
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
 from recometer.evaluating.asked import Asked, counts_listed
