@@ -1,6 +1,7 @@
 #include "tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace recometer {
@@ -17,17 +18,24 @@ Range rows_of(const Ragged& table, const TableUsers& users, std::size_t user) {
     return at < 0 ? Range{0, 0} : Range{table.indptr[at], table.indptr[at + 1]};
 }
 
-/// The first of the ascending items[from..to) that is not below `item`, without a branch per step:
-/// which half it lies in cannot be foreseen.
-std::int64_t lower_bound(const std::int32_t* items, std::int64_t from, std::int64_t to,
-                         std::int32_t item) {
-    std::int64_t n = to - from;
-    while (n > 1) {
+/// Find the rows there of some items, which ascend there: the steps of one search need not wait for
+/// those of another, and have no branch, since which half an item lies in cannot be foreseen.
+template <std::size_t kItems>
+void find_some(const std::int32_t* items, const std::int32_t* there, Range range,
+               std::int64_t* found) {
+    std::array<std::int64_t, kItems> at{};  // the last that is not above the item, or the first
+    at.fill(range.begin);
+    for (std::int64_t n = range.end - range.begin; n > 1;) {
         const std::int64_t half = n / 2;
-        from += items[from + half - 1] < item ? half : 0;
+        for (std::size_t one = 0; one < kItems; ++one) {
+            at[one] += there[at[one] + half] <= items[one] ? half : 0;
+        }
         n -= half;
     }
-    return n == 1 && items[from] < item ? from + 1 : from;
+    for (std::size_t one = 0; one < kItems; ++one) {
+        const bool some = items[one] >= 0 && range.begin < range.end;
+        found[one] = some && there[at[one]] == items[one] ? at[one] : -1;
+    }
 }
 
 /// Whether all items are from 0 to n_items - 1: the sign of either term tells, a vector at a time.
@@ -48,16 +56,12 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
                std::int64_t* found) {
     for (std::size_t user = 0; user < users.n; ++user) {
         const Range there = rows_of(other, users, user);
-        std::int64_t from = there.begin;
-        std::int32_t last = -1;
-        for (std::int64_t row = rows.indptr[user]; row < rows.indptr[user + 1]; ++row) {
-            const std::int32_t item = rows.items[row];
-            if (item < last) from = there.begin;
-            last = item;
-            from = lower_bound(other.items, from, there.end, item);
-            const bool hit = item >= 0 && from < there.end && other.items[from] == item;
-            found[row] = hit ? from : -1;
+        const std::int64_t end = rows.indptr[user + 1];
+        std::int64_t row = rows.indptr[user];
+        for (; row + 8 <= end; row += 8) {
+            find_some<8>(rows.items + row, other.items, there, found + row);
         }
+        for (; row < end; ++row) find_some<1>(rows.items + row, other.items, there, found + row);
     }
 }
 

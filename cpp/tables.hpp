@@ -17,7 +17,7 @@ struct TableUsers {
 };
 
 /// Find the rows of a table in another one: those of the same user and item.
-/// @param rows items in any order, which is fastest where they ascend; negative ones are not found
+/// @param rows items in any order; negative ones are not found
 /// @param users the users of `rows` in `other`
 /// @param found per row: the row of `other`, or -1
 void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,

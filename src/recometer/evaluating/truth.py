@@ -132,8 +132,8 @@ class Truth:
     def binary_gains(self) -> bool:
         """Whether every value of test is 0 or 1."""
         gains, (low, high) = self.test.values, self.test.value_range
-        if gains is None or low == high:
-            return low in (0, 1)
+        if gains is None or low == high or low < 0 or high > 1:
+            return low == high and low in (0, 1)
         return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
 
     def prepare(self, counted: Counts | None = None) -> None:
