@@ -99,15 +99,14 @@ def roc_auc(
     if domain == "extended":
         known = functools.partial(_auc_of_known, every=every, others=others)
         return columns(known, groups, cutoffs)
+    # Twice the places before each relevant item: those that it is tied with count half.
     if groups.single:
-        hits = steps(groups.indptr)
-        # Of all that come before a relevant item, those that are relevant themselves are no pairs.
-        wrong = 2 * whole_sum(groups, groups.start) - hits * (hits - 1)
+        hits, before = steps(groups.indptr), 2 * whole_sum(groups, groups.start)
     else:
-        above = groups.start - groups.hits_before  # non-relevant items before the group
-        tied = groups.size - groups.relevant
-        wrong = whole_sum(groups, groups.relevant * (2 * above + tied))
         hits = whole_sum(groups, groups.relevant)
+        before = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size - 1))
+    # One of two relevant items comes before the other, which makes no pair.
+    wrong = before - hits * (hits - 1)
     right = 2 * hits * others - wrong
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
     return np.repeat(value[:, np.newaxis], len(cutoffs), axis=1)
