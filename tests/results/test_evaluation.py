@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import signal
@@ -30,6 +31,7 @@ from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNam
 from recometer.evaluation import evaluate
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
+from recometer.ranks import Ranks
 from recometer.results.evaluation import load
 from recometer.sources.base import Request
 from recometer.sources.lists import Lists
@@ -46,6 +48,30 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
 
 
 # What the reading of a result gives.
+
+
+class Packed(Sorting):
+    """Gives columns of a packed table, whose numbers begin at any byte."""
+
+    def rank(self, request: Request) -> Ranks:
+        ranks = super().rank(request)
+        names = ["above", "tied", "before", "gain", "relevant"]
+        kinds = [("", "i1"), *((name, getattr(ranks, name).dtype) for name in names)]
+        table = np.zeros(len(ranks.above), kinds)
+        for name in names:
+            table[name] = getattr(ranks, name)
+        return dataclasses.replace(ranks, **{name: table[name] for name in names})
+
+
+@pytest.mark.parametrize("ties", ["item", "expected"])
+def test_a_source_of_ones_own_may_give_columns_of_a_packed_table(ties: str) -> None:
+    source, test = random_case()
+    test *= np.arange(1, test.shape[1] + 1)
+    options: dict[str, Any] = {"metrics": "ndcg@3 dcg ap rr hit@2 roc_auc rprecision", "ties": ties}
+    expected = evaluate(source, test, train=test[::-1] == 3, **options)
+    found = evaluate(Packed(source.scores), test, train=test[::-1] == 3, **options)
+    for metric, values in expected.values.items():
+        np.testing.assert_array_equal(found[metric], values)
 
 
 def test_values_per_user() -> None:

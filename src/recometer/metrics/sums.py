@@ -107,7 +107,8 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
     table = log2_table(_table_size(last + 1))
     sums = np.empty((len(cutoffs), groups.n_users))
-    _kernel.add_discounted(indptr, start, groups.gain, table, cutoffs, sums)
+    gain = np.require(groups.gain, requirements=["ALIGNED"])
+    _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
     return sums.T
 
 
