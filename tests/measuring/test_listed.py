@@ -8,6 +8,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 
 import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
@@ -136,6 +137,25 @@ def test_categories():
     assert value("subtopic_recall@2", **changes) == 1 / 2
     assert value("category_entropy@4") == pytest.approx(1.5)  # categories 0 1 2 0
     assert value("category_entropy@3(normalised)") == pytest.approx(1)
+
+
+def test_few_categories():
+    two = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
+    assert value("category_entropy@2(normalised)", **two) == 1
+    one = {"categories": [frozenset({0})] * 6, "n_categories": 1}
+    assert value("category_entropy@2(normalised)", **one) == 0
+    assert value("subtopic_recall@2(denominator=all)", **one) == 1
+
+
+def test_a_feature_that_is_written_down_as_0_is_no_feature():
+    features = scipy.sparse.csr_array([[1.0, 2.0], [0.0, 3.0], [4.0, 1.0]])
+    features.data[[1, 3]] = 0
+    catalogue = rm.Catalogue({"item": ["a", "b", "c"]}, features=features)
+    written = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
+    lists = {"ann": ["a", "b", "c"]}
+    result = rm.evaluate(rm.Lists(lists), lists, metrics=written, catalogue=catalogue)
+    # (1, 0), (0, 3) and (0, 1)
+    np.testing.assert_allclose([result[name][0] for name in written], [5 / 6, 5 / 3, 2 / 3])
 
 
 def test_miscalibration():

@@ -200,7 +200,14 @@ def unexpectedness(
             },
         },
         "any": {False: {"side": ("test",), "without": ("relevant",)}},
-        "combine": {"complement": {"without": ("hits",), "lower": -np.inf, "upper": np.inf}},
+        "combine": {
+            "complement": {
+                "side": ("test",),
+                "without": ("hits",),
+                "lower": -np.inf,
+                "upper": np.inf,
+            }
+        },
     },
 )
 def serendipity(

@@ -95,9 +95,19 @@ def places_discount(width: int, kind: str, patience: float) -> Float64:
     """Return what the places count: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
     if kind == "none":
         return np.ones(width)
-    if kind == "log":
-        return 1 / log2_of(np.arange(2, width + 2))
-    return np.cumprod(np.concatenate([[1.0], np.full(max(width - 1, 0), patience)]))[:width]
+    return log_discount(width) if kind == "log" else powers(patience, width)
+
+
+def log_discount(width: int) -> Float64:
+    """Return 1 / log2(j + 1) of the places j = 1 .. width."""
+    return 1 / log2_of(np.arange(2, width + 2))
+
+
+def powers(base: float, n: int) -> Float64:
+    """Return base^0 .. base^(n - 1)."""
+    factors = np.full(n, base)
+    factors[:1] = 1
+    return np.cumprod(factors)
 
 
 def log2(values: Array) -> Float64:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from recometer.arrays import Bool, Float64, Int64
 from recometer.metrics.adding_up import AddsUp, Summed
 from recometer.metrics.listed.data import ListData, needed
-from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
+from recometer.metrics.listed.sums import exposures, lengths, log2, powers
 from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.sums import ratio
 from recometer.ties import sum_by_user
@@ -118,7 +118,7 @@ def _placed(
     """Add up what the places are worth at which each item is listed."""
     discount = None
     if patience is not None:
-        discount = places_discount(data.first(cutoff).shape[1], "geometric", patience)
+        discount = powers(patience, data.first(cutoff).shape[1])
     return Summed(exposures(data, cutoff, weights, discount), NO_TOTALS)
 
 
