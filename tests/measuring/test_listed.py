@@ -154,7 +154,7 @@ def test_a_feature_that_is_written_down_as_0_is_no_feature():
     written = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
     lists = {"ann": ["a", "b", "c"]}
     result = rm.evaluate(rm.Lists(lists), lists, metrics=written, catalogue=catalogue)
-    # (1, 0), (0, 3) and (0, 1)
+    # The distances of 1 0, 0 3 and 0 1.
     np.testing.assert_allclose([result[name][0] for name in written], [5 / 6, 5 / 3, 2 / 3])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, largest
+from recometer.arrays import Float64, Int64, begins, largest
 from recometer.metrics.listed.data import ListData, Side, list_metric, needed
 from recometer.metrics.listed.sums import (
     listing,
@@ -249,7 +249,7 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
     key, topic = np.unique(user[row] * categories.shape[1] + category, return_inverse=True)
     worth = np.ones(len(key))
     left = np.ones(len(rows), bool)
-    begin = np.flatnonzero(np.diff(user, prepend=-1))  # of each user that has any
+    begin = np.flatnonzero(begins(user))  # of each user that has any
     most = largest(np.diff(begin, append=len(rows)))
     gains = np.zeros((data.n_users, min(largest(cutoffs), most)))
     for step in range(gains.shape[1]):
@@ -257,7 +257,7 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
         best = np.maximum.reduceat(gain, begin)
         is_best = left & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
         chosen = np.flatnonzero(is_best)
-        chosen = chosen[np.diff(user[chosen], prepend=-1) != 0]  # the first of each user
+        chosen = chosen[begins(user[chosen])]  # the first of each user
         gains[user[chosen], step] = gain[chosen]
         left[chosen] = False
         taken = np.zeros(len(rows), bool)
@@ -327,7 +327,7 @@ def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
 
 def _number_in_run(values: Int64) -> Int64:
     """Count, for each value, the equal ones right before it."""
-    new = np.flatnonzero(np.diff(values, prepend=-1))
+    new = np.flatnonzero(begins(values))
     return np.arange(len(values)) - np.repeat(new, np.diff(new, append=len(values)))
 
 
