@@ -100,10 +100,26 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
         ("tail_share@3(head=0.5)", 2 / 3),
         ("epc@1", 1 - 4 / 5),
         ("epc@2", (1 - 4 / 5) / (1 + 1 / math.log2(3))),
+        ("epc@1(novelty=discovery)", math.log2(7 / 4)),
     ],
 )
 def test_of_popularity(metric, expected):
     assert value(metric, **KNOWN) == pytest.approx(expected)
+
+
+def test_items_that_train_lacks_are_as_novel_as_its_rarest():
+    discovery = "epc@1(novelty=discovery,any)"
+    some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
+    assert value(discovery, **some) == pytest.approx(math.log2(5 / 2))
+    assert value(discovery, lists=[[2]], others=[[0], [0]]) == 0
+
+
+def test_what_the_only_user_of_train_has_is_not_novel():
+    only = {"train": [{0: 1.0}], "lists": [[0]]}
+    assert value("epc@1", **only) == 0
+    assert value("epc@1(novelty=discovery)", **only) == 0
+    assert value("serendipity@1(expected=popularity)", **only) == 0
+    assert value("novelty@1", **only) == 0
 
 
 @pytest.mark.parametrize(
@@ -278,12 +294,15 @@ def test_users_who_do_not_count_are_drawn_without_effect():
 
 @pytest.mark.parametrize(
     "name",
-    ["novelty@2(divisor=rows)", "popularity@2(divisor=rows)", "coverage@2", "gini@2", "entropy@2"],
+    [
+        *("novelty@2(divisor=rows)", "novelty@2(unseen=dropped,divisor=rows)"),
+        *("popularity@2(divisor=rows)", "coverage@2", "gini@2", "entropy@2"),
+    ],
 )
 def test_who_is_drawn_several_times_counts_as_often(name):
     known = np.ones(3, bool)
     lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, known, ~known)
-    data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 1]))
+    data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 0]))
     weights = np.array([0, 3, 2])
     repeated = ListedUsers(data.users(np.repeat(np.arange(3), weights)))
     expected = compute_for_all(repeated, parse(name), Protocol())

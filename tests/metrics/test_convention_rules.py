@@ -54,6 +54,12 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
         assert convention.differences(metric)
 
 
+def test_libraries_that_compute_in_single_precision() -> None:
+    found = {convention.name for convention in rm.conventions() if convention.float32}
+    assert found == {"warprec", "pyg", "torchmetrics", "recbole", "keras_rs"}
+    assert not rm.Convention("own", "Own", "1", Protocol(), ()).float32
+
+
 def test_defects_are_those_of_a_library() -> None:
     for asked in ({}, {"protocol": Protocol(name="mine")}):
         with pytest.raises(

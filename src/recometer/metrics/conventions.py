@@ -57,10 +57,10 @@ class Entry:
     name: str
     metric: str
     rules: Mapping[str, Any]
-    says: str = ""
-    defect: str = ""
-    defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    read: bool = False
+    says: str
+    defect: str
+    defect_rules: Mapping[str, Any]
+    read: bool
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:

@@ -39,7 +39,7 @@ def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
 
 def of_listed(values: Array, items: Int64) -> Array:
     """Return the values of items, and 0 for -1, which ends a list."""
-    return np.append(values, np.zeros(1, values.dtype))[items]
+    return np.append(values, values.dtype.type(0))[items]
 
 
 def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
