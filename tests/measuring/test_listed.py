@@ -112,6 +112,7 @@ def test_items_that_train_lacks_are_as_novel_as_its_rarest():
     some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
     assert value(discovery, **some) == pytest.approx(math.log2(5 / 2))
     assert value(discovery, lists=[[2]], others=[[0], [0]]) == 0
+    assert value(discovery, lists=[[3]], **KNOWN) == pytest.approx(math.log2(7))
 
 
 def test_what_the_only_user_of_train_has_is_not_novel():

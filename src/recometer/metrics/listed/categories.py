@@ -19,7 +19,7 @@ from recometer.metrics.listed.sums import (
 )
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
-from recometer.ragged import among
+from recometer.ragged import among, pairs
 from recometer.ties import sum_by_user
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     items, relevant = data.lists.items, relevant_places(data)
     user, place = np.nonzero(relevant)
     row, category = _categories_of(categories, items[relevant])
-    key = user[row] * n_categories + category
+    key = pairs(user[row], category, n_categories)
     order = np.argsort(key, kind="stable")  # the places of a user stand in order
     before = np.empty(len(key), np.int64)
     before[order] = _number_in_run(key[order])
@@ -246,7 +246,8 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
     rows = np.flatnonzero(relevant & (np.diff(categories.indptr)[test.items] > 0))
     user = test.user[rows]
     row, category = _categories_of(categories, test.items[rows])
-    key, topic = np.unique(user[row] * categories.shape[1] + category, return_inverse=True)
+    number = pairs(user[row], category, categories.shape[1])
+    key, topic = np.unique(number, return_inverse=True)
     worth = np.ones(len(key))
     left = np.ones(len(rows), bool)
     begin = np.flatnonzero(begins(user))  # of each user that has any
@@ -308,8 +309,8 @@ def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array
 
 def _at(table: scipy.sparse.csr_array, where: scipy.sparse.csr_array) -> Float64:
     """Return the values of a table at the places where another one has values."""
-    wanted = _rows(where) * table.shape[1] + where.indices
-    has = _rows(table) * table.shape[1] + table.indices
+    wanted = pairs(_rows(where), where.indices, table.shape[1])
+    has = pairs(_rows(table), table.indices, table.shape[1])
     found = np.zeros(len(wanted))
     held = among(wanted, has)
     found[held] = table.data[np.searchsorted(has, wanted[held])]

@@ -134,9 +134,8 @@ def history_places(data: ListData) -> Bool:
 def _held(data: ListData, user: Int64, item: Int64) -> Bool:
     items = data.lists.items
     rows = np.arange(data.n_users)[:, np.newaxis]
-    width = data.lists.n_items + 1  # -1 becomes a number that no item has
-    numbers = pairs(user, item, width)
-    return among(pairs(rows, np.where(items < 0, width - 1, items), width), np.sort(numbers))
+    numbers = np.sort(pairs(user, item, data.n_items))
+    return (items >= 0) & among(pairs(rows, items, data.n_items), numbers)
 
 
 def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
