@@ -14,7 +14,7 @@ import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.reasons import Reason
-from recometer.metrics import METRICS, ListData, metric, parse
+from recometer.metrics import METRICS, ListData, Side, metric, parse
 from recometer.metrics.listed.whole import add_up, value_of
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists, UserFlag
@@ -367,6 +367,14 @@ def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
     assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]
+
+
+def test_columns_that_do_not_fit_the_lists_are_refused():
+    one = np.zeros(1, np.int64)
+    with pytest.raises(rm.InternalError, match="Side.items must have one entry per row: 1 of 2"):
+        Side(np.array([0, 2]), one, np.ones(2))
+    with pytest.raises(rm.InternalError, match="item_users must have one entry per item: 1 of 6"):
+        dataclasses.replace(NOBODY.data(), item_users=one)
 
 
 def test_a_metric_of_ones_own_reads_propensities():
