@@ -243,6 +243,16 @@ def test_no_row_is_left(threshold):
     }
 
 
+def test_nothing_is_explained_over_rows_that_do_not_differ():
+    frame = pl.DataFrame(
+        {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [0.1] * 3, "score": [0.3, 0.2, 0.1]}
+    )
+    found = evaluated(frame, "r2 explained_variance", threshold=None).over_rows
+    assert list(map(math.isnan, found.values())) == [True, True]
+    nobody = evaluated(frame.with_columns(score=math.nan), "r2 explained_variance").over_rows
+    assert list(map(math.isnan, nobody.values())) == [True, True]
+
+
 # The record.
 
 
