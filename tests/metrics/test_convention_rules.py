@@ -200,6 +200,13 @@ def test_single_rules_replace_those_of_names() -> None:
     assert result["Precision@2"][1] == 0.25
 
 
+def test_a_metric_with_rules_can_be_computed_by_several_protocols() -> None:
+    metric = Metric("precision", 3, rules=(("no_relevant", 0.0),))
+    for decimals, value in ((None, 1 / 3), (1, 0.3), (2, 0.33)):
+        result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=[metric], decimals=decimals)
+        assert result["precision@3"][0] == value
+
+
 @pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
 def test_another_version_is_no_rule(protocol: str, says: str) -> None:
     with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
