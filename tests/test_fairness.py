@@ -126,6 +126,17 @@ def test_an_evaluation_is_read_like_its_source():
     assert rm.fairness(result, GROUPS, TEST, k=3) == of_source
 
 
+def test_users_without_a_relevant_item_are_left_out_of_what_single_items_get():
+    relevant = {user: dict.fromkeys(items, 1.0) for user, items in TEST.items()}
+    found = rm.fairness(rm.Lists(LISTS), GROUPS, relevant, k=3)
+    more = rm.fairness(
+        rm.Lists(LISTS | {"dan": ["a", "b"]}), GROUPS, relevant | {"dan": {"a": 0.0}}, k=3
+    )
+    for name in ("disparity", "relevance", "loss"):
+        assert getattr(more, name) == getattr(found, name)
+    assert more.rank_fairness != found.rank_fairness
+
+
 def test_items_without_a_group_are_left_out():
     some = {"a": "big", "b": None, "c": "small", "d": None, "e": None}
     found = rm.fairness(rm.Lists(LISTS), some, TEST, k=3, discount="none", target="catalogue")

@@ -38,6 +38,13 @@ def steps(numbers: Int64) -> Int64:
     return found
 
 
+def begins(sorted_numbers: Array) -> Bool:
+    """Return where another number begins: which ones differ from the one before, or are first."""
+    found = np.ones(len(sorted_numbers), np.bool_)
+    np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=found[1:])
+    return found
+
+
 def follow(places: Int64) -> bool:
     """Return whether places follow one another, each above the one before by 1, from 0 on."""
     n = places.size

@@ -8,12 +8,13 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 
 import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.reasons import Reason
-from recometer.metrics import METRICS, ListData, metric, parse
+from recometer.metrics import METRICS, ListData, Side, metric, parse
 from recometer.metrics.listed.whole import add_up, value_of
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists, UserFlag
@@ -99,10 +100,27 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
         ("tail_share@3(head=0.5)", 2 / 3),
         ("epc@1", 1 - 4 / 5),
         ("epc@2", (1 - 4 / 5) / (1 + 1 / math.log2(3))),
+        ("epc@1(novelty=discovery)", math.log2(7 / 4)),
     ],
 )
 def test_of_popularity(metric, expected):
     assert value(metric, **KNOWN) == pytest.approx(expected)
+
+
+def test_items_that_train_lacks_are_as_novel_as_its_rarest():
+    discovery = "epc@1(novelty=discovery,any)"
+    some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
+    assert value(discovery, **some) == pytest.approx(math.log2(5 / 2))
+    assert value(discovery, lists=[[2]], others=[[0], [0]]) == 0
+    assert value(discovery, lists=[[3]], **KNOWN) == pytest.approx(math.log2(7))
+
+
+def test_what_the_only_user_of_train_has_is_not_novel():
+    only = {"train": [{0: 1.0}], "lists": [[0]]}
+    assert value("epc@1", **only) == 0
+    assert value("epc@1(novelty=discovery)", **only) == 0
+    assert value("serendipity@1(expected=popularity)", **only) == 0
+    assert value("novelty@1", **only) == 0
 
 
 @pytest.mark.parametrize(
@@ -136,6 +154,25 @@ def test_categories():
     assert value("subtopic_recall@2", **changes) == 1 / 2
     assert value("category_entropy@4") == pytest.approx(1.5)  # categories 0 1 2 0
     assert value("category_entropy@3(normalised)") == pytest.approx(1)
+
+
+def test_few_categories():
+    two = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
+    assert value("category_entropy@2(normalised)", **two) == 1
+    one = {"categories": [frozenset({0})] * 6, "n_categories": 1}
+    assert value("category_entropy@2(normalised)", **one) == 0
+    assert value("subtopic_recall@2(denominator=all)", **one) == 1
+
+
+def test_a_feature_that_is_written_down_as_0_is_no_feature():
+    features = scipy.sparse.csr_array([[1.0, 2.0], [0.0, 3.0], [4.0, 1.0]])
+    features.data[[1, 3]] = 0
+    catalogue = rm.Catalogue({"item": ["a", "b", "c"]}, features=features)
+    written = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
+    lists = {"ann": ["a", "b", "c"]}
+    result = rm.evaluate(rm.Lists(lists), lists, metrics=written, catalogue=catalogue)
+    # The distances of 1 0, 0 3 and 0 1.
+    np.testing.assert_allclose([result[name][0] for name in written], [5 / 6, 5 / 3, 2 / 3])
 
 
 def test_miscalibration():
@@ -258,12 +295,15 @@ def test_users_who_do_not_count_are_drawn_without_effect():
 
 @pytest.mark.parametrize(
     "name",
-    ["novelty@2(divisor=rows)", "popularity@2(divisor=rows)", "coverage@2", "gini@2", "entropy@2"],
+    [
+        *("novelty@2(divisor=rows)", "novelty@2(unseen=dropped,divisor=rows)"),
+        *("popularity@2(divisor=rows)", "coverage@2", "gini@2", "entropy@2"),
+    ],
 )
 def test_who_is_drawn_several_times_counts_as_often(name):
     known = np.ones(3, bool)
     lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, known, ~known)
-    data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 1]))
+    data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 0]))
     weights = np.array([0, 3, 2])
     repeated = ListedUsers(data.users(np.repeat(np.arange(3), weights)))
     expected = compute_for_all(repeated, parse(name), Protocol())
@@ -327,6 +367,14 @@ def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
     assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]
+
+
+def test_columns_that_do_not_fit_the_lists_are_refused():
+    one = np.zeros(1, np.int64)
+    with pytest.raises(rm.InternalError, match=r"Side\.items must have .* per row: 1 of 2"):
+        Side(np.array([0, 2]), one, np.ones(2))
+    with pytest.raises(rm.InternalError, match="item_users must have one entry per item: 1 of 6"):
+        dataclasses.replace(NOBODY.data(), item_users=one)
 
 
 def test_a_metric_of_ones_own_reads_propensities():

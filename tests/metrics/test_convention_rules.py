@@ -48,10 +48,45 @@ def test_every_name_stands_for_one_metric(convention: rm.Convention) -> None:
 def test_every_convention_describes_itself(convention: rm.Convention) -> None:
     text = convention.describe()
     assert text.startswith(f"{convention.name}: {convention.library} {convention.version}\n")
+    rules = [f"  {sentence}" for sentence in convention.protocol.sentences()]
+    title = "Rules that are not recometer's:"
+    assert "\n".join([title, *rules, "", "Metrics, and what they are here:\n"]) in text
     for entry, name in zip(convention.entries, convention.names, strict=True):
         assert f"\n  {name} = " in text
         (metric,) = convention.parse(example(entry.name))
-        assert convention.differences(metric)
+        differences = convention.differences(metric)
+        assert differences
+        said = f"    {entry.says}" in text.splitlines()
+        assert (entry.says in differences) == said == bool(entry.says)
+    n_read = sum(entry.read for entry in convention.entries)
+    assert text.count("Read from the library's source, not compared") == n_read
+    assert ("\n\nWith defects=True, for all metrics: " in text) == bool(convention.defect_rules)
+
+
+def test_a_defect_is_described_beside_what_is_documented() -> None:
+    text = convention("evidently").describe()
+    assert text.count("\n    With defects=True:") == 2
+    assert "\n    With defects=True: ap@k(repeat_last)\n" in text
+    assert "repeat_last:" not in text  # what the parameter of the defect means
+    assert "\n    With defects=True:\n      " in convention("implicit").describe()
+
+
+def test_names_that_were_only_read() -> None:
+    read = {
+        each.name: [entry.name for entry in each.entries if entry.read] for each in rm.conventions()
+    }
+    every = [entry.name for entry in convention("elliot").entries]
+    assert {name: names for name, names in read.items() if names} == {
+        "trec_eval": ["rbp"],
+        "pytrec_eval": ["rbp"],
+        "elliot": every,
+    }
+
+
+def test_libraries_that_compute_in_single_precision() -> None:
+    found = {convention.name for convention in rm.conventions() if convention.float32}
+    assert found == {"warprec", "pyg", "torchmetrics", "recbole", "keras_rs"}
+    assert not rm.Convention("own", "Own", "1", Protocol(), ()).float32
 
 
 def test_defects_are_those_of_a_library() -> None:
@@ -152,10 +187,24 @@ def test_a_result_keeps_its_convention(tmp_path) -> None:
     assert result["Precision@2"].shape == (4,)
 
 
+@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # the latter changes rules, too
+def test_metrics_of_one_library_keep_their_meaning_under_another(name: str) -> None:
+    found = convention("lenskit").parse(name)
+    assert convention("elliot").parse([*found, *found]) == found
+    assert convention("elliot").parse(map(str, found)) != found
+
+
 def test_single_rules_replace_those_of_names() -> None:
     lenskit = {"protocol": "lenskit", "metrics": "Precision@2"}
     result = rm.evaluate(rm.Lists(LISTS), {**TEST, "bob": {}}, **lenskit, no_relevant=0.25)
     assert result["Precision@2"][1] == 0.25
+
+
+def test_a_metric_with_rules_can_be_computed_by_several_protocols() -> None:
+    metric = Metric("precision", 3, rules=(("no_relevant", 0.0),))
+    for decimals, value in ((None, 1 / 3), (1, 0.3), (2, 0.33)):
+        result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=[metric], decimals=decimals)
+        assert result["precision@3"][0] == value
 
 
 @pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
@@ -284,6 +333,16 @@ def test_a_score_that_is_too_low_is_no_hit(make) -> None:
     for above, recall in ((0, 1 / 2), (-0.5, 1 / 2), (0.5, 0), (-0.6, 1)):
         result = rm.evaluate(make(), test, metrics="recall@2", score_above=above)
         assert result["recall@2"] == recall, above
+
+
+def test_a_source_is_asked_for_one_rule() -> None:
+    low, high = (Metric("precision", 1, rules=(("score_above", above),)) for above in (0.0, 0.2))
+    asked = {"source": rm.Scores(np.array([[0.1, -0.5]])), "test": np.array([[1.0, 0.0]])}
+    assert rm.evaluate(**asked, metrics=[low]).mean() == {"precision@1": 1}
+    with pytest.raises(
+        rm.InputError, match=r"Some metrics need the rule score_above to be 0\.[02]"
+    ):
+        rm.evaluate(**asked, metrics=[low, high])
 
 
 def test_a_score_that_is_not_known() -> None:
@@ -581,6 +640,9 @@ def test_recometers_own_names_have_the_rules_of_the_library() -> None:
     assert found.rules == (("duplicates", "first"),)
     (plain,) = parse_under("ap@3", Protocol())
     assert plain.rules == ()
+    # As many candidates as the cut-off, and at least one.
+    of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
+    assert [metric.rules for metric in of_cutoffs] == [(("min_candidates", n),) for n in (1, 3)]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_definitions_are_complete(name):
         (["ndcg@10 ap@5", Metric("rr", 2), "ndcg@10"], ["ndcg@10", "ap@5", "rr@2"]),
         (Metric("roc_auc"), ["roc_auc"]),
         ("hit@007", ["hit@7"]),
+        ("hit@9223372036854775806", ["hit@9223372036854775806"]),
         ("f@10(beta=0.5)", ["f@10(beta=0.5)"]),
         ("f@10(beta=1)", ["f@10"]),
         ("f@10(beta=1e-1) f@10(beta=0.10)", ["f@10(beta=0.1)"]),
@@ -184,7 +185,8 @@ def test_unknown_parameters(text, says):
         ("rr(all=3)", r"does not take all=3.*Hint: write rr\(all\)"),
         ("f@10(beta=2,beta=3)", r"'beta' of the metric 'f' is given twice"),
         ("f(beta=2)@10", r"closing bracket.*as in f@10\(beta=2\)"),
-        ("f@10(beta=2", r"closing bracket"),
+        ("f@10(beta=2", r"closing bracket.*as in f@10\(\.\.\.\)"),
+        ("f@10(beta=2)x", r"closing bracket.*as in f@10\(\.\.\.\)"),
         ("ndcg(ideal=k)", r"'ndcg' needs a cut-off"),
         ("roc_auc@10(negatives=all)", r"'roc_auc' reads the whole ranking"),
     ],
@@ -192,6 +194,16 @@ def test_unknown_parameters(text, says):
 def test_unfit_parameters(text, says):
     with pytest.raises(InputError, match=says):
         parse(text)
+
+
+@pytest.mark.parametrize("value", [None, True, [2.0], "two", "٢"])
+def test_what_is_no_number(value):
+    with pytest.raises(InputError, match="'f' does not take beta="):
+        Metric("f", 10, {"beta": value})
+
+
+def test_none_is_a_value_where_it_is_the_default():
+    assert Metric("gini", 10, {"patience": None}) == Metric("gini", 10)
 
 
 def test_what_is_no_mapping():
@@ -214,9 +226,30 @@ def test_a_metric_of_ones_own():
         assert [str(metric) for metric in parse("smooth@3(smoothing=2)")] == [
             "smooth@3(smoothing=2)"
         ]
-        assert METRICS["smooth"].title == "smooth"
+        stated = METRICS["smooth"]
+        assert stated.title == "smooth"
+        assert stated.higher_is_better
+        assert stated.monotone
+        assert stated.averages_ties
+        assert not stated.may_be_nan
     finally:
         del METRICS["smooth"]
+
+
+def test_a_parameter_without_limits_takes_any_number():
+    shift = {"shift": Parameter("It is added.", examples=(1,))}
+
+    @register(formula="hits(k) + shift", upper=np.inf, parameters=shift)
+    def shifted(groups, cutoffs, *, shift=1):
+        return METRICS["hits"].function(groups, cutoffs) + shift
+
+    try:
+        assert [str(one) for one in parse("shifted@3(shift=-2) shifted@3(shift=-0)")] == [
+            "shifted@3(shift=-2)",
+            "shifted@3(shift=0)",
+        ]
+    finally:
+        del METRICS["shifted"]
 
 
 def test_a_name_that_is_taken():
@@ -317,11 +350,12 @@ def test_unfit_cutoffs(text, says):
 
 def test_the_widest_range():
     assert len(parse(f"ap@1..{MAX_CUTOFFS}")) == MAX_CUTOFFS
+    assert len(parse({"ap": range(1, MAX_CUTOFFS + 1)})) == MAX_CUTOFFS
     with pytest.raises(InputError, match="more than"):
         parse(f"ap@1..{MAX_CUTOFFS + 1}")
 
 
-@pytest.mark.parametrize("cutoff", [0, -1, True, 2.5, "10", 2**63])
+@pytest.mark.parametrize("cutoff", [0, -1, True, 2.5, "10", 2**63 - 1, 2**63])
 def test_unfit_cutoffs_of_a_metric(cutoff):
     with pytest.raises(InputError, match="must be a whole number, at least 1"):
         Metric("ndcg", cutoff)

@@ -57,10 +57,10 @@ class Entry:
     name: str
     metric: str
     rules: Mapping[str, Any]
-    says: str = ""
-    defect: str = ""
-    defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    read: bool = False
+    says: str
+    defect: str
+    defect_rules: Mapping[str, Any]
+    read: bool
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -260,7 +260,7 @@ class Convention:
         alike = [entry for entry in self.entries if entry.head.lower() == name.lower()]
         metrics = {entry.metric_name for entry in alike}
         others = _meaning_elsewhere(name) if metrics else None
-        if len(metrics) > 1 or (others is not None and {others} != metrics):
+        if len(metrics if others is None else metrics | {others}) > 1:
             listed = [f"{_readable(entry.name)} ({entry.metric_name})" for entry in alike]
             listed += [others] if others is not None and others not in metrics else []
             raise UnknownNameError(

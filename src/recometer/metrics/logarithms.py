@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Float64, Int64, slices
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
 SMALLEST = 2**12  # number that the smallest table ends with
@@ -46,11 +46,10 @@ def log2_table(size: int) -> Float64:
 
 def _octave(start: int) -> tuple[Float64, Float64]:
     """Return log2(n / start) of n from start up to 2 start, each as the sum of two numbers."""
-    high, low = np.empty(start - 1), np.empty(start - 1)
-    for begin in range(start, 2 * start - 1, BLOCK):
-        numbers = np.arange(begin, min(begin + BLOCK, 2 * start - 1))
-        here = slice(begin - start, begin - start + len(numbers))
-        high[here], low[here] = _steps(numbers)
+    numbers = np.arange(start, 2 * start - 1)
+    high, low = np.empty(len(numbers)), np.empty(len(numbers))
+    for here in slices(len(numbers), BLOCK):
+        high[here], low[here] = _steps(numbers[here])
     sums = np.concatenate([[0.0], np.cumsum(high)])
     before, after = sums[:-1], sums[1:]
     added = after - before

@@ -190,7 +190,7 @@ def parse_cutoffs(name: str, text: str) -> list[int]:
 def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:
     inside, bracket, after = rest.partition(")")
     if not bracket or after or "(" in inside:
-        order = f"{head}{after}({inside})" if bracket and after.startswith("@") else f"{head}(...)"
+        order = f"{head}{after}({inside})" if after.startswith("@") else f"{head}(...)"
         raise InputError(
             f"The parameters of {text!r} do not end with one closing bracket. "
             f"Hint: the cut-off comes first and the parameters last, as in {order}."

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64, begins, largest
 from recometer.errors import InternalError
 from recometer.metrics.sums import ratio
 from recometer.ranks import Ratings
@@ -67,8 +67,11 @@ class Predictions:
         )
 
     def of_users(self, chosen: Bool) -> Predictions:
-        """Return the rows of some users, without a threshold; the others have none."""
-        if chosen.all() and self.n_relevant is None:
+        """Return the rows of some users; the others have none, and nobody has a threshold.
+
+        With all users, it is the same predictions.
+        """
+        if chosen.all():
             return self
         rows = chosen[self.user]
         return Predictions(self.user[rows], *self._columns(rows), self.n_users, self._kinds(rows))
@@ -161,10 +164,10 @@ class Predictions:
         order, and all pairs.
         """
         order = self.by_prediction
-        begins = np.diff(self.predicted[order], prepend=np.nan) != 0
+        new = begins(self.predicted[order])
         weight, relevant = weights[self.user[order]], self.kinds[order]
         one = np.zeros(len(order), np.int64)
-        found, pairs = ordered(one, begins, relevant * weight, ~relevant * weight, 1)
+        found, pairs = ordered(one, new, relevant * weight, ~relevant * weight, 1)
         return float(found[0]), float(pairs[0])
 
     def total(self, values: Float64) -> Float64:
@@ -192,7 +195,10 @@ class Predictions:
         return first
 
     def has(self, needed: str) -> Bool:
-        """Tell for every user whether there is what a metric needs (`MetricDefinition.needs`)."""
+        """Tell for every user with rows whether there is what a metric needs.
+
+        See `MetricDefinition.needs`.
+        """
         if needed == "relevant":
             return self._counted(self.n_relevant) > 0
         if needed == "recommended":
@@ -206,9 +212,9 @@ class Predictions:
             return both
         if needed == "probabilities":
             outside = ~((self.predicted >= 0) & (self.predicted <= 1))
-            likely: Bool = (self.n_rows > 0) & (self.total(outside.astype(np.float64)) == 0)
+            likely: Bool = self.total(outside.astype(np.float64)) == 0
             return likely
-        return self.n_rows > 0
+        return np.ones(self.n_users, np.bool_)
 
     def hits(self, cutoffs: Int64) -> Float64:
         """Count the relevant and recommended rows among the first: [n_users, n_cutoffs]."""
@@ -230,7 +236,7 @@ class Predictions:
 
 
 def ordered(
-    owner: Int64, begins: Bool, relevant: Float64, others: Float64, n_owners: int
+    owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
     """Weigh the pairs of a relevant row and another, and those in order; equal ones are half so.
 
@@ -238,7 +244,7 @@ def ordered(
     ----------
     owner : int64 [n_rows]
         Whose rows these are, ascending; pairs are made within.
-    begins : bool [n_rows]
+    new : bool [n_rows]
         Where another prediction begins, the best ones standing first.
     relevant, others : float64 [n_rows]
         How often the row counts as relevant, and as another.
@@ -247,10 +253,9 @@ def ordered(
     -------
     found, pairs : float64 [n_owners]
     """
-    group = np.cumsum(begins) - 1
-    n_groups = int(group[-1]) + 1 if len(group) else 0
-    whose = owner[np.flatnonzero(begins)]
-    hits, misses = (sum_by_user(group, one, n_groups) for one in (relevant, others))
+    group = np.cumsum(new) - 1
+    whose = owner[new]
+    hits, misses = (sum_by_user(group, one, len(whose)) for one in (relevant, others))
     n_hits, n_misses = (sum_by_user(whose, one, n_owners) for one in (hits, misses))
     # Misses of the same owner in later groups.
     until = np.cumsum(misses)
@@ -271,7 +276,7 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     distinct, number = np.unique(predictions.actual, return_inverse=True)
     key = user * len(distinct) + number
     by_actual = np.argsort(key, kind="stable")
-    first = np.flatnonzero(np.diff(key[by_actual], prepend=-1))
+    first = np.flatnonzero(begins(key[by_actual]))
     same = np.diff(first, append=len(user))
     n_rows = predictions.n_rows
     equal = np.zeros(n_users, np.int64)
@@ -279,13 +284,12 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     pairs = n_rows * (n_rows - 1) // 2 - equal
 
     # Among rows with the same prediction the worse comes first: such a pair is not in order.
-    new = np.diff(user, prepend=-1) != 0
-    new[1:] |= predictions.predicted[1:] != predictions.predicted[:-1]
+    new = begins(user) | begins(predictions.predicted)
     order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")
     number, owner = number[order], user
     group = owner
     concordant = np.zeros(n_users, np.int64)
-    for bit in reversed(range(max(len(distinct) - 1, 0).bit_length())):
+    for bit in reversed(range(largest(number).bit_length())):
         one = (number >> bit) & 1
         ones = np.cumsum(one) - one
         ones -= ones[np.searchsorted(group, group)]

@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, begins
 from recometer.metrics import over_rows as rows
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.predictions import Predictions, ordered
@@ -187,10 +187,9 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     Fawcett 2006, An introduction to ROC analysis.
     """
     user, predicted = predictions.user, predictions.predicted
-    begins = np.diff(user, prepend=-1) != 0
-    begins[1:] |= predicted[1:] != predicted[:-1]
+    new = begins(user) | begins(predicted)
     relevant = predictions.kinds.astype(np.float64)
-    found, pairs = ordered(user, begins, relevant, 1 - relevant, predictions.n_users)
+    found, pairs = ordered(user, new, relevant, 1 - relevant, predictions.n_users)
     return _repeat(ratio(found, pairs), cutoffs)
 
 

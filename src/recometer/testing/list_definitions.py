@@ -308,6 +308,8 @@ def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: 
 def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str, relevant: bool) -> float:
     listed = case.lists[user][:k]
     if relevant:
+        if not case.relevant(user):
+            return math.nan
         listed = [item for item in listed if item in case.relevant(user)]
     found = {name for item in listed for name in case.categories[item]}
     if denominator != "relevant":
@@ -433,7 +435,7 @@ def _serendipity(
     e = [_expectedness(case, user, k, place, expected) for place in counted]
     if combine == "complement":
         hits = [item for item in row if item in relevant]
-        return 1 - math.fsum(e) if hits or any else math.nan
+        return 1 - math.fsum(e) if hits else math.nan
     return math.fsum(1 - each for each in e) / (k if combine == "cutoff" else len(row))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,13 +13,20 @@ from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
-from recometer.testing import list_by_definition, list_cases, variants
+from recometer.testing import ListCase, list_by_definition, list_cases, variants
 
 EVERY = [
     Metric(name, cutoff, tuple(parameters.items()))
     for name in reading("lists")
     for parameters in variants(name)
     for cutoff in (1, 3, 7)
+]
+# Parameters that decide about each other's cases, at one cut-off.
+EVERY += [
+    Metric(name, 3, tuple({**one, **other}.items()))
+    for name in reading("lists")
+    for one, other in itertools.combinations(variants(name), 2)
+    if not one.keys() & other.keys()
 ]
 EVERY = list(dict.fromkeys(EVERY))
 OVER_USERS = [metric for metric in EVERY if metric.definition.over_users]
@@ -42,3 +52,28 @@ def test_over_all_users(case):
         assert values[str(metric)] == pytest.approx(
             list_by_definition(metric, case), rel=1e-9, abs=1e-9, nan_ok=True
         ), str(metric)
+
+
+# The fields of `ListData` that stand for each word of `side`.
+FIELDS = {
+    "catalogue": ("n_catalogue",),
+    "train": ("train", "n_train_users", "n_train_interactions", "item_users"),
+    "test": ("test", "relevant"),
+    "baseline": ("baseline",),
+    "categories": ("categories",),
+    "features": ("features",),
+}
+
+
+def test_metrics_read_the_side_data_that_they_declare():
+    case = ListCase(
+        n_items=2, lists=[[0, 1]], baseline=[[1]], train=[{0: 1.0}], test=[{0: 1.0}], others=[],
+        categories=[frozenset({0})] * 2, n_categories=1, features=[[1.0]] * 2, n_catalogue=2,
+    )  # fmt: skip
+    data = case.data()
+    for metric in EVERY:
+        others = FIELDS.keys() - set(metric.definition.side)
+        lacking = dict.fromkeys(name for word in others for name in FIELDS[word])
+        users = ListedUsers(dataclasses.replace(data, **lacking, kept={}))
+        found = compute_for_all if metric.definition.over_users else compute
+        found(users, [metric], Protocol())

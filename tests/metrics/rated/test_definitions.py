@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from recometer.measuring.compute import compute
 from recometer.measuring.rated import RatedUsers
-from recometer.metrics import reading
+from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
 from recometer.testing import rating_by_definition, rating_cases, rating_mean_over_orders
 from recometer.testing.laws import at_cutoffs
@@ -52,3 +54,20 @@ def test_the_other_rules_are_orders_too(case):
             if metric.definition.higher_is_better:
                 assert values["optimistic"] == pytest.approx(max(possible), abs=1e-12), name
                 assert values["pessimistic"] == pytest.approx(min(possible), abs=1e-12), name
+
+
+OVER_ROWS = [Metric(name) for name, each in reading("ratings").items() if each.over_rows]
+PROBABILITIES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@given(rating_cases(predicted=PROBABILITIES), st.lists(st.integers(0, 3), min_size=3, max_size=3))
+def test_over_rows_who_is_drawn_several_times_counts_as_often(case, times):
+    users, weights = RatedUsers(case.ratings()), np.array(times[: case.n_users])
+    together = users.together(compute(users, OVER_ROWS, Protocol())[1])
+    drawn = together.users(np.repeat(np.arange(case.n_users), weights))
+    np.testing.assert_allclose(
+        together.for_all(OVER_ROWS, Protocol(), weights),
+        drawn.for_all(OVER_ROWS, Protocol(), None),
+        rtol=1e-12,
+        atol=1e-12,
+    )

@@ -230,16 +230,27 @@ def test_users_without_training_items():
     assert result.reasons["rated_precision@1"].tolist() == [0, Reason.COLD_START]
 
 
-def test_no_row_is_left():
+@pytest.mark.parametrize("threshold", [3.5, None])
+def test_no_row_is_left(threshold):
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [5], "score": [math.nan]})
     both = pl.concat(
         [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
     )
-    assert evaluated(both, "mae r2 fcp").over_rows == {
+    assert evaluated(both, "mae r2 fcp", threshold).over_rows == {
         "mae": 1.0,
         "r2": pytest.approx(math.nan, nan_ok=True),
         "fcp": pytest.approx(math.nan, nan_ok=True),
     }
+
+
+def test_nothing_is_explained_over_rows_that_do_not_differ():
+    frame = pl.DataFrame(
+        {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [0.1] * 3, "score": [0.3, 0.2, 0.1]}
+    )
+    found = evaluated(frame, "r2 explained_variance", threshold=None).over_rows
+    assert list(map(math.isnan, found.values())) == [True, True]
+    nobody = evaluated(frame.with_columns(score=math.nan), "r2 explained_variance").over_rows
+    assert list(map(math.isnan, nobody.values())) == [True, True]
 
 
 # The record.
@@ -359,6 +370,29 @@ def test_classification_of_rows(frame):
         every = frame["score"].to_list(), frame["rating"].to_list()
         pooled = rating_by_definition(metric, *every, 1.0)
         assert result.mean()[name] == pytest.approx(pooled, rel=1e-12, abs=1e-15, nan_ok=True)
+
+
+def test_a_certain_prediction_that_is_right_loses_next_to_nothing():
+    """As in scikit-learn, which does not take it for certain."""
+    frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
+    found = evaluated(frame, "log_loss", threshold=None)["log_loss"]
+    assert found == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
+
+
+def test_the_averaged_concordance_is_over_the_users_who_have_such_pairs():
+    """User a has three pairs in order, b has one; c has one that is not."""
+    frame = pl.DataFrame(
+        {
+            "user": [*"aaabbcc"],
+            "item": [1, 2, 3, 1, 2, 1, 2],
+            "rating": [1.0, 2.0, 3.0, 1.0, 2.0, 1.0, 2.0],
+            "score": [1.0, 2.0, 3.0, 1.0, 2.0, 2.0, 1.0],
+        }
+    )
+    assert evaluated(frame, "fcp fcp(averaged)").mean() == {
+        "fcp": 4 / 5,
+        "fcp(averaged)": 2 / (2 + 1),
+    }
 
 
 def test_what_is_no_probability_has_no_loss():

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, begins, largest
 from recometer.metrics.listed.data import ListData, Side, list_metric, needed
 from recometer.metrics.listed.sums import (
     listing,
     log2,
-    places_discount,
+    log_discount,
+    powers,
     relevant_places,
     sums_within,
 )
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
-from recometer.ragged import among
+from recometer.ragged import among, pairs
 from recometer.ties import sum_by_user
 
 if TYPE_CHECKING:
@@ -118,11 +119,9 @@ def subtopic_recall(
     wanted = None
     if denominator == "relevant":
         wanted = _relevant(data) @ categories
-        wanted.eliminate_zeros()
     for column, cutoff in enumerate(cutoffs.tolist()):
         listed = listing(data, cutoff, ones)
         covered = (listed.multiply(_relevant(data)).tocsr() if relevant else listed) @ categories
-        covered.eliminate_zeros()
         if wanted is not None:
             covered = covered.multiply(wanted).tocsr()
         found[:, column] = np.diff(covered.indptr)
@@ -165,14 +164,13 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     items, relevant = data.lists.items, relevant_places(data)
     user, place = np.nonzero(relevant)
     row, category = _categories_of(categories, items[relevant])
-    key = user[row] * n_categories + category
+    key = pairs(user[row], category, n_categories)
     order = np.argsort(key, kind="stable")  # the places of a user stand in order
     before = np.empty(len(key), np.int64)
     before[order] = _number_in_run(key[order])
-    power = _powers(1 - alpha, before)
+    power = powers(1 - alpha, items.shape[1])[before]
     gain = sum_by_user(user[row] * items.shape[1] + place[row], power, items.size)
-    discount = places_discount(items.shape[1], "log", 0)
-    found = sums_within(gain.reshape(items.shape) * discount, cutoffs)
+    found = sums_within(gain.reshape(items.shape) * log_discount(items.shape[1]), cutoffs)
     return ratio(found, _best_sums(data, cutoffs, 1 - alpha))
 
 
@@ -248,26 +246,26 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
     rows = np.flatnonzero(relevant & (np.diff(categories.indptr)[test.items] > 0))
     user = test.user[rows]
     row, category = _categories_of(categories, test.items[rows])
-    key, topic = np.unique(user[row] * categories.shape[1] + category, return_inverse=True)
+    number = pairs(user[row], category, categories.shape[1])
+    key, topic = np.unique(number, return_inverse=True)
     worth = np.ones(len(key))
     left = np.ones(len(rows), bool)
-    begin = np.flatnonzero(np.diff(user, prepend=-1))  # of each user that has any
-    most = int(np.bincount(user, minlength=1).max())
-    steps = min(int(cutoffs.max(initial=0)), most)
-    gains = np.zeros((data.n_users, max(steps, 1)))
-    for step in range(steps):
+    begin = np.flatnonzero(begins(user))  # of each user that has any
+    most = largest(np.diff(begin, append=len(rows)))
+    gains = np.zeros((data.n_users, min(largest(cutoffs), most)))
+    for step in range(gains.shape[1]):
         gain = np.where(left, sum_by_user(row, worth[topic], len(rows)), -1.0)
         best = np.maximum.reduceat(gain, begin)
         is_best = left & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
         chosen = np.flatnonzero(is_best)
-        chosen = chosen[np.diff(user[chosen], prepend=-1) != 0]  # the first of each user
+        chosen = chosen[begins(user[chosen])]  # the first of each user
         gains[user[chosen], step] = gain[chosen]
         left[chosen] = False
         taken = np.zeros(len(rows), bool)
         taken[chosen] = True
         # An item has a category once, and users share none: no topic is met twice.
         worth[topic[taken[row]]] *= kept
-    return sums_within(gains * places_discount(gains.shape[1], "log", 0), cutoffs)
+    return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 
 
 def _list_shares(data: ListData, cutoff: int) -> scipy.sparse.csr_array:
@@ -296,8 +294,10 @@ def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_
 
 
 def _relevant(data: ListData) -> scipy.sparse.csr_array:
-    """Return a sparse matrix [n_users, n_items] with 1 for each relevant item, else 0."""
-    return _table(data, needed(data.test), needed(data.relevant).astype(np.float64))
+    """Return a sparse matrix [n_users, n_items] with 1 for each relevant item."""
+    test, relevant = needed(data.test), needed(data.relevant)
+    some = test.rows(relevant)
+    return _table(data, some, np.ones(len(some.items)))
 
 
 def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array:
@@ -309,8 +309,8 @@ def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array
 
 def _at(table: scipy.sparse.csr_array, where: scipy.sparse.csr_array) -> Float64:
     """Return the values of a table at the places where another one has values."""
-    wanted = _rows(where) * table.shape[1] + where.indices
-    has = _rows(table) * table.shape[1] + table.indices
+    wanted = pairs(_rows(where), where.indices, table.shape[1])
+    has = pairs(_rows(table), table.indices, table.shape[1])
     found = np.zeros(len(wanted))
     held = among(wanted, has)
     found[held] = table.data[np.searchsorted(has, wanted[held])]
@@ -328,13 +328,8 @@ def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
 
 def _number_in_run(values: Int64) -> Int64:
     """Count, for each value, the equal ones right before it."""
-    new = np.flatnonzero(np.diff(values, prepend=-1))
+    new = np.flatnonzero(begins(values))
     return np.arange(len(values)) - np.repeat(new, np.diff(new, append=len(values)))
-
-
-def _powers(base: float, exponents: Int64) -> Float64:
-    table = places_discount(int(exponents.max(initial=0)) + 1, "geometric", base)
-    return table[exponents]
 
 
 def _rows(table: scipy.sparse.csr_array) -> Int64:

@@ -98,8 +98,8 @@ class ListData(Record):
     categories: scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
     features: Float64 | scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
     propensity: Float64 | None = field(default=None, metadata=PER_ITEM)
-    kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, metadata=KEPT)
-    kept_of_users: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    kept: dict[Hashable, Any] = field(default_factory=dict, metadata=KEPT)
+    kept_of_users: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if (self.test is None) != (self.relevant is None):

@@ -115,9 +115,8 @@ def ild(
         value = ratio(sums, n)
     else:
         possible = np.broadcast_to(cutoffs * (cutoffs - 1) / 2, sums.shape)
-        value = np.where(possible > 0, 1 - ratio(pairs - sums, possible), 0.0)
-    if single == "zero":
-        value[n < 2] = 0
+        value = 1 - ratio(pairs - sums, possible)
+        value[n < 2] = 0  # where `single` leaves a value
     return 1 - value if similarity else value
 
 
@@ -286,7 +285,7 @@ def _compact(features: Any, items: Int64) -> Float64:
     column, number = np.unique(user * features.shape[1] + rows.indices, return_inverse=True)
     owner = column // features.shape[1]
     begin = np.searchsorted(owner, np.arange(n_users + 1))
-    vectors = np.zeros((n_users, width, int(np.diff(begin).max(initial=0))))
+    vectors = np.zeros((n_users, width, int(np.diff(begin).max())))
     vectors[user, place, number - begin[user]] = rows.data
     return vectors
 

@@ -10,6 +10,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.metrics.listed.data import ListData, needed
 from recometer.metrics.listed.sums import exposures, log2, placed, places_discount
+from recometer.metrics.sums import ratio
 from recometer.ragged import sums_of, users_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class GroupExposure:
 
 
 def exposure_of_groups(
-    data: ListData, cutoff: int, discount: str = "log", patience: float = 0.85
+    data: ListData, cutoff: int, discount: str, patience: float
 ) -> GroupExposure:
     """Add the exposure of the items of each group up.
 
@@ -86,7 +87,7 @@ def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
 
 
 def attention_of_items(
-    data: ListData, cutoff: int, discount: str = "log", patience: float = 0.85
+    data: ListData, cutoff: int, discount: str, patience: float
 ) -> scipy.sparse.csr_array:
     """Return the attention that each user's list gives to each item: sparse [n_users, n_items]."""
     d = places_discount(data.first(cutoff).shape[1], discount, patience)
@@ -101,7 +102,7 @@ def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float
     """
     groups = needed(data.categories).astype(np.float64)
     width = np.maximum(np.diff(groups.indptr), 1)
-    found = attention @ groups.multiply(1 / width[:, np.newaxis]).tocsr()
+    found = attention @ (groups / width[:, np.newaxis]).tocsr()
     sums: Float64 = found.toarray()
     total = sums.sum(axis=1, keepdims=True)
     shares: Float64 = np.divide(sums, total, out=np.full_like(sums, np.nan), where=total > 0)
@@ -181,17 +182,16 @@ def expected_exposure(
     candidates = np.full(data.n_users, data.n_items)
     if data.train is not None:
         candidates -= np.diff(data.train.indptr)
-    above = np.concatenate([[0.0], np.cumsum(worth)])
-    until = above[np.minimum(found, len(worth))]
+    above = np.cumsum(worth)
+    until = above[np.minimum(found, len(worth)) - 1]
     others = candidates - found
-    rest = above[np.minimum(candidates, len(worth))] - until
-    of_relevant = np.divide(until, found, out=np.full(data.n_users, np.nan), where=found > 0)
-    of_others = np.divide(rest, others, out=np.zeros(data.n_users), where=others > 0)
+    rest = above[np.minimum(candidates, len(worth)) - 1] - until
+    of_relevant, of_others = ratio(until, found), ratio(rest, others)
 
     got = np.bincount(users, np.asarray(attention[users, items]).ravel(), data.n_users)
     total = np.asarray(attention.sum(axis=1)).ravel()
     disparity = np.asarray(attention.multiply(attention).sum(axis=1)).ravel()
     relevance = got * of_relevant + (total - got) * of_others
     ideal = found * of_relevant**2 + others * of_others**2
-    undefined = np.where(found > 0, 0.0, np.nan)
-    return ExpectedExposure(disparity + undefined, relevance, disparity - 2 * relevance + ideal)
+    sums = disparity, relevance, disparity - 2 * relevance + ideal
+    return ExpectedExposure(*(np.where(found > 0, one, np.nan) for one in sums))

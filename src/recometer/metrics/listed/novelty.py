@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, largest
 from recometer.metrics.adding_up import AddsUp, Summed
 from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import (
@@ -77,7 +77,7 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> F
         elif scale == "interactions":
             total = needed(data.n_train_interactions)
         elif scale == "largest":
-            total = int(count.max(initial=0))
+            total = largest(count)
         return count / max(total, 1)
 
     return sums_within(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.diversity import history_similarity
 from recometer.metrics.listed.sums import (
@@ -96,7 +96,8 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
     one, other = data.lists.lengths, needed(data.baseline).lengths
     values = np.empty((data.n_users, len(cutoffs)))
     for column, cutoff in enumerate(cutoffs.tolist()):
-        common = np.cumsum(new[:, :cutoff], axis=1)
+        added = new[:, :cutoff]
+        common = np.cumsum(added, axis=1)
         depth = np.arange(1, common.shape[1] + 1)
         power = np.cumprod(np.full(len(depth), p))
         short = np.minimum(np.minimum(one, other), cutoff)[:, np.newaxis]
@@ -104,15 +105,16 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
         agreement = common / depth
         if rest == "nothing":
             terms = np.where(depth <= long, agreement * power, 0.0)
-            values[:, column] = (1 - p) / p * _total(terms)
+            values[:, column] = (1 - p) / p * _total(terms, cutoff)
             continue
-        until_short = _column(common, short)
+        until_short = _total(added * (depth <= short), cutoff)[:, np.newaxis]
+        until_long = _total(added, cutoff)[:, np.newaxis]
         share = ratio(until_short, short)
-        agreement += np.where(depth > short, share * (depth - short) / depth, 0.0)
-        reached = ratio(_column(common, long) - until_short, long) + share
+        agreement += share * np.maximum(depth - short, 0) / depth
+        reached = ratio(until_long - until_short, long) + share
         terms = np.where(depth <= long, agreement * power, 0.0)
         last = np.concatenate([[1.0], power])[long]
-        values[:, column] = (1 - p) / p * _total(terms) + (reached * last)[:, 0]
+        values[:, column] = (1 - p) / p * _total(terms, cutoff) + (reached * last)[:, 0]
     return values
 
 
@@ -156,7 +158,7 @@ def unexpectedness(
     if divisor == "cutoff":
         return 1 - found / cutoffs
     n = lengths(data.lists, cutoffs)
-    return np.where(n > 0, 1 - ratio(found, n), 0.0)
+    return 1 - ratio(found, n)
 
 
 @list_metric(
@@ -200,7 +202,14 @@ def unexpectedness(
             },
         },
         "any": {False: {"side": ("test",), "without": ("relevant",)}},
-        "combine": {"complement": {"without": ("hits",), "lower": -np.inf, "upper": np.inf}},
+        "combine": {
+            "complement": {
+                "side": ("test",),
+                "without": ("hits",),
+                "lower": -np.inf,
+                "upper": np.inf,
+            }
+        },
     },
 )
 def serendipity(
@@ -245,7 +254,7 @@ def _expectedness(data: ListData, expected: str) -> Float64:
         found: Float64 = of_listed(count / max(needed(data.n_train_users), 1), items)
         return found
     n = max(needed(data.n_catalogue), 1)
-    distinct = np.unique(count[count > 0])
+    distinct = np.unique(count)
     rank = len(distinct) - np.searchsorted(distinct, count)
     of_item = np.where(count > 0, (n + 1 - rank) / n, 0.0)
     of_place = (n - np.arange(items.shape[1])) / n
@@ -259,7 +268,7 @@ def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
     """
     items, others = data.lists.items, needed(data.baseline).items
     width = max(items.shape[1], others.shape[1])
-    numbers = np.int64(max(data.lists.n_items, needed(data.baseline).n_items) + 1)
+    numbers = np.int64(max(data.lists.n_items, needed(data.baseline).n_items))
     key, place = _numbered(items, numbers, counted)
     other_key, other_place = _numbered(others, numbers, None)
     order = np.argsort(other_key)
@@ -277,15 +286,6 @@ def _numbered(items: Int64, numbers: np.int64, counted: Bool | None) -> tuple[In
     return user * numbers + items[user, place], place
 
 
-def _column(table: Int64, number: Int64) -> Float64:
-    """Return a column of each row, from 1 on; 0 for column 0."""
-    padded = np.concatenate([np.zeros((len(table), 1), table.dtype), table], axis=1)
-    return np.take_along_axis(padded, number, axis=1).astype(np.float64)
-
-
-def _total(values: Float64) -> Float64:
-    """Add rows up, place by place."""
-    if not values.shape[1]:
-        return np.zeros(len(values))
-    total: Float64 = np.cumsum(values, axis=1)[:, -1]
-    return total
+def _total(values: Array, cutoff: int) -> Float64:
+    """Add up the values of each user, which are those within a cut-off: float64 [n_users]."""
+    return sums_within(values, np.array([cutoff]))[:, 0]

@@ -39,7 +39,7 @@ def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
 
 def of_listed(values: Array, items: Int64) -> Array:
     """Return the values of items, and 0 for -1, which ends a list."""
-    return np.append(values, np.zeros(1, values.dtype))[items]
+    return np.append(values, values.dtype.type(0))[items]
 
 
 def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
@@ -95,9 +95,19 @@ def places_discount(width: int, kind: str, patience: float) -> Float64:
     """Return what the places count: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
     if kind == "none":
         return np.ones(width)
-    if kind == "log":
-        return 1 / log2_of(np.arange(2, width + 2))
-    return np.cumprod(np.concatenate([[1.0], np.full(max(width - 1, 0), patience)]))[:width]
+    return log_discount(width) if kind == "log" else powers(patience, width)
+
+
+def log_discount(width: int) -> Float64:
+    """Return 1 / log2(j + 1) of the places j = 1 .. width."""
+    return 1 / log2_of(np.arange(2, width + 2))
+
+
+def powers(base: float, n: int) -> Float64:
+    """Return base^0 .. base^(n - 1)."""
+    factors = np.full(n, base)
+    factors[:1] = 1
+    return np.cumprod(factors)
 
 
 def log2(values: Array) -> Float64:
@@ -124,9 +134,8 @@ def history_places(data: ListData) -> Bool:
 def _held(data: ListData, user: Int64, item: Int64) -> Bool:
     items = data.lists.items
     rows = np.arange(data.n_users)[:, np.newaxis]
-    width = data.lists.n_items + 1  # -1 becomes a number that no item has
-    numbers = pairs(user, item, width)
-    return among(pairs(rows, np.where(items < 0, width - 1, items), width), np.sort(numbers))
+    numbers = np.sort(pairs(user, item, data.n_items))
+    return (items >= 0) & among(pairs(rows, items, data.n_items), numbers)
 
 
 def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:

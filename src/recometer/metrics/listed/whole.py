@@ -15,12 +15,12 @@ import numpy.typing as npt
 from recometer.arrays import Bool, Float64, Int64
 from recometer.metrics.adding_up import AddsUp, Summed
 from recometer.metrics.listed.data import ListData, needed
-from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
+from recometer.metrics.listed.sums import exposures, lengths, log2, powers
 from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.sums import ratio
 from recometer.ties import sum_by_user
 
-NO_TOTALS = np.zeros(0)
+NO_TOTALS: Float64 = np.array([])
 
 
 class Known(Protocol):
@@ -118,7 +118,7 @@ def _placed(
     """Add up what the places are worth at which each item is listed."""
     discount = None
     if patience is not None:
-        discount = places_discount(data.first(cutoff).shape[1], "geometric", patience)
+        discount = powers(patience, data.first(cutoff).shape[1])
     return Summed(exposures(data, cutoff, weights, discount), NO_TOTALS)
 
 
@@ -148,14 +148,16 @@ GINI = AddsUp(_placed, _gini)
 
 def _entropy(known: Known, summed: Summed, _: int, *, unit: str, divisor: str) -> float:
     listed = _listed(summed)
+    if not len(listed):
+        return math.nan
     share = listed / listed.sum()
-    bits = 0.0 - float((share * log2(share)).sum()) if len(listed) else math.nan
+    bits = 0.0 - float((share * log2(share)).sum())
     if divisor == "largest":
-        largest = math.log2(max(needed(known.n_catalogue), len(listed), 1))
+        largest = math.log2(max(needed(known.n_catalogue), len(listed)))
         return bits / largest if largest else bits
     if unit == "nats":
         bits *= math.log(2)
-    return bits / max(len(listed), 1) if divisor == "listed" else bits
+    return bits / len(listed) if divisor == "listed" else bits
 
 
 ENTROPY = AddsUp(_counted, _entropy)
@@ -168,9 +170,7 @@ def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> 
     counts = weight * (n > 0)
     size = np.sqrt(n) if overlap == "cosine" else np.full(data.n_users, np.sqrt(cutoff))
     total = exposures(data, cutoff, ratio(counts, size))
-    own = (
-        (n > 0).astype(np.float64) if overlap == "matrix" else ratio(n.astype(np.float64), size**2)
-    )
+    own = 1.0 if overlap == "matrix" else ratio(n.astype(np.float64), size**2)
     totals = (counts**2 * own).sum(), counts.sum(), (counts**2).sum()
     return Summed(total, np.array(totals))
 
