@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -196,6 +196,13 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
         return values
     group = np.repeat(np.arange(len(groups.size)), groups.relevant)
     return sum_by_user(group, values, len(groups.size)) / groups.size
+
+
+def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
+    """Yield 0, 1, 2, ... with the first rows, which have more steps; these fall from row to row."""
+    more = len(steps) - np.cumsum(np.bincount(steps))
+    for step, n in enumerate(more[:-1].tolist()):
+        yield step, slice(0, n)
 
 
 def log2_of(numbers: Int64) -> Float64:

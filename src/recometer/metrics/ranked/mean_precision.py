@@ -9,7 +9,7 @@ from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.hits import hits_squared
 from recometer.metrics.ranked.precisions import last_groups, last_places
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, harmonic, hits_within, ratio
+from recometer.metrics.sums import columns, harmonic, hits_within, ratio, step_by_step
 from recometer.ties import Groups, sum_by_user
 
 
@@ -159,15 +159,14 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     chance of that.
     """
     order = np.argsort(-places, kind="stable")
-    missed = -places[order]
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
     # Downwards from the last place: the chance that no relevant item comes after it.
     free = np.ones(len(row))
-    for step in range(int(places.max(initial=0))):
-        active = order[: int(np.searchsorted(missed, -step))]
+    for step, rows in step_by_step(places[order]):
+        active = order[rows]
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
         left = n - step  # places that are not yet known to hold none
         here = r / left

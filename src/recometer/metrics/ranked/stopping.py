@@ -13,7 +13,14 @@ from recometer.errors import InputError
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.large_ties import of_large_tie
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import means_of_members, ratio, running_sums, sums_between, totals
+from recometer.metrics.sums import (
+    means_of_members,
+    ratio,
+    running_sums,
+    step_by_step,
+    sums_between,
+    totals,
+)
 from recometer.ragged import take
 from recometer.ties import Groups, two_to
 
@@ -210,9 +217,8 @@ def _place_by_place(
 
     found = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
-    done = -places
-    for place in range(int(places.max(initial=0))):
-        active = int(np.searchsorted(done, -place))
+    for place, here in step_by_step(places):
+        active = here.stop
         rows = slice(0, int(offset[active]))
         coming = chance[rows] * ((r[rows] - come[rows]) / (n[rows] - place))
         added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
@@ -266,6 +272,5 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
 def _with_more_than(count: Int64) -> Iterator[Int64]:
     """Yield which have more than 0, 1, 2, ... of something."""
     order = np.argsort(-count, kind="stable")
-    missing = -count[order]
-    for number in range(int(count.max(initial=0))):
-        yield order[: int(np.searchsorted(missing, -number))]
+    for _, rows in step_by_step(count[order]):
+        yield order[rows]
