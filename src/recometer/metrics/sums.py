@@ -107,7 +107,7 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
     indptr, start, _ = _placed(groups)
     last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
-    table = log2_table(_table_size(last + 1))
+    table = log2_table(_table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.ascontiguousarray(groups.gain)
     _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
@@ -142,7 +142,7 @@ def harmonic(start: Int64, places: Int64) -> Float64:
     """Sum 1/j over the places j = start + 1 .. start + places."""
     stop = start + places
     table = _harmonic_table()
-    if stop.max(initial=0) <= HARMONIC_TABLE:
+    if largest(stop) <= HARMONIC_TABLE:
         return sums_between(table, start, stop)
     near = sums_between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
     far = np.flatnonzero(stop > HARMONIC_TABLE)
@@ -180,8 +180,8 @@ def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float
     -------
     float64 [n_users, n_cutoffs]
     """
-    last = int((groups.start + groups.size).max(initial=0))
-    table = running_sums(np.asarray(weight(np.arange(1, last + 1, dtype=np.float64)), np.float64))
+    ranks = np.arange(largest(groups.start + groups.size), dtype=np.float64) + 1
+    table = running_sums(np.asarray(weight(ranks), np.float64))
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start = groups.start[rows]
@@ -227,12 +227,12 @@ def _table_size(number: int) -> int:
 
 @functools.cache
 def _discount_table(size: int) -> tuple[Float64, Float64]:
-    return running_sums(1 / log2_of(np.arange(2, size + 2)))
+    return running_sums(1 / log2_of(np.arange(size) + 2))
 
 
 @functools.cache
 def _harmonic_table() -> tuple[Float64, Float64]:
-    return running_sums(1 / np.arange(1, HARMONIC_TABLE + 1))
+    return running_sums(1 / (np.arange(HARMONIC_TABLE) + 1))
 
 
 def running_sums(terms: Float64) -> tuple[Float64, Float64]:

@@ -101,6 +101,12 @@ def test_gains(name, expected):
     assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
 
 
+def test_the_first_relevant_items_are_paired_though_more_are_tied():
+    """The third of four relevant items stands, as the last two do, before all three others."""
+    ranks = rank([9, 8, 7, 7, 1, 1, 1], [1, 1, 1, 1, NAN, NAN, NAN])
+    assert value("partial_auc@3(denominator=min)", ranks) == 1
+
+
 def test_shifted_gains_begin_where_relevance_does():
     ranks = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN], relevant_from=2)
     name = "dcg@2(gain=shifted)"
@@ -387,6 +393,11 @@ def test_the_last_place_of_a_short_list_counts_again():
     both = rank([3, 2, 2], [0, 1, 1])  # tied with each other, at the same ranks
     for one in (plain, both):
         assert value(name, one, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
+    # One of two is last in two thirds of the orders, as the third.
+    most = rank([3, 2, 2, 2], [1, 1, 0, 1])
+    assert value(name, most, **rules) == pytest.approx((1 + 2 + 3 + 2 / 3 * 3) / 3**2)
+    found = value("ap@5(repeat_last)", most, **rules)
+    assert found == pytest.approx(value("ap", most) + 2 / 3 * (3 / 4) / 3)
     # Found last in a third of the orders, as the second; then it counts twice, else once.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 

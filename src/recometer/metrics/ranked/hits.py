@@ -48,7 +48,7 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
             active = order[rows]
             x = mode[active] + sign * step
             n, r, s = size[active], relevant[active], places[active]
-            if sign > 0:
+            if sign == 1:
                 factor = (r - x) / (x + 1) * ((s - x) / (n - r - s + x + 1))
             else:
                 factor = x / (r - x + 1) * ((n - r - s + x) / (s - x + 1))
