@@ -120,6 +120,17 @@ def test_what_was_judged_irrelevant_is_worth_nothing(ideal):
     assert found == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("one_kind", "expected"),
+    [("share", [0, 1, 0, 0]), ("zero", [0, 0, 0, 0]), ("undefined", [NAN, NAN, 0, NAN])],
+)
+def test_pairs_within_lists_of_one_kind(one_kind, expected):
+    lists = rm.Lists({1: [], 2: ["a"], 3: ["b", "a"], 4: ["b"]})
+    name = f"roc_auc@2(domain=list,one_kind={one_kind})"
+    found = rm.evaluate(lists, dict.fromkeys(range(1, 5), ["a"]), metrics=name)[name]
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_what_the_list_holds():
     """The relevant item with gain 5 is not in the list of four."""
     ranks = rank([4, 3, 2, 1, 0], [1, NAN, 2, NAN, 5], unranked=[False] * 4 + [True])

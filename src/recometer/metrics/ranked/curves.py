@@ -287,7 +287,7 @@ def _share_of_pairs(
     relevant: Int64 | Float64, others: Int64 | Float64, wrong: Float64, one_kind: str
 ) -> Float64:
     if one_kind == "share":
-        without = np.where(others <= 0, (relevant > 0).astype(np.float64), 0.0)
+        without = np.greater(relevant, 0).astype(np.float64)
     else:
         without = np.full(len(wrong), 0.0 if one_kind == "zero" else np.nan)
     pairs = np.asarray(relevant * others, np.float64)
