@@ -13,6 +13,7 @@ from hypothesis import Phase, given, settings
 import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, metric, parse, place_sums
 from recometer.metrics.ranked import stopping
 from recometer.metrics.ranked.hits import expand
@@ -127,8 +128,15 @@ def test_what_was_judged_irrelevant_is_worth_nothing(ideal):
 def test_pairs_within_lists_of_one_kind(one_kind, expected):
     lists = rm.Lists({1: [], 2: ["a"], 3: ["b", "a"], 4: ["b"]})
     name = f"roc_auc@2(domain=list,one_kind={one_kind})"
-    found = rm.evaluate(lists, dict.fromkeys(range(1, 5), ["a"]), metrics=name)[name]
+    found = rm.evaluate(lists, {user: ["a"] for user in range(1, 5)}, metrics=name)[name]
     np.testing.assert_array_equal(found, expected)
+
+
+def test_lists_of_an_unknown_catalogue_have_no_area_among_all_candidates():
+    name = "roc_auc@2(domain=extended)"
+    result = rm.evaluate(rm.Lists({1: ["a", "b"]}), {1: ["a", "c"]}, metrics=name)
+    assert math.isnan(result[name][0])
+    assert result.reasons[name].tolist() == [Reason.NO_CANDIDATES]
 
 
 def test_what_the_list_holds():

@@ -62,7 +62,11 @@ from recometer.ties import Groups, sum_by_user
     when={
         "domain": {
             "list": {"cutoff": "optional", "monotone": False, "needs_whole_ranking": False},
-            "extended": {"cutoff": "required", "needs_whole_ranking": False},
+            "extended": {
+                "cutoff": "required",
+                "needs_whole_ranking": False,
+                "needs_candidates": True,
+            },
         },
         "one_kind": {"undefined": {"may_be_nan": True}},
     },
