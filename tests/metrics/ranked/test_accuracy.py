@@ -73,6 +73,8 @@ def test_values_of_tied_groups_do_not_depend_on_other_users():
     kinds += [(1_000, 200, 66), (1_000, 300, 180), (7, 200, 5), (0, 200, 66), (90, 100, 20)]
     kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # which alone are not tied
     users = [one_group(*kind) for kind in kinds]
+    deep = [one_group(place, 1, 1) for place in (2, 4, 9, 20)]
+    users += [dataclasses.replace(user, gain=np.array([3.0])) for user in deep]
     names = "rr rr(all) hit ap ap(denominator=hits) ndcg err(max_gain=3) err(max_gain=1)"
     names += " roc_auc(domain=list) partial_auc@9(denominator=min) mean_precision@9(stop=last)"
     names += " mean_recall@9(over=relevant) f@9(empty=undefined)"
