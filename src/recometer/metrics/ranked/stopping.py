@@ -242,7 +242,7 @@ def _means_of_products(
     # The i-th item is among m of the first i with the chance m / i.
     r, member = relevant[row], first[row] - 1
     product: Float64 = (come == 0).astype(np.float64)
-    widest, gone = int(most.max(initial=0)), {n + 1 for n in np.unique(relevant).tolist()}
+    widest, gone = largest(most), {n + 1 for n in np.unique(relevant).tolist()}
     for i in range(1, int(relevant.max(initial=0)) + 1):
         if i <= widest or i in gone:  # otherwise the rows stay as they are
             at = np.flatnonzero((r >= i) & (come <= i))
