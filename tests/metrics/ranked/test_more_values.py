@@ -483,6 +483,6 @@ def test_relevant_items_that_are_no_candidates_leave_no_others_than_there_are():
 
 def test_who_dislikes_all_has_a_worthless_ideal():
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
-    for name in ("ndcg@2", "ndcg@2(ideal=list)"):
+    for name in ("ndcg@2", "ndcg@2(ideal=list)", "ndcg@1(ideal=k)"):
         values, _ = compute(RankedUsers(ranks), parse(name), Protocol(no_relevant="computed"))
         assert values[name].tolist() == [1, 0]
