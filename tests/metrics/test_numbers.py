@@ -236,6 +236,14 @@ def test_the_best_order_of_thousands_of_items_has_exactly_1() -> None:
             assert value("ndcg", ranks, cutoff) == 1.0
 
 
+@pytest.mark.parametrize("power", [12, 13])
+def test_discounts_around_a_power_of_two(power: int) -> None:
+    """Where the tables of logarithms end."""
+    for above in range(2**power - 4, 2**power + 3):
+        ranks = ranks_of(np.array([above]), np.array([0]), above + 9)
+        assert value("dcg", ranks, above + 5) == 1 / correctly_rounded(above + 2)
+
+
 def test_gains_of_many_items() -> None:
     n = 400_000
     ranks = ranks_of(np.arange(n), np.zeros(n, np.int64), n)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -105,7 +105,7 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
     indptr, start = _placed(groups)
     last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
-    table = log2_table(_table_size(last + 1))
+    table = log2_table(_table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.require(groups.gain, requirements=["ALIGNED"])
     _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
@@ -140,7 +140,7 @@ def harmonic(start: Int64, places: Int64) -> Float64:
     """Sum 1/j over the places j = start + 1 .. start + places."""
     stop = start + places
     table = _harmonic_table()
-    if stop.max(initial=0) <= HARMONIC_TABLE:
+    if largest(stop) <= HARMONIC_TABLE:
         return sums_between(table, start, stop)
     near = sums_between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
     far = np.flatnonzero(stop > HARMONIC_TABLE)
@@ -178,8 +178,8 @@ def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float
     -------
     float64 [n_users, n_cutoffs]
     """
-    last = int((groups.start + groups.size).max(initial=0))
-    table = running_sums(np.asarray(weight(np.arange(1, last + 1, dtype=np.float64)), np.float64))
+    ranks = np.arange(largest(groups.start + groups.size), dtype=np.float64) + 1
+    table = running_sums(np.asarray(weight(ranks), np.float64))
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start = groups.start[rows]
@@ -194,6 +194,13 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
         return values
     group = np.repeat(np.arange(len(groups.size)), groups.relevant)
     return sum_by_user(group, values, len(groups.size)) / groups.size
+
+
+def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
+    """Yield 0, 1, 2, ... with the first rows, which have more steps; these fall from row to row."""
+    more = len(steps) - np.cumsum(np.bincount(steps))
+    for step, n in enumerate(more[:-1].tolist()):
+        yield step, slice(0, n)
 
 
 def log2_of(numbers: Int64) -> Float64:
@@ -218,12 +225,12 @@ def _table_size(number: int) -> int:
 
 @functools.cache
 def _discount_table(size: int) -> tuple[Float64, Float64]:
-    return running_sums(1 / log2_of(np.arange(2, size + 2)))
+    return running_sums(1 / log2_of(np.arange(size) + 2))
 
 
 @functools.cache
 def _harmonic_table() -> tuple[Float64, Float64]:
-    return running_sums(1 / np.arange(1, HARMONIC_TABLE + 1))
+    return running_sums(1 / (np.arange(HARMONIC_TABLE) + 1))
 
 
 def running_sums(terms: Float64) -> tuple[Float64, Float64]:

@@ -391,7 +391,8 @@ def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str, within: str)
         best = sorted(judged, reverse=True)
     elif ideal == "list":
         best = sorted((value for value in ranked if value > 0), reverse=True)
-    return _ratio(_discounted(ranked[:k], discount), _discounted(best[:k], discount))
+    most = _discounted(best[:k], discount)
+    return most if math.isnan(most) else _ratio(_discounted(ranked[:k], discount), most)
 
 
 def _rbp(one: Order, k: int, p: float, graded: bool, max_gain: float | None) -> float:

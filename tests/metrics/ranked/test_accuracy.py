@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from recometer.metrics import METRICS
+from recometer.metrics import METRICS, parse
 from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
@@ -18,7 +18,7 @@ from recometer.ties import WHOLE, resolve
 # Sizes around the ends of the tables (4,096 and 65,536 places), and every way that the
 # expected reciprocal rank goes: few and many relevant items, few and many items before.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
-SIZES = (2, 3, 10, 200, 2_000)
+SIZES = (2, 3, 10, 50, 200, 2_000)
 
 
 def one_group(start: int, size: int, relevant: int) -> Ranks:
@@ -37,6 +37,13 @@ def one_group(start: int, size: int, relevant: int) -> Ranks:
         n_candidates=n_candidates,
         depth=n_candidates,
     )
+
+
+def all_of(users: list[Ranks]) -> Ranks:
+    columns = ["item", "above", "tied", "before", "gain", "relevant", "n_relevant", "n_candidates"]
+    columns += ["n_excluded", "depth", "flags"]
+    every = {name: np.concatenate([getattr(one, name) for one in users]) for name in columns}
+    return Ranks(indptr=np.append(0, np.cumsum([len(one.item) for one in users])), **every)
 
 
 def numbers_of_relevant(size: int) -> list[int]:
@@ -59,6 +66,24 @@ def chances(size: int, relevant: int):
     for i in range(1, size - relevant + 2):
         yield i, (ways << 300) // math.comb(size, relevant)
         ways = ways * (size - i - relevant + 1) // (size - i) if i < size else 0
+
+
+def test_values_of_tied_groups_do_not_depend_on_other_users():
+    kinds = [(0, 1, 1), (3, 6, 6), (7, 3, 1), (0, 10, 5), (0, 80, 2), (50, 80, 1), (2, 9, 8)]
+    kinds += [(1_000, 200, 66), (1_000, 300, 180), (7, 200, 5), (0, 200, 66), (90, 100, 20)]
+    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # which alone are not tied
+    users = [one_group(*kind) for kind in kinds]
+    deep = [one_group(place, 1, 1) for place in (2, 4, 9, 20)]
+    users += [dataclasses.replace(user, gain=np.array([3.0])) for user in deep]
+    names = "rr rr(all) hit ap ap(denominator=hits) ndcg err(max_gain=3) err(max_gain=1)"
+    names += " roc_auc(domain=list) partial_auc@9(denominator=min) mean_precision@9(stop=last)"
+    names += " mean_recall@9(over=relevant) f@9(empty=undefined)"
+    for metric in parse(names):
+        cutoffs = np.array([2, 9, 50, 1_060, 70_000])
+        together = metric.at(cutoffs)(resolve(all_of(users), by=metric.definition.reads))
+        for number, user in enumerate(users):
+            alone = metric.at(cutoffs)(resolve(user, by=metric.definition.reads))
+            assert together[number].tobytes() == alone[0].tobytes(), str(metric)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -14,7 +16,17 @@ from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
-from recometer.testing import Case, by_definition, cases, mean_over_orders, metrics, variants
+from recometer.testing import (
+    Case,
+    by_definition,
+    cases,
+    mean_over_orders,
+    metrics,
+    observed,
+    rank,
+    variants,
+)
+from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
 
@@ -99,6 +111,45 @@ def test_expected_in_one_group_of_six(relevant):
         assert values[str(metric)][0] == pytest.approx(
             expected, rel=1e-13, abs=1e-15, nan_ok=True
         ), str(metric)
+
+
+Ranking = tuple[tuple[float | None, ...], ...]
+"""The gains of tied items, group by group; None for an item that was not judged."""
+
+
+def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
+    if n == 0:
+        yield ()
+    for size in range(1, n + 1):
+        for group in itertools.combinations_with_replacement(gains, size):
+            yield from ((group, *others) for others in every_ranking(n - size, gains))
+
+
+def one_item_first(ranking: Ranking) -> list[Ranking]:
+    """Let each item of the first tied group stand alone before the others of its group."""
+    number = next(number for number, group in enumerate(ranking) if len(group) > 1)
+    before, group, after = ranking[:number], ranking[number], ranking[number + 1 :]
+    return [(*before, (item,), group[:i] + group[i + 1 :], *after) for i, item in enumerate(group)]
+
+
+@pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
+def test_a_tied_group_is_worth_what_it_is_on_average_with_each_of_its_items_first(n, gains):
+    """Of all rankings, and of what formulas give before it is cut off at the bounds."""
+    rankings = list(every_ranking(n, gains))
+    number = {ranking: row for row, ranking in enumerate(rankings)}
+    scores = [[-place for place, group in enumerate(one) for _ in group] for one in rankings]
+    ranks = observed(rank(scores, [[gain for group in one for gain in group] for one in rankings]))
+    tied = [row for row, one in enumerate(rankings) if max(map(len, one)) > 1]
+    parts = [[number[part] for part in one_item_first(rankings[row])] for row in tied]
+    count = np.array([len(part) for part in parts])
+    for metric in AVERAGED:
+        if metric.cutoff not in (None, 2):
+            continue
+        cutoffs = np.array([WHOLE] if metric.cutoff is None else range(1, n + 2))
+        values = metric.at(cutoffs)(resolve(ranks, by=metric.definition.reads))
+        found = values[np.concatenate(parts)]
+        mean = np.add.reduceat(found, np.cumsum(count) - count) / count[:, np.newaxis]
+        np.testing.assert_allclose(values[tied], mean, rtol=1e-12, atol=1e-13, err_msg=str(metric))
 
 
 @examples(2)

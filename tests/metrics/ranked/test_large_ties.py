@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -12,6 +14,9 @@ import recometer as rm
 GAINS = {
     "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
     "many": lambda draw, n: 4 * draw.random(n),
+    "two magnitudes": lambda draw, n: np.where(
+        np.arange(n) < 5, 4 + 0.05 * np.arange(n), 3 * draw.random(n)
+    ),
     "much alike": lambda draw, n: (
         np.where(np.arange(n) < 5, 0.1 * np.arange(n), 3.5) + 1e-3 * draw.random(n)
     ),
@@ -48,7 +53,15 @@ def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("kind", "max_gain"),
-    [("few", 4.5), ("few", 80.0), ("many", 12.0), ("much alike", 4.5), ("much alike", 80.0)],
+    [
+        ("few", 4.5),
+        ("few", 9.0),
+        ("few", 80.0),
+        ("many", 12.0),
+        ("two magnitudes", 4.5),
+        ("much alike", 4.5),
+        ("much alike", 80.0),
+    ],
 )
 def test_large_ties_are_summed_up_to_rounding(kind, max_gain):
     draw = np.random.default_rng(7)
@@ -60,10 +73,18 @@ def test_large_ties_are_summed_up_to_rounding(kind, max_gain):
     above, q = float(above[0]) / 2**max_gain, q / 2**max_gain
     first = above + (1 - above) * above / 2
     added = (1 - above) ** 2 * err_place_by_place(2, size, q)
-    for cutoff in (402, 3_001, None):
+    for cutoff in (402, 1_402, 3_001, None):
         expected = first + added[: None if cutoff is None else cutoff - 2].sum()
         name = f"err{'' if cutoff is None else f'@{cutoff}'}(max_gain={max_gain:g})"
         assert value(name, scores, gains) == pytest.approx(expected, rel=2e-12), cutoff
+
+
+def test_a_huge_tie_of_items_that_are_alike():
+    """There is one order: at each place, an eighth of those who have come so far is content."""
+    n = 50_000
+    found = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
+    expected = math.fsum(1 / 8 * (7 / 8) ** (i - 1) / (i + 1) for i in range(1, 2_000))
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -13,6 +14,7 @@ from hypothesis import Phase, given, settings
 import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, metric, parse, place_sums
 from recometer.metrics.ranked import stopping
 from recometer.metrics.ranked.hits import expand
@@ -101,6 +103,37 @@ def test_gains(name, expected):
     assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
 
 
+def test_the_first_relevant_items_are_paired_though_more_are_tied():
+    """The third of four relevant items stands, as the last two do, before all three others."""
+    ranks = rank([9, 8, 7, 7, 1, 1, 1], [1, 1, 1, 1, NAN, NAN, NAN])
+    assert value("partial_auc@3(denominator=min)", ranks) == 1
+
+
+def test_the_best_order_may_be_as_many_items_of_the_largest_gain():
+    found = value("ndcg@4(discount=graded,ideal=k)", GRADED)
+    ideal = sum(3 / math.log2(3 * place + 1) for place in (1, 2, 3, 4))
+    assert found == pytest.approx((1 / math.log2(2) + 3 / math.log2(7)) / ideal, rel=1e-15)
+
+
+def test_gains_of_0_and_those_without_a_logarithm_where_discounts_are_graded():
+    name = "ndcg@2(discount=graded,ideal=signed)"
+    assert value(name, rank([3, 2, 1], [0, 2, NAN])) == 2 / math.log2(5) / (2 / math.log2(3))
+    names = f"{name} ndcg@2(discount=graded)"
+    values, reasons = compute(RankedUsers(rank([3, 2, 1], [-2, 1, NAN])), parse(names), Protocol())
+    assert np.isnan(list(values.values())).all()
+    assert np.all(np.array(list(reasons.values())) != Reason.DEFINED)
+
+
+@pytest.mark.parametrize(
+    ("gains", "ones"), [([2, 1, NAN], 3), ([1, -1, NAN], 1), ([-2, 1, NAN], 4), ([4, 9, NAN], 4)]
+)
+def test_the_best_order_may_be_as_many_ones_as_the_gains_have_in_sum(gains, ones):
+    """Below 0 they are taken off k + 1."""
+    found = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains))
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
+    assert found == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
+
+
 def test_shifted_gains_begin_where_relevance_does():
     ranks = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN], relevant_from=2)
     name = "dcg@2(gain=shifted)"
@@ -112,6 +145,24 @@ def test_what_was_judged_irrelevant_is_worth_nothing(ideal):
     ranks = rank([3, 2, 1], [0, 1, 1])
     found = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
     assert found == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("one_kind", "expected"),
+    [("share", [0, 1, 0, 0]), ("zero", [0, 0, 0, 0]), ("undefined", [NAN, NAN, 0, NAN])],
+)
+def test_pairs_within_lists_of_one_kind(one_kind, expected):
+    lists = rm.Lists({1: [], 2: ["a"], 3: ["b", "a"], 4: ["b"]})
+    name = f"roc_auc@2(domain=list,one_kind={one_kind})"
+    found = rm.evaluate(lists, {user: ["a"] for user in range(1, 5)}, metrics=name)[name]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_lists_of_an_unknown_catalogue_have_no_area_among_all_candidates():
+    name = "roc_auc@2(domain=extended)"
+    result = rm.evaluate(rm.Lists({1: ["a", "b"]}), {1: ["a", "c"]}, metrics=name)
+    assert math.isnan(result[name][0])
+    assert result.reasons[name].tolist() == [Reason.NO_CANDIDATES]
 
 
 def test_what_the_list_holds():
@@ -387,12 +438,51 @@ def test_the_last_place_of_a_short_list_counts_again():
     both = rank([3, 2, 2], [0, 1, 1])  # tied with each other, at the same ranks
     for one in (plain, both):
         assert value(name, one, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
+    # One of two is last in two thirds of the orders, as the third.
+    most = rank([3, 2, 2, 2], [1, 1, 0, 1])
+    assert value(name, most, **rules) == pytest.approx((1 + 2 + 3 + 2 / 3 * 3) / 3**2)
+    found = value("ap@5(repeat_last)", most, **rules)
+    assert found == pytest.approx(value("ap", most) + 2 / 3 * (3 / 4) / 3)
+    found = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
+    assert found == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
     # Found last in a third of the orders, as the second; then it counts twice, else once.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 
 
+@pytest.mark.parametrize(
+    ("name", "rules", "expected"),
+    [
+        ("f@9", {}, 2 * 2 / (3 + 9)),
+        ("f@9(denominator=list)", {}, 2 * 2 / (3 + 5)),
+        # What is listed twice is one of the two relevant items that are listed.
+        ("ap@5(denominator=listed)", {"duplicates": "counted"}, (1 / 3 + 2 / 4 + 3 / 5) / 2),
+    ],
+)
+def test_short_lists_and_lists_that_repeat_an_item(name, rules, expected):
+    last = "a" if rules else "z"
+    lists, test = rm.Lists({1: ["x", "y", "a", "c", last]}), {1: ["a", "c", "d"]}
+    with pytest.warns(rm.DataWarning) if not rules else contextlib.nullcontext():
+        result = rm.evaluate(lists, test, metrics=name, **rules)
+    assert result[name][0] == pytest.approx(expected, rel=1e-15)
+
+
+def test_hits_that_share_a_place_count_as_one():
+    ranks = rank([3, 2, 1, 0], [1, NAN, 1, 1])
+    ranks = dataclasses.replace(ranks, above=np.array([0, 2, 2]))
+    assert value("ap@2(by_place)", ranks) == 1 / 3
+    assert value("ap@3(by_place)", ranks) == pytest.approx((1 + 3 / 3) / 3)
+
+
+def test_relevant_items_that_are_no_candidates_leave_no_others_than_there_are():
+    """Of three candidates, one is listed; more items than these are relevant."""
+    candidates = rm.Interactions.of({1: ["a", "b", "c"]})
+    lists, test = rm.Lists({1: ["a"]}), {1: ["d", "e", "f", "g"]}
+    result = rm.evaluate(lists, test, candidates=candidates, metrics="mcc@1", min_candidates=1)
+    assert result["mcc@1"].tolist() == [0]
+
+
 def test_who_dislikes_all_has_a_worthless_ideal():
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
-    for name in ("ndcg@2", "ndcg@2(ideal=list)"):
+    for name in ("ndcg@2", "ndcg@2(ideal=list)", "ndcg@1(ideal=k)"):
         values, _ = compute(RankedUsers(ranks), parse(name), Protocol(no_relevant="computed"))
         assert values[name].tolist() == [1, 0]

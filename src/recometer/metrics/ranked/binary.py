@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, any_of
+from recometer.arrays import Float64, Int64, any_of, largest
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import first_hit
 from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant, sum_of_gains
@@ -424,7 +424,7 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     Buckley & Voorhees 2000, Evaluating evaluation measure stability.
     """
     # Beyond the most relevant items of any user, all cut-offs are alike.
-    most = np.minimum(cutoffs, groups.n_relevant.max(initial=1))
+    most = np.minimum(cutoffs, largest(groups.n_relevant))
     distinct, which = np.unique(most, return_inverse=True)
     found = columns(_hits_until_relevant, groups, distinct)
     return ratio(found.T[which].T, groups.n_relevant[:, np.newaxis])

@@ -96,7 +96,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
     # As floats: the product of four numbers may be beyond int64.
-    square = listed * relevant * ((candidates - listed) * 1.0) * (candidates - relevant)
+    square = listed * relevant * (candidates - listed).astype(np.float64) * (candidates - relevant)
     above = candidates * hits_within(groups, cutoffs) - listed * relevant
     values = ratio(above, np.sqrt(np.maximum(square, 0)))
     values[square < 0] = np.nan

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, largest
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import all_gains
 from recometer.metrics.registry import metric
@@ -147,7 +147,7 @@ def with_propensities(
     popularity = given = None
     if item_users is not None:
         count = np.maximum(item_users, 1)
-        popularity = count[ranks.item] / max(int(count.max(initial=1)), 1)
+        popularity = count[ranks.item] / largest(count)
     if propensity is not None:
         given = propensity[ranks.item]
     return dataclasses.replace(ranks, popularity=popularity, propensity=given)

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, steps
+from recometer.arrays import Float64, Int64, largest, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import binary
 from recometer.metrics.ranked.facts import relevant_candidates, whole_sum
@@ -62,7 +62,11 @@ from recometer.ties import Groups, sum_by_user
     when={
         "domain": {
             "list": {"cutoff": "optional", "monotone": False, "needs_whole_ranking": False},
-            "extended": {"cutoff": "required", "needs_whole_ranking": False},
+            "extended": {
+                "cutoff": "required",
+                "needs_whole_ranking": False,
+                "needs_candidates": True,
+            },
         },
         "one_kind": {"undefined": {"may_be_nan": True}},
     },
@@ -196,7 +200,7 @@ def partial_auc(
     others = groups.n_candidates - relevant_candidates(groups)
     above = groups.start - groups.hits_before
     tied = groups.size - groups.relevant
-    begun = np.flatnonzero(above < cutoffs.max(initial=0))
+    begun = np.flatnonzero(above < largest(cutoffs))
     user, above, tied = groups.user[begun], above[begun], tied[begun]
     relevant = groups.relevant[begun]
     values = np.empty((len(cutoffs), groups.n_users))
@@ -206,6 +210,8 @@ def partial_auc(
         if negatives == "k":
             first = np.full(groups.n_users, cutoff)
         rows = np.flatnonzero(above < cutoff)
+        if denominator == "min":
+            rows = rows[groups.hits_before[begun[rows]] < cutoff]
         behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
@@ -214,7 +220,7 @@ def partial_auc(
         right = product / (2 * orders)
         paired = groups.n_relevant
         if denominator == "min":
-            room = np.maximum(cutoff - groups.hits_before[begun[rows]], 0)
+            room = cutoff - groups.hits_before[begun[rows]]
             over = relevant[rows] > room
             right[over] = _of_first_hits(groups, begun[rows[over]], room[over], behind[over])
             paired = np.minimum(paired, cutoff)
@@ -230,10 +236,10 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     """
     size, relevant = groups.size[rows], groups.relevant[rows]
     # The first place of the group: its item is the first relevant one by the chance r / n.
-    total = np.where(hits > 0, relevant / size * behind, 0.0)
+    total = relevant / size * behind
     # From the place behind + hits on, either there are enough hits or nothing is behind.
-    last = np.where(hits > 0, np.minimum(size, behind + hits), 0)
-    row = np.repeat(np.arange(len(rows)), np.maximum(last - 1, 0))
+    last = np.minimum(size, behind + hits)
+    row = np.repeat(np.arange(len(rows)), last - 1)
     place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # places before
     which, found, chance = expand(size[row], relevant[row], place)
     at, before = row[which], place[which]
@@ -286,7 +292,7 @@ def _share_of_pairs(
     relevant: Int64 | Float64, others: Int64 | Float64, wrong: Float64, one_kind: str
 ) -> Float64:
     if one_kind == "share":
-        without = np.where(others <= 0, (relevant > 0).astype(np.float64), 0.0)
+        without = np.greater(relevant, 0).astype(np.float64)
     else:
         without = np.full(len(wrong), 0.0 if one_kind == "zero" else np.nan)
     pairs = np.asarray(relevant * others, np.float64)

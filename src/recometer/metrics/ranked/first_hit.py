@@ -15,7 +15,7 @@ import numpy as np
 
 from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64
-from recometer.metrics.sums import harmonic, hit_totals, log1p_of
+from recometer.metrics.sums import harmonic, hit_totals, log1p_of, step_by_step
 from recometer.ties import Groups
 
 SHORT = 32  # up to this number of terms are added up one by one
@@ -59,13 +59,11 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     # The number of relevant items and that of places may be exchanged: take fewer steps.
     steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
     # After i steps less than exp(-others * i / size) is missing from 1: here 1e-18.
-    steps = np.minimum(steps, 42 * size // np.maximum(others, 1) + 1)
+    steps = np.minimum(steps, 42 * size // others + 1)
     order = np.argsort(-steps, kind="stable")
     size, steps, others = size[order], steps[order], others[order]
-    missed = -steps  # in rising order
     total = np.zeros(len(size))
-    for step in range(int(steps.max(initial=0))):
-        active = slice(0, int(np.searchsorted(missed, -step)))
+    for step, active in step_by_step(steps):
         # Beyond 1 it was certain one step before, and nothing is left to be added.
         total[active] += (1 - total[active]) * (others[active] / (size[active] - step))
     return _unsorted(total, order)
@@ -88,19 +86,17 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     places = np.minimum(places, last)
     # Beyond, less than 1e-18 is left.
     places_left = np.minimum(places, 42 * size // relevant + 1)
-    steps = np.full((3, len(size)), NEVER)
-    steps[0] = places_left
+    top, (upwards, downwards) = size.copy(), np.full((2, len(size)), NEVER)
     long = np.flatnonzero((places_left > SHORT) | (relevant == 1))
     t, n, r = start[long], size[long], relevant[long]
     # A step down shrinks an error by a factor 1 + (t + 1) / (n - r + 1) or more, so e^-40 of
     # it is left after `away` steps. Where these are more than 14 r, the r steps up magnify
     # rounding errors by the same factor each: by e^(40 / 14) at most.
     away = np.ceil(40 / log1p_of((t + 1) / (n - r + 1))).astype(np.int64)
-    top = np.minimum(size, relevant)
     top[long] = np.minimum(n, r + away)
-    steps[1, long] = np.where((away > 14 * r) | (r == 1), r, NEVER)
-    steps[2, long] = np.where(places[long] == last[long], top[long] - r, NEVER)
-    way = np.argmin(steps, axis=0)
+    upwards[long] = np.where((away > 14 * r) | (r == 1), r, NEVER)
+    downwards[long] = np.where(places[long] == last[long], top[long] - r, NEVER)
+    way = np.argmin([places_left, upwards, downwards], axis=0)
     value = np.empty(len(size))
     rows = np.flatnonzero(way == 0)
     value[rows] = _by_place(start[rows], size[rows], relevant[rows], places_left[rows])
@@ -115,14 +111,12 @@ def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Floa
     """Add P(I = i) / (start + i) up."""
     order = np.argsort(-places, kind="stable")
     start, size, relevant = start[order], size[order], relevant[order]
-    missed = -places[order]
     probability = relevant / size
     total = np.zeros(len(size))
-    for i in range(1, int(places.max(initial=0)) + 1):
-        active = slice(0, int(np.searchsorted(missed, -i, side="right")))
-        total[active] += probability[active] / (start[active] + i)
+    for step, active in step_by_step(places[order]):
+        total[active] += probability[active] / (start[active] + step + 1)
         # At the last place nothing is left to be divided.
-        left = np.maximum(size[active] - i, 1)
+        left = np.maximum(size[active] - step - 1, 1)
         probability[active] *= (left - relevant[active] + 1) / left
     return _unsorted(total, order)
 
@@ -131,12 +125,10 @@ def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float
     """Go from one relevant item to all of them."""
     order = np.argsort(-relevant, kind="stable")
     start, size, places = start[order], size[order], places[order]
-    missed = -relevant[order]
     value = harmonic(start, places) / size
     beyond = (size - places) / size
-    for r in range(2, int(relevant.max(initial=0)) + 1):
-        active = slice(0, int(np.searchsorted(missed, -r, side="right")))
-        n, t, q = size[active], start[active], beyond[active]
+    for step, active in step_by_step(relevant[order] - 1):
+        r, n, t, q = step + 2, size[active], start[active], beyond[active]
         value[active] = r / ((r - 1) * (n - r + 1)) * ((n + t - r + 2) * value[active] - (1 - q))
         beyond[active] *= (n - places[active] - r + 1) / (n - r + 1)
     return _unsorted(value, order)
@@ -147,11 +139,9 @@ def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float6
     steps = top - relevant
     order = np.argsort(-steps, kind="stable")
     start, size, top = start[order], size[order], top[order]
-    missed = -steps[order]
-    # 1 / (t + the mean of I): exact where top is the size, else soon forgotten.
-    value = 1 / (start + 1 + (size - top) / (top + 1))
-    for step in range(int(steps.max(initial=0))):
-        active = slice(0, int(np.searchsorted(missed, -step)))
+    # Exact where top is the size, else near enough to be soon forgotten.
+    value = 1 / (start + 1)
+    for step, active in step_by_step(steps[order]):
         n, t, r = size[active], start[active], top[active] - step
         value[active] = (1 + value[active] * (r - 1) * (n - r + 1) / r) / (n + t - r + 2)
     return _unsorted(value, order)

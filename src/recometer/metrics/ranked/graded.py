@@ -169,7 +169,10 @@ def ndcg(
         return _ndcg_within(most, groups, cutoffs, gain, discount, ideal)
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
         best = _ideal_dcg(groups, cutoffs, discount, ideal)
-        return ratio(_dcg(groups, cutoffs, discount), best)
+        values = ratio(_dcg(groups, cutoffs, discount), best)
+    if discount == "graded":
+        values[np.isnan(best)] = np.nan
+    return values
 
 
 def _ndcg_within(
@@ -210,12 +213,12 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         found = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
         terms, sums = _sums_of_equal(float(gains[0]), table_size(found), discount)
         result: Float64 = sums[found]
-        for many in np.unique(found[found > LONG]) if largest(found) > LONG else ():
+        for many in np.unique(found[found > LONG]):
             result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
         return result.T
     # Beyond the most gains of any user, all cut-offs are alike.
     _, place, _ = _ideal_terms(groups, discount, ideal)
-    most = np.minimum(cutoffs, place.max(initial=0) + 1)
+    most = np.minimum(cutoffs, largest(place) + 1)
     distinct, which = np.unique(most, return_inverse=True)
     best = columns(functools.partial(_best_gains, discount, ideal), groups, distinct)
     return best.T[which].T
@@ -238,7 +241,7 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
     largest = gain[indptr[some]]
     if discount == "graded":
         distinct, which = np.unique(largest, return_inverse=True)
-        rank = np.arange(1, cutoff + 1)
+        rank = np.arange(cutoff) + 1
         sums = [_graded_terms(rank, np.full(cutoff, one)).sum() for one in distinct]
         value[some] = np.array(sums)[which]
         return value

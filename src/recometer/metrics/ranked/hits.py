@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.metrics.sums import hits_within
+from recometer.metrics.sums import hits_within, step_by_step
 from recometer.ties import Groups
 
 
@@ -44,12 +44,11 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     chance = np.ones(len(group))
     for sign, steps in ((1, most - mode), (-1, mode - least)):
         order = np.argsort(-steps, kind="stable")
-        missed = -steps[order]
-        for step in range(int(steps.max(initial=0))):
-            active = order[: int(np.searchsorted(missed, -step))]
+        for step, rows in step_by_step(steps[order]):
+            active = order[rows]
             x = mode[active] + sign * step
             n, r, s = size[active], relevant[active], places[active]
-            if sign > 0:
+            if sign == 1:
                 factor = (r - x) / (x + 1) * ((s - x) / (n - r - s + x + 1))
             else:
                 factor = x / (r - x + 1) * ((n - r - s + x) / (s - x + 1))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.hits import hits_squared
-from recometer.metrics.ranked.precisions import last_groups, last_places
+from recometer.metrics.ranked.precisions import at_the_end, last_places
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, harmonic, hits_within, ratio
+from recometer.metrics.sums import columns, harmonic, hits_within, ratio, step_by_step
 from recometer.ties import Groups, sum_by_user
 
 
@@ -102,11 +102,8 @@ def _recalls_until(groups: Groups, cutoff: int) -> Float64:
 
 def _last_hits(groups: Groups) -> Float64:
     """Return the (expected) h(n) rel(n) of the last place n of each list."""
-    rows = last_groups(groups)
-    n, r = groups.size[rows], groups.relevant[rows]
-    inside = groups.depth[groups.user[rows]] - groups.start[rows] - 1
-    others = inside * (r - 1) / np.maximum(n - 1, 1)
-    return groups.total(rows, r / n * (groups.hits_before[rows] + 1 + others))
+    rows, chance, hits = at_the_end(groups)
+    return groups.total(rows, chance * hits)
 
 
 def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:
@@ -134,18 +131,14 @@ def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:
 
 
 def _until_the_last(groups: Groups, cutoff: int) -> Float64:
-    rows = np.flatnonzero(groups.start < cutoff)
-    places = np.minimum(groups.size[rows], cutoff - groups.start[rows])
+    count = steps(groups.first(cutoff)[1])  # of groups that begin within
+    users = np.flatnonzero(count)
+    last = groups.indptr[users] + count[users] - 1
+    places = np.minimum(groups.size[last], cutoff - groups.start[last])
     value = np.zeros(groups.n_users)
-    if not len(rows):
-        return value
-    user = groups.user[rows]
-    is_last = np.append(user[1:] != user[:-1], True)
-    last, places = rows[is_last], places[is_last]
-    users = groups.user[last]
     value[users], missed = _last_in_group(groups, last, places)
     # Where none of the last group's relevant items is within, an earlier group has the last.
-    again = np.flatnonzero((missed > 0) & (last > groups.indptr[users]))
+    again = np.flatnonzero((missed > 0) & (count[users] > 1))
     before = last[again] - 1
     earlier, _ = _last_in_group(groups, before, groups.size[before])
     value[users[again]] += missed[again] * earlier
@@ -159,15 +152,14 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     chance of that.
     """
     order = np.argsort(-places, kind="stable")
-    missed = -places[order]
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
     # Downwards from the last place: the chance that no relevant item comes after it.
     free = np.ones(len(row))
-    for step in range(int(places.max(initial=0))):
-        active = order[: int(np.searchsorted(missed, -step))]
+    for step, rows in step_by_step(places[order]):
+        active = order[rows]
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
         left = n - step  # places that are not yet known to hold none
         here = r / left

@@ -112,17 +112,19 @@ def last_places(groups: Groups, cutoffs: Int64) -> Int64:
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
-def last_groups(groups: Groups) -> Int64:
-    """Find the groups that hold the last place of their user's list."""
+def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
+    """Find the groups that hold the last place of their user's list.
+
+    Returns which, the chance of a hit at the last place, and the (expected) hits up to there then.
+    """
     depth = groups.depth[groups.user]
-    return np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
+    rows = np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
+    n, r = groups.size[rows], groups.relevant[rows]
+    others = (depth[rows] - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
+    return rows, r / n, groups.hits_before[rows] + 1 + others
 
 
 def last_precision(groups: Groups) -> Float64:
     """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
-    rows = last_groups(groups)
-    n, r = groups.size[rows], groups.relevant[rows]
-    depth = groups.depth[groups.user[rows]]
-    others = (depth - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
-    precision = (groups.hits_before[rows] + 1 + others) / depth
-    return groups.total(rows, r / n * precision)
+    rows, chance, hits = at_the_end(groups)
+    return groups.total(rows, chance * (hits / groups.depth[groups.user[rows]]))

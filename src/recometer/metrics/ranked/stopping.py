@@ -13,7 +13,14 @@ from recometer.errors import InputError
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.large_ties import of_large_tie
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import means_of_members, ratio, running_sums, sums_between, totals
+from recometer.metrics.sums import (
+    means_of_members,
+    ratio,
+    running_sums,
+    step_by_step,
+    sums_between,
+    totals,
+)
 from recometer.ragged import take
 from recometer.ties import Groups, two_to
 
@@ -87,8 +94,8 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
 def _chances(p: float, start: Int64, places: Int64) -> Float64:
     """Return the chance of stopping at one of some places."""
     # From `end` on, nothing is left that a float64 can hold.
-    end = min(int(740 / -math.log(p)) + 2, int((start + places).max(initial=0)))
-    table = _chance_table(p, 1 << max(end, 1).bit_length())
+    end = min(int(740 / -math.log(p)) + 2, largest(start + places))
+    table = _chance_table(p, 1 << end.bit_length())
     return sums_between(table, np.minimum(start, end), np.minimum(start + places, end))
 
 
@@ -133,8 +140,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
             "err needs the largest gain that there can be. Hint: write err@10(max_gain=5); "
             "evaluate takes that of test if none is given."
         )
-    chosen = np.arange(len(groups.size))[groups.first(largest(cutoffs))[0]]
-    user, relevant = groups.user[chosen], groups.relevant[chosen]
+    rows, begin, _ = groups.first(largest(cutoffs))
+    chosen = np.arange(len(groups.size))[rows]
+    relevant = groups.relevant[chosen]
     indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
     with np.errstate(invalid="ignore"):  # such gains are undefined later
         gain = np.clip(groups.member_gain[members], 0, max_gain)
@@ -144,11 +152,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
     for number, some in enumerate(_with_more_than(relevant)):
         none[some] *= 1 - content[indptr[some] + number]
-    begin = np.flatnonzero(np.diff(user, prepend=-1))
-    for number, some in enumerate(_with_more_than(np.diff(begin, append=len(user)))):
-        if number:
-            rows = begin[some] + number
-            before[rows] = before[rows - 1] * none[rows - 1]
+    for number, some in enumerate(_with_more_than(np.maximum(np.diff(begin) - 1, 0))):
+        last = begin[some] + number
+        before[last + 1] = before[last] * none[last]
     where = np.empty(len(groups.size), np.int64)
     where[chosen] = np.arange(len(chosen))
 
@@ -174,7 +180,7 @@ def _of_tied_groups(
     """
     most = np.minimum(_that_matter(size, relevant, content, first), places)
     large = (relevant + places) * (most + ROW_FREE) > MOST_WORK
-    found = np.zeros(len(size))
+    found = np.empty(len(size))
     for i in np.flatnonzero(large).tolist():
         of_members = content[first[i] : first[i] + relevant[i]]
         found[i] = of_large_tie(int(start[i]), int(size[i]), int(places[i]), of_members)
@@ -210,9 +216,8 @@ def _place_by_place(
 
     found = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
-    done = -places
-    for place in range(int(places.max(initial=0))):
-        active = int(np.searchsorted(done, -place))
+    for place, here in step_by_step(places):
+        active = here.stop
         rows = slice(0, int(offset[active]))
         coming = chance[rows] * ((r[rows] - come[rows]) / (n[rows] - place))
         added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
@@ -237,7 +242,7 @@ def _means_of_products(
     # The i-th item is among m of the first i with the chance m / i.
     r, member = relevant[row], first[row] - 1
     product: Float64 = (come == 0).astype(np.float64)
-    widest, gone = int(most.max(initial=0)), {n + 1 for n in np.unique(relevant).tolist()}
+    widest, gone = largest(most), {n + 1 for n in np.unique(relevant).tolist()}
     for i in range(1, int(relevant.max(initial=0)) + 1):
         if i <= widest or i in gone:  # otherwise the rows stay as they are
             at = np.flatnonzero((r >= i) & (come <= i))
@@ -255,7 +260,7 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
     place alone adds the mean of q times the share of judged items.
     """
     total = np.append(0.0, np.cumsum(content))
-    mean = (total[first + relevant] - total[first]) / np.maximum(relevant, 1)
+    mean = (total[first + relevant] - total[first]) / relevant
     with np.errstate(all="ignore"):  # means that are 0, 1 or NaN
         enough = np.log(NEGLIGIBLE * mean * relevant / size) / np.log1p(-mean)
     few = enough < relevant
@@ -266,6 +271,5 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
 def _with_more_than(count: Int64) -> Iterator[Int64]:
     """Yield which have more than 0, 1, 2, ... of something."""
     order = np.argsort(-count, kind="stable")
-    missing = -count[order]
-    for number in range(int(count.max(initial=0))):
-        yield order[: int(np.searchsorted(missing, -number))]
+    for _, rows in step_by_step(count[order]):
+        yield order[rows]
