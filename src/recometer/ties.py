@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
-from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, read_only
+from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, begins, read_only
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
@@ -212,15 +212,15 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     """
     # A long run covers two neighbours of these. Few have one, and nothing else is looked at.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
-        run = np.flatnonzero(np.diff(user, prepend=user[0] - 1))
+        run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))
         if length.max() > LONG:
             number = np.arange(len(user)) - np.repeat(run, length)
-            begins = number % PART == 0
-            begins[1:] &= (number[1:] == 0) | np.repeat(length > LONG, length)[1:]
-            part = np.cumsum(begins) - 1
+            heads = number % PART == 0
+            heads[1:] &= (number[1:] == 0) | np.repeat(length > LONG, length)[1:]
+            part = np.cumsum(heads) - 1
             sums = np.bincount(part, weights=values).astype(np.float64, copy=False)
-            return sum_by_user(user[begins], sums, n_users)
+            return sum_by_user(user[heads], sums, n_users)
     # Unlike with reduceat or a running sum, a user's bits depend on no other user's rows.
     return np.bincount(user, weights=values, minlength=n_users).astype(np.float64, copy=False)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.arrays import Bool, Float64, Int64, UInt32
+from recometer.arrays import Bool, Float64, Int64, UInt32, begins
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
@@ -109,7 +109,7 @@ class Places:
             fall[nan] = len(distinct) + 1
         key = user * (len(distinct) + 2) + fall
         order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
-        new = np.diff(key[order], prepend=-1) != 0
+        new = begins(key[order])
         first = np.flatnonzero(new)
         group = np.cumsum(new) - 1
         above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool, Int64, begins
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.ranks import Ranks, Ratings
@@ -212,7 +212,7 @@ class CountedPairs(Source):
         if ranks.item_ids is not None:
             key = ragged.numbered(ranks.indptr, item, len(ranks.item_ids))
             order = np.lexsort((-ranks.gain, key))
-            order = order[np.diff(key[order], prepend=-1) != 0]
+            order = order[begins(key[order])]
         return Interactions(
             indptr=ragged.indptr_of(np.bincount(ranks.user[order], minlength=ranks.n_users)),
             items=item[order].astype(np.int32),

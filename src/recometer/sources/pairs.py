@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer._kernel import TieOrder
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64, begins
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.draws import mix
@@ -203,7 +203,7 @@ class Pairs(Source):
         self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
         self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
         keys = rows.user * rows.n_items + rows.item
-        self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
+        self._first = np.flatnonzero(begins(keys))  # row of each pair
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.arrays import Array, Float64, Int32, Int64, begins
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER
 from recometer.metrics.registry import Metric
@@ -160,8 +160,8 @@ class _Range:
 
     def add(self, x: Float64, hits: Float64, others: Float64) -> None:
         """Add rows: float64 [n_rows], and [n, n_rows]."""
-        begins = np.flatnonzero(np.diff(x, prepend=np.nan) != 0)
-        each = [np.add.reduceat(one, begins, axis=1) for one in (hits, others)]
+        first = np.flatnonzero(begins(x))
+        each = [np.add.reduceat(one, first, axis=1) for one in (hits, others)]
         if x[0] == self._last[0]:
             for one, before in zip(each, self._last[1:], strict=True):
                 one[:, 0] += before
