@@ -411,6 +411,15 @@ def test_tukey_without_drawing_is_as_drawn(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
+def test_orders_of_users_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(4).random((12, 3))
+    expected = tukey(values, n_resamples=500)
+    monkeypatch.setattr("recometer.stats.several.AT_ONCE", 7 * values.size)
+    found = tukey(values, n_resamples=500)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    assert found.critical_difference == expected.critical_difference
+
+
 def test_tukey_of_few_users() -> None:
     values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
     found = tukey(values, n_resamples=2_000)

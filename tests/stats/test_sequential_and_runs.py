@@ -225,6 +225,27 @@ def test_folds_with_users_of_their_own() -> None:
     assert same.share_of_runs == 0
 
 
+@pytest.mark.parametrize("spread", [0.0, 0.02, 0.1])
+def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
+    generator = np.random.default_rng(1)
+    floors = 0
+    for _ in range(20):
+        sizes = generator.integers(5, 200, 4)
+        folds = [generator.normal(generator.normal(0, spread), 0.1, n) for n in sizes]
+        means, squares = np.array([(fold.mean(), fold.var(ddof=1) / len(fold)) for fold in folds]).T
+        alone = 1 / squares
+        excess = alone @ (means - alone @ means / alone.sum()) ** 2 - 3
+        between = max(0.0, excess / (alone.sum() - (alone**2).sum() / alone.sum()))
+        weights = 1 / (squares + between)
+        mean = weights @ means / weights.sum()
+        variance, least = weights @ (means - mean) ** 2 / (3 * weights.sum()), 1 / weights.sum()
+        floors += variance < least and bool((between > squares).any())
+        half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
+        found = over_folds(folds).interval
+        np.testing.assert_allclose(tuple(found), (mean - half, mean + half), rtol=1e-9)
+    assert floors or not spread  # folds that differ more than their users, and yet look alike
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
 def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) -> None:
     generator = np.random.default_rng(8)

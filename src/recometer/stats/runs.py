@@ -240,7 +240,6 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     InputError
         If there are fewer than two folds, or a fold has fewer than two values.
     """
-    check_confidence(confidence)
     if not isinstance(folds, Iterable):
         raise InputTypeError(f"folds must be a list of columns, found {type(folds).__name__}.")
     values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]
