@@ -165,6 +165,15 @@ def test_unknown_items_are_left_out_for_users_without_candidates_too() -> None:
     assert result.skipped("rr") == {"no relevant item to find": 1}
 
 
+@pytest.mark.parametrize("duplicates", ["counted", "first", "joined"])
+def test_an_item_that_is_listed_twice_and_is_no_candidate_is_left_out_once(duplicates: str) -> None:
+    options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
+    result = evaluated({1: [4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
+    assert result.n_relevant.tolist() == [1]
+    # Items that are no candidates hold no places: item 5 is the first.
+    assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
+
+
 def test_unknown_items_are_left_out_where_the_ranking_is_known_to_its_end() -> None:
     lists, test = {0: [0, 1], 1: [0, 1, 2, 3, 4]}, {0: [0, 9], 1: [0, 9]}
     result = evaluated(lists, test, "recall@2", unknown_items="left_out", catalogue=5)
