@@ -399,3 +399,17 @@ def test_what_is_no_probability_has_no_loss():
     result = evaluated(rows((1, 0.5), (0, 1.5)), "log_loss mae", threshold=None)
     assert result.reasons["log_loss"].tolist() == [Reason.NOT_PROBABILITY] * 2
     assert math.isnan(result.mean()["log_loss"])
+
+
+def test_only_recall_is_computed_for_users_without_a_relevant_row():
+    frame = pl.DataFrame(
+        {"user": ["a", "a"], "item": [1, 2], "rating": [2.0, 3.0], "score": [1.0, 2.0]}
+    )
+    metrics = parse("rated_recall@2 rated_precision@2 rated_roc_auc")
+    result = evaluated(frame, metrics, no_relevant="computed")
+    np.testing.assert_array_equal(table(result), [[0.0, np.nan, np.nan]])
+    assert [int(codes[0]) for codes in result.reasons.values()] == [
+        0,
+        Reason.NOTHING_RECOMMENDED,
+        Reason.ONE_KIND,
+    ]

@@ -1,0 +1,39 @@
+"""Few users with ties among many without have the values that they have alone."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.protocol import TieRule
+
+METRICS = (
+    "ndcg@3 dcg(gain=exponential) ap ap@2 rr hit@2 precision@3 recall roc_auc pr_auc rprecision "
+    "partial_auc@2 err@3(max_gain=3) rbp mcc@2 mean_rank bpref"
+)
+USERS, ITEMS = [f"u{number:02}" for number in range(40)], list("abcdefgh")
+OF_SCORES = [rule for rule in get_args(TieRule) if rule not in ("input", "as_ranked")]
+
+
+@pytest.mark.parametrize("ties", OF_SCORES)
+def test_users_with_ties_among_many_without(ties: TieRule) -> None:
+    generator = np.random.default_rng(0)
+    scores = generator.permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
+    gains = np.where(generator.random((40, 8)) < 0.4, generator.integers(1, 4, (40, 8)), 0)
+    # Their best judged item is tied with one that is not judged, and so are two judged ones.
+    scores[7], gains[7] = [6, 6, 5, 4, 3, 2, 1, 0], [2, 0, 1, 0, 0, 3, 0, 0]
+    scores[8], gains[8] = [6, 5, 4, 4, 3, 2, 1, 0], [1, 0, 3, 1, 0, 0, 0, 2]
+    test = {
+        user: {item: int(gain) for item, gain in zip(ITEMS, row, strict=True) if gain}
+        for user, row in zip(USERS, gains, strict=True)
+    }
+    source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
+    together = rm.evaluate(source, test, metrics=METRICS, ties=ties)
+    for number in (6, 7, 8, 9):
+        user = USERS[number]
+        alone = rm.evaluate(source, {user: test[user]}, metrics=METRICS, ties=ties)
+        for metric, value in alone.values.items():
+            np.testing.assert_array_equal(together[metric][number], value[0], err_msg=metric)
