@@ -57,6 +57,13 @@ def why(metric, protocol=None, **changes):
 TWO = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test": [{}, {}]}
 
 
+def test_metrics_of_rankings_and_of_lists_stand_in_the_order_asked_for():
+    lists, train = rm.Lists({"ann": ["film", "song"]}), {"ann": ["book"], "ben": ["film", "song"]}
+    asked = ["novelty@1", "rr", "novelty@2", "ap"]
+    result = rm.evaluate(lists, {"ann": ["song"]}, train=train, metrics=asked)
+    assert list(result.values) == list(result.reasons) == asked
+
+
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
