@@ -1,7 +1,6 @@
 #include "sums.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -24,37 +23,53 @@ double parted_sum(const double* terms, std::size_t n) {
     return parted_sum(parts.data(), parts.size());
 }
 
+/// Add up the terms of a user's rows, which are many.
+template <class Term>
+double in_parts(const Term& term, std::size_t begin, std::size_t end) {
+    std::vector<double> terms;
+    terms.reserve(end - begin);
+    for (std::size_t row = begin; row < end; ++row) terms.push_back(term(row, row - begin));
+    return parted_sum(terms.data(), terms.size());
+}
+
+/// A cut-off, and where its sums are written.
+struct Column {
+    std::int64_t cutoff;
+    double* sums;
+};
+
+std::vector<Column> rising_columns(const std::int64_t* cutoffs, std::size_t n_cutoffs,
+                                   std::size_t n_users, double* sums) {
+    std::vector<Column> columns(n_cutoffs);
+    for (std::size_t at = 0; at < n_cutoffs; ++at) columns[at] = {cutoffs[at], sums + at * n_users};
+    std::sort(columns.begin(), columns.end(),
+              [](const Column& one, const Column& other) { return one.cutoff < other.cutoff; });
+    return columns;
+}
+
 /// Add up what `term` says of each row and of how many rows of the user come before it.
 template <class Term>
-void add(const PlacedRows& rows, const Term& term, const std::int64_t* cutoffs,
+void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
          std::size_t n_cutoffs, double* sums) {
-    std::vector<std::size_t> rising(n_cutoffs);
-    std::iota(rising.begin(), rising.end(), std::size_t{0});
-    std::sort(rising.begin(), rising.end(), [cutoffs](std::size_t one, std::size_t other) {
-        return cutoffs[one] < cutoffs[other];
-    });
-    std::vector<double> terms;
-    for (std::size_t user = 0; user < rows.n_users; ++user) {
-        const auto begin = static_cast<std::size_t>(rows.indptr[user]);
-        const auto end = static_cast<std::size_t>(rows.indptr[user + 1]);
+    const std::size_t n_users = rows.n_users;
+    const std::int64_t *const indptr = rows.indptr, *const place = rows.place;
+    const auto columns = rising_columns(cutoffs, n_cutoffs, n_users, sums);
+    for (std::size_t user = 0; user < n_users; ++user) {
+        const auto begin = static_cast<std::size_t>(indptr[user]);
+        const auto end = static_cast<std::size_t>(indptr[user + 1]);
         std::size_t row = begin;
         double sum = 0.0;  // of the rows before `row`, while they are few
-        for (const std::size_t column : rising) {
-            for (; row < end && rows.place[row] < cutoffs[column]; ++row) {
-                if (row > begin && rows.place[row] < rows.place[row - 1]) {
+        for (const Column& column : columns) {
+            for (; row < end && place[row] < column.cutoff; ++row) {
+                if (row > begin && place[row] < place[row - 1]) {
                     throw std::invalid_argument("the places of a user must ascend");
                 }
                 sum += term(row, row - begin);
             }
             if (row - begin > kRowsWithoutParts) {
-                terms.clear();
-                for (std::size_t other = begin; other < row; ++other) {
-                    terms.push_back(term(other, other - begin));
-                }
-                sums[column * rows.n_users + user] = parted_sum(terms.data(), terms.size());
-            } else {
-                sums[column * rows.n_users + user] = sum;
+                sum = in_parts(term, begin, row);  // what keeps the loop above in registers
             }
+            column.sums[user] = sum;
         }
     }
 }
@@ -69,13 +84,15 @@ void add_within(const PlacedRows& rows, const double* terms, const std::int64_t*
 
 void add_hits(const PlacedRows& rows, HitTerm term, const std::int64_t* cutoffs,
               std::size_t n_cutoffs, double* sums) {
-    const auto rank = [&rows](std::size_t row) { return static_cast<double>(rows.place[row] + 1); };
+    const auto rank = [place = rows.place](std::size_t row) {
+        return static_cast<double>(place[row] + 1);
+    };
     const auto one = [](std::size_t, std::size_t) { return 1.0; };
     const auto first = [](std::size_t, std::size_t before) { return before == 0 ? 1.0 : 0.0; };
-    const auto reciprocal = [&](std::size_t row, std::size_t before) {
+    const auto reciprocal = [first, rank](std::size_t row, std::size_t before) {
         return first(row, before) / rank(row);
     };
-    const auto precision = [&](std::size_t row, std::size_t before) {
+    const auto precision = [rank](std::size_t row, std::size_t before) {
         return static_cast<double>(before + 1) / rank(row);
     };
     switch (term) {
@@ -94,8 +111,8 @@ void add_hits(const PlacedRows& rows, HitTerm term, const std::int64_t* cutoffs,
 void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,
                     std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums) {
-    const auto term = [&](std::size_t row, std::size_t) {
-        const auto number = static_cast<std::size_t>(rows.place[row] + 2);
+    const auto term = [=, place = rows.place](std::size_t row, std::size_t) {
+        const auto number = static_cast<std::size_t>(place[row] + 2);
         if (number >= n_logarithms) throw std::invalid_argument("too few logarithms");
         return gains.first[static_cast<std::ptrdiff_t>(row) * gains.stride] / logarithms[number];
     };
@@ -108,31 +125,6 @@ void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64
         std::int64_t row = begin;  // places ascend: mostly few are looked at
         while (row < end && rows.place[row] < limits[user]) ++row;
         counts[user] = row - begin;
-    }
-}
-
-void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
-                    double* within) {
-    std::fill(counts, counts + rows.n_users * rows.n_bands, 0);
-    std::fill(within, within + rows.n_users * rows.n_bands, 0.0);
-    for (std::size_t user = 0; user < rows.n_users; ++user) {
-        const std::size_t first = user * rows.n_bands;
-        for (std::int64_t row = rows.indptr[user]; row < rows.indptr[user + 1]; ++row) {
-            if (!rows.counted[row]) continue;
-            const std::int64_t item = rows.item[row];
-            if (item < -1 || item >= static_cast<std::int64_t>(rows.n_items)) {
-                throw std::invalid_argument("no such item");
-            }
-            const std::size_t at = item == -1 ? rows.n_items : static_cast<std::size_t>(item);
-            // A band below 0 becomes one that is too large.
-            const std::size_t band = static_cast<std::uint8_t>(rows.band[at]);
-            if (band >= rows.n_bands) throw std::invalid_argument("no such band");
-            ++counts[first + band];
-            const std::int64_t above = rows.above[row], places = rows.tied[row] + 1;
-            if (above < 0 || above >= cutoff) continue;
-            within[first + band] +=
-                static_cast<double>(std::min(cutoff - above, places)) / static_cast<double>(places);
-        }
     }
 }
 

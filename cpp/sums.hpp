@@ -59,23 +59,4 @@ void add_discounted(const PlacedRows& rows, const Gains& gains, const double* lo
 /// @param counts [n_users]: written
 void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64_t* counts);
 
-/// The judged items of users, and the band of each item.
-struct BandedRows {
-    std::size_t n_users, n_items, n_bands;
-    const std::int64_t* indptr;  ///< [n_users + 1]
-    const std::int64_t* item;    ///< [n_rows]: -1 for an item without a number
-    const bool* counted;         ///< [n_rows]
-    const std::int64_t* above;   ///< [n_rows]: items above; below 0 for one that was not ranked
-    const std::int64_t* tied;    ///< [n_rows]: other items with the same score
-    const std::int8_t* band;  ///< [n_items + 1]: the last entry is that of items without a number
-};
-
-/// Count the items of each user by their bands: all, and the share of each that is expected to be
-/// within a cut-off.
-/// @param counts [n_users, n_bands]: written
-/// @param within [n_users, n_bands]: written
-/// @throws std::invalid_argument for an item or a band that does not exist
-void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
-                    double* within);
-
 }  // namespace recometer

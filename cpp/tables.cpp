@@ -9,15 +9,6 @@ namespace {
 
 constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // whose number 32 bits hold
 
-struct Range {
-    std::int64_t begin, end;
-};
-
-Range rows_of(const Ragged& table, const TableUsers& users, std::size_t user) {
-    const std::int64_t at = users.places ? users.places[user] : static_cast<std::int64_t>(user);
-    return at < 0 ? Range{0, 0} : Range{table.indptr[at], table.indptr[at + 1]};
-}
-
 /// Find the rows there of some items, which ascend there: the steps of one search need not wait for
 /// those of another, and have no branch, since which half an item lies in cannot be foreseen.
 template <std::size_t kItems>
@@ -38,18 +29,6 @@ void find_some(const std::int32_t* items, const std::int32_t* there, Range range
     }
 }
 
-/// Whether all items are from 0 to n_items - 1: the sign of either term tells, a vector at a time.
-bool all_below(const std::int32_t* items, std::size_t n, std::size_t n_items) {
-    const auto last =
-        static_cast<std::uint32_t>(std::min(n_items, std::size_t{1} << 31)) - std::uint32_t{1};
-    std::uint32_t outside = 0;
-    for (std::size_t row = 0; row < n; ++row) {
-        const auto item = static_cast<std::uint32_t>(items[row]);
-        outside |= item | (last - item);
-    }
-    return outside >> 31 == 0;
-}
-
 }  // namespace
 
 void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
@@ -62,21 +41,6 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
             find_some<8>(rows.items + row, other.items, there, found + row);
         }
         for (; row < end; ++row) find_some<1>(rows.items + row, other.items, there, found + row);
-    }
-}
-
-void sum_rows(const Ragged& rows, const TableUsers& users, const std::int64_t* numbers,
-              std::size_t n_items, std::int64_t* sums) {
-    for (std::size_t user = 0; user < users.n; ++user) {
-        const Range mine = rows_of(rows, users, user);
-        const auto n = static_cast<std::size_t>(mine.end - mine.begin);
-        const std::int32_t* const items = rows.items + mine.begin;
-        if (!all_below(items, n, n_items)) throw std::invalid_argument("no such item");
-        std::int64_t sum = 0;
-        for (std::size_t row = 0; row < n; ++row) {
-            sum += numbers[static_cast<std::size_t>(items[row])];
-        }
-        sums[user] = sum;
     }
 }
 

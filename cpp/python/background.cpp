@@ -1,12 +1,13 @@
 // Steps of the kernel that are taken while Python does something else.
 #include "../background.hpp"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "../hashing.hpp"
-#include "../lists.hpp"
 #include "arrays.hpp"
+#include "popularity.hpp"
 
 namespace recometer {
 namespace {
@@ -30,22 +31,32 @@ class HeldBackground {
         add([from = data.data(), n = data.shape(0), piece, to = hashes.data()] {
             recometer::hash_pieces(from, n, piece, to);
         });
-        hold(data), hold(hashes);
+        hold(data, hashes);
     }
 
-    void count_items(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items,
-                     const std::optional<In1<std::int64_t>>& users,
-                     const Out1<std::int64_t>& counts, const Out1<std::int64_t>& sums) {
+    void count_items(const Column& indptr, const In1<std::int32_t>& items,
+                     const std::optional<Column>& users, const Out1<std::int64_t>& counts,
+                     const Out1<std::int64_t>& sums, const Out1<std::int8_t>& band,
+                     const Out2<std::int64_t>& ranges) {
         const Ragged rows = table(indptr, items);
         const TableUsers places = table_users(sums.shape(0), users, indptr);
-        add([rows, places, n = items.shape(0), n_items = counts.shape(0), number = counts.data(),
-             sum = sums.data()] {
-            if (!count_rows(rows.items, n, n_items, number)) {
-                throw std::invalid_argument("no such item");
-            }
-            sum_rows(rows, places, number, n_items, sum);
+        const Popularity found = popularity(counts, sums, band, ranges);
+        add_in_order([rows, n_rows = items.shape(0), places, found] {
+            recometer::count_items(rows, n_rows, places, found);
         });
-        hold(indptr), hold(items), hold(users), hold(counts), hold(sums);
+        hold(indptr, items, users, counts, sums, band, ranges);
+    }
+
+    void count_in_bands(const Column& indptr, const Column& item, const In1<bool>& counted,
+                        const Column& above, const Column& tied, std::size_t n_items,
+                        const Column& banded, const In1<std::int8_t>& band, std::int64_t cutoff,
+                        const Out2<std::int32_t>& counts, const Out2<float>& within) {
+        const BandedRows rows = banded_rows(indptr, item, counted, above, tied, n_items, banded,
+                                            band, counts, within);
+        add_in_order([rows, cutoff, to = counts.data(), share = within.data()] {
+            recometer::count_in_bands(rows, cutoff, to, share);
+        });
+        hold(indptr, item, counted, above, tied, banded, band, counts, within);
     }
 
     void start(std::size_t threads) {
@@ -73,14 +84,28 @@ class HeldBackground {
         background_.add(step);
     }
 
-    template <class Array>
-    void hold(const Array& array) {
-        held_->push_back(std::make_shared<Array>(array));
+    /// Add a step that begins when the one added before it in this way has ended.
+    template <class Step>
+    void add_in_order(Step step) {
+        require(!started_, "the steps have begun");
+        if (!in_order_) {
+            in_order_ = std::make_shared<std::vector<std::function<void()>>>();
+            background_.add([steps = in_order_] {
+                for (const auto& one : *steps) one();
+            });
+        }
+        in_order_->push_back(step);
+    }
+
+    template <class... Arrays>
+    void hold(const Arrays&... arrays) {
+        (held_->push_back(std::make_shared<Arrays>(arrays)), ...);
     }
 
     Background background_;
     std::unique_ptr<std::vector<std::shared_ptr<void>>> held_ =
         std::make_unique<std::vector<std::shared_ptr<void>>>();
+    std::shared_ptr<std::vector<std::function<void()>>> in_order_;
     bool started_ = false;
 };
 
@@ -93,8 +118,12 @@ void bind_background(nb::module_& m) {
         .def("hash_pieces", &HeldBackground::hash_pieces, exact("data"), nb::arg("piece"),
              exact("hashes"), "Do what the function of this name does.")
         .def("count_items", &HeldBackground::count_items, nb::kw_only(), exact("indptr"),
-             exact("items"), exact_or_none("users"), exact("counts"), exact("sums"),
-             "Count each item, and add these counts up over each user's items.")
+             exact("items"), exact_or_none("users"), exact("counts"), exact("sums"), exact("band"),
+             exact("ranges"), "Do what the function of this name does.")
+        .def("count_in_bands", &HeldBackground::count_in_bands, nb::kw_only(), exact("indptr"),
+             exact("item"), exact("counted"), exact("above"), exact("tied"), nb::arg("n_items"),
+             exact("banded"), exact("band"), nb::arg("cutoff"), exact("counts"), exact("within"),
+             "Do what the function of this name does, after what was counted before.")
         .def("start", &HeldBackground::start, nb::arg("threads"), "Begin.")
         .def("wait", &HeldBackground::wait, nb::arg("seconds"),
              "Wait some seconds at most; return whether all steps have ended.")

@@ -1,4 +1,4 @@
-// Lists and rows that others made: ranks in lists, tables, splits, hashes, numbers of strings.
+// Lists and rows that others made: ranks in lists, tables, sums, splits, hashes, strings.
 #include <limits>
 
 #include "../arrow.hpp"
@@ -9,6 +9,7 @@
 #include "../sums.hpp"
 #include "../tables.hpp"
 #include "arrays.hpp"
+#include "popularity.hpp"
 
 namespace recometer {
 namespace {
@@ -136,18 +137,6 @@ void bind_tables(nb::module_& m) {
         },
         nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"),
         exact("other_indptr"), exact("other_items"), exact("found"));
-    m.def(
-        "sum_rows",
-        [](In1<std::int64_t> indptr, In1<std::int32_t> items,
-           std::optional<In1<std::int64_t>> users, In1<std::int64_t> numbers,
-           Out1<std::int64_t> sums) {
-            const Ragged rows = table(indptr, items);
-            const TableUsers places = table_users(sums.shape(0), users, indptr);
-            nb::gil_scoped_release release;
-            sum_rows(rows, places, numbers.data(), numbers.shape(0), sums.data());
-        },
-        nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("numbers"),
-        exact("sums"));
 }
 
 /// Rows at places, after the sums of which there is room have been counted.
@@ -209,28 +198,35 @@ void bind_sums(nb::module_& m) {
             count_within({n_users, indptr.data(), place.data()}, limits.data(), counts.data());
         },
         exact("indptr"), exact("place"), exact("limits"), exact("counts"));
+}
+
+void bind_popularity(nb::module_& m) {
+    m.def(
+        "count_items",
+        [](Column indptr, In1<std::int32_t> items, std::optional<Column> users,
+           Out1<std::int64_t> counts, Out1<std::int64_t> sums, Out1<std::int8_t> band,
+           Out2<std::int64_t> ranges) {
+            const Ragged rows = table(indptr, items);
+            const TableUsers places = table_users(sums.shape(0), users, indptr);
+            const Popularity found = popularity(counts, sums, band, ranges);
+            nb::gil_scoped_release release;
+            count_items(rows, items.shape(0), places, found);
+        },
+        nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("counts"),
+        exact("sums"), exact("band"), exact("ranges"));
     m.def(
         "count_in_bands",
-        [](In1<std::int64_t> indptr, In1<std::int64_t> item, In1<bool> counted,
-           In1<std::int64_t> above, In1<std::int64_t> tied, In1<std::int8_t> band,
-           std::int64_t cutoff, Out2<std::int32_t> counts, Out2<double> within) {
-            const std::size_t n_users = counts.shape(0), n_bands = counts.shape(1);
-            require(indptr.shape(0) == n_users + 1, "one row of counts per user");
-            require(within.shape(0) == n_users && within.shape(1) == n_bands,
-                    "counts and within have the same shape");
-            const auto n_rows = static_cast<std::size_t>(indptr.data()[n_users]);
-            require(item.shape(0) == n_rows && counted.shape(0) == n_rows &&
-                        above.shape(0) == n_rows && tied.shape(0) == n_rows,
-                    "one entry per row");
-            require(band.shape(0) >= 1, "band must not be empty");
-            const BandedRows rows{n_users,       band.shape(0) - 1, n_bands,
-                                  indptr.data(), item.data(),       counted.data(),
-                                  above.data(),  tied.data(),       band.data()};
+        [](Column indptr, Column item, In1<bool> counted, Column above, Column tied,
+           std::size_t n_items, Column banded, In1<std::int8_t> band, std::int64_t cutoff,
+           Out2<std::int32_t> counts, Out2<float> within) {
+            const BandedRows rows = banded_rows(indptr, item, counted, above, tied, n_items, banded,
+                                                band, counts, within);
             nb::gil_scoped_release release;
             count_in_bands(rows, cutoff, counts.data(), within.data());
         },
         nb::kw_only(), exact("indptr"), exact("item"), exact("counted"), exact("above"),
-        exact("tied"), exact("band"), nb::arg("cutoff"), exact("counts"), exact("within"));
+        exact("tied"), nb::arg("n_items"), exact("banded"), exact("band"), nb::arg("cutoff"),
+        exact("counts"), exact("within"));
 }
 
 template <class Value>
@@ -388,6 +384,7 @@ void bind_rows(nb::module_& m) {
     bind_take_lists<std::int32_t>(m);
     bind_tables(m);
     bind_sums(m);
+    bind_popularity(m);
     bind_splits(m);
     bind_hashes_and_strings(m);
 }

@@ -31,6 +31,8 @@ def counting(rng, n_users=30, n_items=9):
         "users": rng.integers(-1, n_users, 12),
         "counts": np.zeros(n_items, np.int64),
         "sums": np.zeros(12, np.int64),
+        "band": np.zeros(n_items, np.int8),
+        "ranges": np.zeros((5, 2), np.int64),
     }
 
 
@@ -63,7 +65,9 @@ def test_one_without_steps_has_ended():
 
 def test_what_a_step_raises_is_raised_by_who_waits():
     table, background = counting(np.random.default_rng(0)), _kernel.Background()
-    background.count_items(**table | {"counts": np.zeros(3, np.int64)})
+    background.count_items(
+        **table | {"counts": np.zeros(3, np.int64), "band": np.zeros(3, np.int8)}
+    )
     background.start(1)
     with pytest.raises(ValueError, match="no such item"):
         background.wait(SOON)

@@ -175,9 +175,9 @@ ROWS = {
         | {"other_indptr": filled(1), "other_items": NO_ROWS},
         {"found": 0},
     ),
-    "sum_rows": (
-        {"indptr": filled(1), "items": NO_ROWS, "users": None, "numbers": filled(0)},
-        {"sums": 0},
+    "count_items": (
+        {"indptr": filled(1), "items": NO_ROWS, "users": None},
+        {"counts": 0, "sums": 0, "band": (0, np.int8), "ranges": ((5, 2), int)},
     ),
     "add_within": (
         {"indptr": filled(1), "place": filled(0), "terms": filled(0, float), "cutoffs": filled(2)},
@@ -198,8 +198,9 @@ ROWS = {
     ),
     "count_in_bands": (
         {"indptr": filled(1), "item": filled(0), "counted": filled(0, bool), "above": filled(0)}
-        | {"tied": filled(0), "band": filled(1, np.int8), "cutoff": 1},
-        {"counts": ((0, 5), np.int32), "within": ((0, 5), float)},
+        | {"tied": filled(0), "n_items": 0, "banded": filled(0), "band": filled(0, np.int8)}
+        | {"cutoff": 1},
+        {"counts": ((0, 5), np.int32), "within": ((0, 5), np.float32)},
     ),
     "rows_ascend": (
         {"indptr": filled(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},

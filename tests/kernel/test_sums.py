@@ -98,52 +98,6 @@ def test_limits_that_do_not_fit_are_refused(place, limits, message):
         _kernel.count_within(*arrays)
 
 
-def banded(rng, lengths, n_items=4, n_bands=3):
-    """Judged items, of which some have no number and some were not ranked."""
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    n = int(indptr[-1])
-    return {
-        "indptr": indptr,
-        "item": rng.integers(-1, n_items, n),
-        "counted": rng.random(n) < 0.7,
-        "above": rng.integers(-1, 7, n),
-        "tied": rng.integers(0, 4, n),
-        "band": rng.integers(0, n_bands, n_items + 1).astype(np.int8),
-        "cutoff": int(rng.integers(0, 6)),
-        "counts": np.full((len(lengths), n_bands), -9, np.int32),
-        "within": np.full((len(lengths), n_bands), -9.0),
-    }
-
-
-@given(seed=st.integers(0, 2**32), lengths=st.lists(st.sampled_from(FEW), max_size=6))
-def test_items_are_counted_by_their_bands(seed, lengths):
-    native, twin = (banded(np.random.default_rng(seed), lengths) for _ in range(2))
-    _kernel.count_in_bands(**native)
-    reference.count_in_bands(**twin)
-    for name in ("counts", "within"):
-        np.testing.assert_array_equal(native[name], twin[name])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"item": np.zeros(1, int)}, "one entry per row"),
-        ({"tied": np.zeros(3, int)}, "one entry per row"),
-        ({"indptr": np.array([0, 1, 2])}, "one row of counts per user"),
-        ({"within": np.zeros((1, 2))}, "the same shape"),
-        ({"band": np.zeros(0, np.int8)}, "must not be empty"),
-        ({"band": np.full(5, 3, np.int8)}, "no such band"),
-        ({"band": np.full(5, -1, np.int8)}, "no such band"),
-        ({"item": np.array([4, 0])}, "no such item"),
-        ({"item": np.array([-2, 0])}, "no such item"),
-    ],
-)
-def test_bands_that_do_not_fit_are_refused(changes, message):
-    given = banded(np.random.default_rng(0), [2]) | {"counted": np.ones(2, bool)}
-    with pytest.raises(ValueError, match=message):
-        _kernel.count_in_bands(**given | changes)
-
-
 def compare_terms(indptr, place, gains, cutoffs):
     rows = indptr, place
     logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)

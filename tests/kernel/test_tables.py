@@ -54,20 +54,6 @@ def test_rows_are_found(seed, n_items, who, ascending):
     np.testing.assert_array_equal(other_items[found[0][hit]], items[hit])
 
 
-@given(seed=st.integers(0, 2**32), who=st.sampled_from(["same", "others"]))
-def test_rows_are_added_up(seed, who):
-    rng = np.random.default_rng(seed)
-    n_there, n_items = int(rng.integers(0, 6)), int(rng.integers(1, 12))
-    indptr, items = table(rng, n_there, n_items)
-    numbers = rng.integers(-(2**40), 2**40, n_items)
-    n_users = n_there if who == "same" else int(rng.integers(0, 6))
-    users = places(rng, n_users, n_there, who)
-    sums = np.full((2, n_users), -9)
-    for module, out in zip((_kernel, reference), sums, strict=True):
-        module.sum_rows(indptr=indptr, items=items, users=users, numbers=numbers, sums=out)
-    np.testing.assert_array_equal(*sums)
-
-
 def test_what_does_not_fit_is_refused():
     indptr, items = np.array([0, 1]), np.array([3], np.int32)
     rows = {"indptr": indptr, "items": items}
@@ -86,8 +72,6 @@ def test_what_does_not_fit_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             find(users, **changes)
-    with pytest.raises(ValueError, match="no such item"):
-        _kernel.sum_rows(**rows, users=None, numbers=np.zeros(3, int), sums=np.zeros(1, int))
 
 
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.int64]))

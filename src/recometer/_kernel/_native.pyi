@@ -383,14 +383,6 @@ def find_rows(
     other_items: NDArray[numpy.int32],
     found: NDArray[numpy.int64],
 ) -> None: ...
-def sum_rows(
-    *,
-    indptr: NDArray[numpy.int64],
-    items: NDArray[numpy.int32],
-    users: NDArray[numpy.int64] | None,
-    numbers: NDArray[numpy.int64],
-    sums: NDArray[numpy.int64],
-) -> None: ...
 
 ROWS_OF_PART: int = 1024
 
@@ -424,6 +416,16 @@ def count_within(
     limits: NDArray[numpy.int64],
     counts: NDArray[numpy.int64],
 ) -> None: ...
+def count_items(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int32],
+    users: NDArray[numpy.int64] | None,
+    counts: NDArray[numpy.int64],
+    sums: NDArray[numpy.int64],
+    band: NDArray[numpy.int8],
+    ranges: NDArray[numpy.int64],
+) -> None: ...
 def count_in_bands(
     *,
     indptr: NDArray[numpy.int64],
@@ -431,10 +433,12 @@ def count_in_bands(
     counted: NDArray[numpy.bool_],
     above: NDArray[numpy.int64],
     tied: NDArray[numpy.int64],
+    n_items: int,
+    banded: NDArray[numpy.int64],
     band: NDArray[numpy.int8],
     cutoff: int,
     counts: NDArray[numpy.int32],
-    within: NDArray[numpy.float64],
+    within: NDArray[numpy.float32],
 ) -> None: ...
 def hold_first(
     *,
@@ -508,8 +512,27 @@ class Background:
         users: NDArray[numpy.int64] | None,
         counts: NDArray[numpy.int64],
         sums: NDArray[numpy.int64],
+        band: NDArray[numpy.int8],
+        ranges: NDArray[numpy.int64],
     ) -> None:
-        """Count each item, and add these counts up over each user's items."""
+        """Do what the function of this name does."""
+
+    def count_in_bands(
+        self,
+        *,
+        indptr: NDArray[numpy.int64],
+        item: NDArray[numpy.int64],
+        counted: NDArray[numpy.bool_],
+        above: NDArray[numpy.int64],
+        tied: NDArray[numpy.int64],
+        n_items: int,
+        banded: NDArray[numpy.int64],
+        band: NDArray[numpy.int8],
+        cutoff: int,
+        counts: NDArray[numpy.int32],
+        within: NDArray[numpy.float32],
+    ) -> None:
+        """Do what the function of this name does, after what was counted before."""
 
     def start(self, threads: int) -> None:
         """Begin."""

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, HitTerm, RowOrder
-from recometer.arrays import Array, Bool, Float64, Int8, Int32, Int64, UInt8, UInt32, UInt64
+from recometer.arrays import (
+    Array,
+    Bool,
+    Float32,
+    Float64,
+    Int8,
+    Int32,
+    Int64,
+    UInt8,
+    UInt32,
+    UInt64,
+)
 from recometer.draws import mix
 
 
@@ -88,13 +99,30 @@ def find_rows(
         found[begin:end] = [places.get(int(item), -1) for item in items[begin:end]]
 
 
-def sum_rows(
-    *, indptr: Int64, items: Int32, users: Int64 | None, numbers: Int64, sums: Int64
+def count_items(
+    *,
+    indptr: Int64,
+    items: Int32,
+    users: Int64 | None,
+    counts: Int64,
+    sums: Int64,
+    band: Int8,
+    ranges: Int64,
 ) -> None:
-    """Add up a number of each item over the rows of each user."""
+    """Count the rows of each item, and say what follows from that; see `cpp/popularity.hpp`."""
+    counts[:] = np.bincount(items, minlength=len(counts))
     for user in range(len(sums)):
         at = user if users is None else users[user]
-        sums[user] = 0 if at < 0 else numbers[items[indptr[at] : indptr[at + 1]]].sum()
+        sums[user] = 0 if at < 0 else counts[items[indptr[at] : indptr[at + 1]]].sum()
+    last, total = len(ranges) - 1, counts.sum()
+    for number in set(counts.tolist()):
+        share = (last + 1) * counts[counts > number].sum() // max(total, 1)
+        band[counts == number] = last if number == 0 else min(share, last)
+    for one, numbers in enumerate(ranges):
+        mine = counts[band == one]
+        numbers[:] = mine.min(initial=np.iinfo(np.int64).max), mine.max(initial=0)
+        if one == last or not len(mine):
+            numbers[0] = 0
 
 
 def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
@@ -337,13 +365,17 @@ def count_in_bands(
     counted: Bool,
     above: Int64,
     tied: Int64,
+    n_items: int,
+    banded: Int64,
     band: Int8,
     cutoff: int,
     counts: Int32,
-    within: Float64,
+    within: Float32,
 ) -> None:
-    """Count items of each user by their bands, and those within a cut-off; see `cpp/sums.hpp`."""
-    bands = np.where(item == -1, band[-1], band[item])
+    """Count items of each user by their bands; see `cpp/popularity.hpp`."""
+    of_item = np.full(n_items + 1, counts.shape[1] - 1)
+    of_item[banded] = band
+    bands = of_item[item]  # the last one of -1
     share = np.where(above < 0, 0, np.clip((cutoff - above) / (tied + 1), 0, 1))
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for number in range(counts.shape[1]):

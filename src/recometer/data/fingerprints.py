@@ -112,15 +112,15 @@ class Fingerprinting:
     threads
         Maximum number of threads that hash numbers as they lie in memory, where these are many.
     before
-        Adds steps to the background, which are taken before anything is hashed. It is not called
-        where there is little to hash.
+        Adds steps to the background, which are taken before anything is hashed. Where there is
+        little to hash, it is called with the kernel, which takes the same steps at once.
     """
 
     def __init__(
         self,
         inputs: Mapping[str, Mapping[str, object]],
         threads: int = 1,
-        before: Callable[[_kernel.Background], object] | None = None,
+        before: Callable[[Any], object] = lambda _: None,
     ) -> None:
         self._groups = list(inputs)
         self._arrays = {
@@ -142,13 +142,14 @@ class Fingerprinting:
             if sum(map(_size, others.values())) > BRIEF_NUMBERS:
                 self._work = _Work(others)
                 self._work.start()
+        else:
+            self._before(_kernel)
         return self
 
     def _start_background(self) -> None:
         """Start to hash what lies in memory: the interpreter is free for the other thread."""
         self._background, n_bytes = _kernel.Background(), 0
-        if self._before is not None:
-            self._before(self._background)
+        self._before(self._background)
         for name, array in self._arrays.items():
             if not (isinstance(array, np.ndarray) and _is_plain(array)):
                 continue

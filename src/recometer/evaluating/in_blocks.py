@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer import ragged
+from recometer import _kernel, ragged
 from recometer.arrays import Array, Int32, Int64, any_of
 from recometer.data import matching
 from recometer.data.interactions import Interactions
@@ -145,7 +145,7 @@ class InBlocks:
             users,
             counts,
             lambda: measured,
-            lambda: found,
+            lambda *_: lambda: found,
             reading=reading,
             **self._seconds,
         )
@@ -203,7 +203,7 @@ class InBlocks:
             records.users,
             records.counts,
             records.judged,
-            by_popularity(given, ranks, self._given.truth.bands),
+            by_popularity(given, ranks, self._given.truth.counts, _kernel)(),
             (records.users if ranks is None else ranks).n_relevant,
             ranks is not None and any_of(ranks.ends_early),
         )

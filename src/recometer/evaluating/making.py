@@ -27,12 +27,15 @@ from recometer.results.evaluation import Evaluation
 from recometer.results.means import Averaging, means_with
 from recometer.results.profiles import (
     USUAL_CUTOFF,
-    Bands,
+    Counting,
+    Counts,
     FoundByPopularity,
     found_by_popularity,
 )
 from recometer.results.together import together_of
 from recometer.version import __version__
+
+FindPopular = Callable[[], FoundByPopularity | None]
 
 
 def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
@@ -42,7 +45,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
         records.users,
         records.counts,
         lambda: measure(given, records),
-        lambda: by_popularity(given, records.ranks, given.truth.bands),
+        lambda *how: by_popularity(given, records.ranks, *how),
         reading=reading,
         ranking=ranking,
     )
@@ -53,7 +56,7 @@ def assembled(
     users: Users,
     counts: Mapping[str, int],
     find_measured: Callable[[], dict[str, Any]],
-    find_by_popularity: Callable[[], FoundByPopularity | None],
+    find_by_popularity: Callable[[Counts | None, Counting], FindPopular],
     *,
     reading: float,
     ranking: float,
@@ -61,22 +64,24 @@ def assembled(
 ) -> Evaluation:
     """Make an `Evaluation`, for which `find_measured` returns what `measure` does.
 
+    `find_by_popularity` does what the function `by_popularity` does, but for the first arguments.
     `reading`, `ranking` and `measuring` are the seconds that came before.
     """
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
     known, before = truth.fingerprints, reading + ranking + measuring
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
-    counted = None
+    counted: list[tuple[Counts | None, FindPopular]] = []
 
-    def count(background: _kernel.Background) -> None:
-        nonlocal counted
-        counted = truth.count_in(background)
+    def count(counting: Counting) -> None:
+        of_train = truth.counts_by(counting)
+        counted.append((of_train, find_by_popularity(of_train, counting)))
 
     with Fingerprinting(arrays, asked.threads, count) as fingerprinting:
         measured = find_measured()
         measuring += time.perf_counter() - begin
         found = fingerprinting.result()
-    truth.prepare(counted)
+    [(of_train, find_popular)] = counted
+    truth.prepare(of_train)
     known |= {name: prints for name, prints in found.items() if name != "source"}
     check_defined(measured["values"], measured["reasons"])
     activity, popularity = truth.profiles
@@ -102,21 +107,24 @@ def assembled(
         binary_gains=truth.binary_gains,
         activity=activity,
         popularity=popularity,
-        by_popularity=find_by_popularity(),
+        by_popularity=find_popular(),
     )
 
 
 def by_popularity(
-    given: Inputs, ranks: Ranks | None, of_train: Bands | None
-) -> FoundByPopularity | None:
-    """Count found relevant items by popularity, or return None without train or ranks."""
+    given: Inputs, ranks: Ranks | None, of_train: Counts | None, counting: Counting
+) -> FindPopular:
+    """Count found relevant items by popularity: see `found_by_popularity`.
+
+    What is returned returns None without train or ranks.
+    """
     truth, asked, ties = given.truth, given.asked, given.protocol.ties
     of_ranks = truth.of_rankings
     if asked.train is None or of_train is None or ranks is None or not of_ranks:
-        return None
+        return lambda: None
     keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None
     cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
-    how = cutoff, ties, asked.seed, keys
+    how = cutoff, ties, asked.seed, keys, counting
     return found_by_popularity(ranks, truth.test, asked.train, of_train, *how)
 
 

@@ -19,7 +19,7 @@ from recometer.metrics.largest_gain import with_largest_gain
 from recometer.metrics.registry import METRICS, Metric, SideData, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.results.profiles import Bands, Counts, bands, profiles
+from recometer.results.profiles import Counting, Counts, profiles
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
@@ -104,24 +104,20 @@ class Truth:
     @cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
         """What train says of each user, see `Evaluation`; None without train."""
-        return (None, None) if self._counts is None else profiles(self._counts)
+        return (None, None) if self.counts is None else profiles(self.counts)
 
     @cached_property
-    def bands(self) -> Bands | None:
-        """The items of train by popularity, or None without train."""
-        return None if self._counts is None else bands(self._counts.users)
+    def counts(self) -> Counts | None:
+        """What is counted in train, or None without one."""
+        return self._counted(_kernel)
 
-    def count_in(self, background: _kernel.Background) -> Counts | None:
-        """Have train counted in the background; `prepare` takes the result after that has ended."""
-        train = self.asked.train
-        if train is None or "_counts" in vars(self):
-            return None
-        return Counts.of(self.test, train, background)
+    def counts_by(self, counting: Counting) -> Counts | None:
+        """Return `counts`; in the background, they are known when that has ended: see `prepare`."""
+        return self.counts if "counts" in vars(self) else self._counted(counting)
 
-    @cached_property
-    def _counts(self) -> Counts | None:
+    def _counted(self, counting: Counting) -> Counts | None:
         train = self.asked.train
-        return None if train is None else Counts.of(self.test, train)
+        return None if train is None else Counts.of(self.test, train, counting)
 
     @cached_property
     def negative_gains(self) -> bool:
@@ -136,15 +132,14 @@ class Truth:
             return low == high and low in (0, 1)
         return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
 
-    def prepare(self, counted: Counts | None = None) -> None:
+    def prepare(self, counts: Counts | None) -> None:
         """Find what an `Evaluation` has of test and train, which no metric reads.
 
-        `counted` is what `count_in` returned.
+        `counts` is what `counts_by` returned, once it is known.
         """
-        if counted is not None:
-            vars(self)["_counts"] = counted
+        vars(self).setdefault("counts", counts)
         _ = self.profiles, self.descriptions, self.definitions, self.duplicates
-        _ = self.negative_gains, self.binary_gains, self.held_bytes, self.bands
+        _ = self.negative_gains, self.binary_gains, self.held_bytes
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return the arrays of which fingerprints are taken, by argument."""

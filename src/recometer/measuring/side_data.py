@@ -225,23 +225,18 @@ def ranks_with(
 
 
 def of_judged_items(
-    of_train: Array, missing: int, ranks: Ranks, test: Interactions, train: Interactions
-) -> tuple[Int64, Array]:
-    """Return the positions of judged items, and what is known from train of each position.
-
-    `of_train` has an entry per item that train numbers; `missing` stands for all others.
+    ranks: Ranks, test: Interactions, train: Interactions
+) -> tuple[Int64, Int64, int]:
+    """Return the positions of judged items, and of the items that train numbers.
 
     Returns
     -------
-    int64 [n_judged], [n_items + 1]
-        An item that nobody names has the position -1: the last entry.
+    int64 [n_judged], int64 [n_items of train], int
+        An item that nobody names has the position -1. The last is the number of all positions.
     """
     items = _Items(ranks.item_ids, _n_positions(ranks))
     judged = _judged_items(ranks, items, test, train)
-    positions = items.of_columns(train, "train")
-    found = np.full(items.n_items + 1, missing, of_train.dtype)
-    found[positions] = of_train
-    return judged, found
+    return judged, items.of_columns(train, "train"), items.n_items
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:

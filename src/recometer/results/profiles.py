@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Float32, Float64, Int8, Int32, Int64, UInt64
+from recometer.arrays import Bool, Float32, Float64, Int8, Int32, Int64, UInt64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import users_in
 from recometer.measuring.side_data import of_judged_items
@@ -22,11 +23,38 @@ N_BANDS = 5  # of popularity
 USUAL_CUTOFF = 10  # where no metric has one
 
 
-class Bands(NamedTuple):
-    """The band of each item of train, and the range of each band: see `FoundByPopularity`."""
+class Counting(Protocol):
+    """What counts: the kernel, or its `Background`, which does so once it has started."""
 
-    band: Int8
-    ranges: tuple[tuple[int, int], ...]
+    def count_items(
+        self,
+        *,
+        indptr: Int64,
+        items: Int32,
+        users: Int64 | None,
+        counts: Int64,
+        sums: Int64,
+        band: Int8,
+        ranges: Int64,
+    ) -> None:
+        """Count the rows of each item, and say what follows from that."""
+
+    def count_in_bands(
+        self,
+        *,
+        indptr: Int64,
+        item: Int64,
+        counted: Bool,
+        above: Int64,
+        tied: Int64,
+        n_items: int,
+        banded: Int64,
+        band: Int8,
+        cutoff: int,
+        counts: Int32,
+        within: Float32,
+    ) -> None:
+        """Count the items of each user by their bands."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,30 +98,29 @@ class FoundByPopularity(Record):
 class Counts(NamedTuple):
     """How often train has each item, and the items of each user of test."""
 
-    users: Int64  # [n_items]: who have the item
     activity: Int64  # [n_users]: the training items of the user
     total: Int64  # [n_users]: those who have them, added up over these items
+    band: Int8  # [n_items]: see `FoundByPopularity`
+    ranges: Int64  # [N_BANDS, 2]
 
     @classmethod
-    def of(
-        cls, test: Interactions, train: Interactions, background: _kernel.Background | None = None
-    ) -> Counts:
-        """Count; with a background only once that has taken its steps."""
+    def of(cls, test: Interactions, train: Interactions, counting: Counting = _kernel) -> Counts:
+        """Count; in the background, what is returned is written once its steps are taken."""
         users = users_in(train, test, "train")
         counts = cls(
-            np.zeros(train.n_items, np.int64),
             ragged.lengths(train.indptr, users),
             np.empty(test.n_users, np.int64),
+            np.empty(train.n_items, np.int8),
+            np.empty((N_BANDS, 2), np.int64),
         )
-        indptr, items = train.indptr, train.items
-        if background is not None:
-            background.count_items(
-                indptr=indptr, items=items, users=users, counts=counts.users, sums=counts.total
-            )
-            return counts
-        _kernel.count_rows(items, counts.users)
-        _kernel.sum_rows(
-            indptr=indptr, items=items, users=users, numbers=counts.users, sums=counts.total
+        counting.count_items(
+            indptr=train.indptr,
+            items=train.items,
+            users=users,
+            counts=np.empty(train.n_items, np.int64),
+            sums=counts.total,
+            band=counts.band,
+            ranges=counts.ranges,
         )
         return counts
 
@@ -112,50 +139,38 @@ def found_by_popularity(
     ranks: Ranks,
     test: Interactions,
     train: Interactions,
-    of_train: Bands,
+    of_train: Counts,
     cutoff: int,
     ties: TieRule,
     seed: int,
     user_keys: UInt64 | None,
-) -> FoundByPopularity:
+    counting: Counting = _kernel,
+) -> Callable[[], FoundByPopularity]:
     """Count the relevant items of each user, and those within a cut-off, by their popularity.
 
-    `ties`, `seed` and `user_keys` are those of `recometer.ties.resolve`.
+    `ties`, `seed` and `user_keys` are those of `recometer.ties.resolve`. In the background, what is
+    returned may be called once its steps are taken.
     """
     counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
-    item, band = of_judged_items(of_train.band, N_BANDS - 1, ranks, test, train)
+    item, banded, n_items = of_judged_items(ranks, test, train)
     above, tied = places_of(ranks, counted, cutoff, ties, seed, user_keys)
-    relevant, found = (np.empty((ranks.n_users, N_BANDS), kind) for kind in (np.int32, np.float64))
+    relevant: Int32 = np.empty((ranks.n_users, N_BANDS), np.int32)
+    found: Float32 = np.empty(relevant.shape, np.float32)
     # A source of one's own may have made them of columns of a table.
     columns = {"item": item, "counted": counted, "above": above, "tied": tied}
-    _kernel.count_in_bands(
+    counting.count_in_bands(
         indptr=np.ascontiguousarray(ranks.indptr),
         **{name: np.ascontiguousarray(column) for name, column in columns.items()},
-        band=band,
+        n_items=n_items,
+        banded=banded,
+        band=of_train.band,
         cutoff=cutoff,
         counts=relevant,
         within=found,
     )
-    return FoundByPopularity(cutoff, of_train.ranges, relevant, found.astype(np.float32))
 
+    def result() -> FoundByPopularity:
+        ranges = tuple((low, high) for low, high in of_train.ranges.tolist())
+        return FoundByPopularity(cutoff, ranges, relevant, found)
 
-def bands(users_of_item: Int64) -> Bands:
-    """Return the bands of the items of train.
-
-    An item's band follows from the share of train's rows that more popular items have.
-    """
-    items = np.bincount(users_of_item, minlength=1)  # per number of training users
-    numbers = np.arange(len(items))
-    rows = items * numbers
-    total = int(rows.sum())
-    above = total - np.cumsum(rows)
-    band = np.minimum(N_BANDS * above // max(total, 1), N_BANDS - 1).astype(np.int8)
-    band[0] = N_BANDS - 1
-    there = np.flatnonzero((items > 0) | (numbers == 0))
-    # The more users an item has, the lower its band: each one's numbers follow one another.
-    begins, ends = (
-        np.searchsorted(-band[there], -np.arange(N_BANDS), side=side) for side in ("left", "right")
-    )
-    inside = [there[begin:end] for begin, end in zip(begins, ends, strict=True)]
-    ranges = tuple((int(of[0]), int(of[-1])) if len(of) else (0, 0) for of in inside)
-    return Bands(band[users_of_item], ranges)
+    return result

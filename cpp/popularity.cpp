@@ -1,0 +1,120 @@
+#include "popularity.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "lists.hpp"
+
+namespace recometer {
+namespace {
+
+/// Whether all items are from 0 to n_items - 1: the sign of either term tells, a vector at a time.
+bool all_below(const std::int32_t* items, std::size_t n, std::size_t n_items) {
+    const auto last =
+        static_cast<std::uint32_t>(std::min(n_items, std::size_t{1} << 31)) - std::uint32_t{1};
+    std::uint32_t outside = 0;
+    for (std::size_t row = 0; row < n; ++row) {
+        const auto item = static_cast<std::uint32_t>(items[row]);
+        outside |= item | (last - item);
+    }
+    return outside >> 31 == 0;
+}
+
+void add_up(const Ragged& rows, const TableUsers& users, const Popularity& found) {
+    for (std::size_t user = 0; user < users.n; ++user) {
+        const Range mine = rows_of(rows, users, user);
+        const auto n = static_cast<std::size_t>(mine.end - mine.begin);
+        const std::int32_t* const items = rows.items + mine.begin;
+        if (!all_below(items, n, found.n_items)) throw std::invalid_argument("no such item");
+        std::int64_t sum = 0;
+        for (std::size_t row = 0; row < n; ++row) {
+            sum += found.counts[static_cast<std::size_t>(items[row])];
+        }
+        found.sums[user] = sum;
+    }
+}
+
+/// The band of an item follows from the share of all rows that items with higher numbers have.
+void find_bands(const Popularity& found) {
+    const std::int64_t *const begin = found.counts, *const end = begin + found.n_items;
+    const std::int64_t most = begin == end ? 0 : *std::max_element(begin, end);
+    std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);  // by their number
+    std::int64_t total = 0;
+    for (const std::int64_t* count = begin; count < end; ++count) {
+        ++items[static_cast<std::size_t>(*count)];
+        total += *count;
+    }
+    const auto last = static_cast<std::int64_t>(found.n_bands) - 1;
+    std::vector<std::int8_t> bands(items.size(), static_cast<std::int8_t>(last));
+    std::fill(found.ranges, found.ranges + 2 * found.n_bands, 0);
+    std::int64_t above = total;
+    for (std::size_t number = 1; number < items.size(); ++number) {
+        if (!items[number]) continue;
+        const auto users = static_cast<std::int64_t>(number);
+        above -= users * items[number];
+        const std::int64_t band = std::min((last + 1) * above / total, last);
+        bands[number] = static_cast<std::int8_t>(band);
+        // Numbers rise. No item has the number 0 in any other band but the last.
+        std::int64_t* const range = found.ranges + 2 * band;
+        if (band != last && range[1] == 0) range[0] = users;
+        range[1] = users;
+    }
+    for (std::size_t item = 0; item < found.n_items; ++item) {
+        found.band[item] = bands[static_cast<std::size_t>(found.counts[item])];
+    }
+}
+
+/// The band of each item, the last one for an item without a number.
+std::vector<std::int8_t> band_of_items(const BandedRows& rows) {
+    std::vector<std::int8_t> found(rows.n_items + 1, static_cast<std::int8_t>(rows.n_bands - 1));
+    for (std::size_t at = 0; at < rows.n_banded; ++at) {
+        const auto item = static_cast<std::size_t>(rows.banded[at]);
+        if (item >= rows.n_items) throw std::invalid_argument("no such item");
+        // A band below 0 becomes one that is too large.
+        if (static_cast<std::uint8_t>(rows.band[at]) >= rows.n_bands) {
+            throw std::invalid_argument("no such band");
+        }
+        found[item] = rows.band[at];
+    }
+    return found;
+}
+
+}  // namespace
+
+void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users,
+                 const Popularity& found) {
+    std::fill(found.counts, found.counts + found.n_items, 0);
+    if (!count_rows(rows.items, n_rows, found.n_items, found.counts)) {
+        throw std::invalid_argument("no such item");
+    }
+    add_up(rows, users, found);
+    find_bands(found);
+}
+
+void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
+                    float* within) {
+    const std::vector<std::int8_t> band_of = band_of_items(rows);
+    std::vector<double> shares(rows.n_bands);
+    for (std::size_t user = 0; user < rows.n_users; ++user, counts += rows.n_bands) {
+        std::fill(counts, counts + rows.n_bands, 0);
+        std::fill(shares.begin(), shares.end(), 0.0);
+        for (std::int64_t row = rows.indptr[user]; row < rows.indptr[user + 1]; ++row) {
+            if (!rows.counted[row]) continue;
+            const std::int64_t item = rows.item[row];
+            if (item < -1 || item >= static_cast<std::int64_t>(rows.n_items)) {
+                throw std::invalid_argument("no such item");
+            }
+            const std::size_t at = item == -1 ? rows.n_items : static_cast<std::size_t>(item);
+            const auto band = static_cast<std::size_t>(band_of[at]);
+            ++counts[band];
+            const std::int64_t above = rows.above[row], places = rows.tied[row] + 1;
+            if (above < 0 || above >= cutoff) continue;
+            shares[band] +=
+                static_cast<double>(std::min(cutoff - above, places)) / static_cast<double>(places);
+        }
+        for (const double share : shares) *within++ = static_cast<float>(share);
+    }
+}
+
+}  // namespace recometer

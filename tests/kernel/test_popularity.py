@@ -1,0 +1,154 @@
+"""The native counts by popularity against their twins in NumPy, now and in the background."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import reference
+
+LENGTHS = st.lists(st.sampled_from([0, 1, 2, 5]), max_size=6)
+SOON = 60.0  # seconds
+
+
+def indptr_of(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def counting(rng, lengths, n_items=9, n_bands=5, *, same_users=False):
+    """A table of items, some of which many users have, with room for what is counted."""
+    chance = rng.dirichlet(np.full(n_items, 0.3))
+    n_users = len(lengths) if same_users else (12 if lengths else 0)
+    return {
+        "indptr": indptr_of(lengths),
+        "items": rng.choice(n_items, sum(lengths), p=chance).astype(np.int32),
+        "users": None if same_users else rng.integers(-1, len(lengths), n_users),
+        "counts": np.full(n_items, -9),
+        "sums": np.full(n_users, -9),
+        "band": np.full(n_items, -9, np.int8),
+        "ranges": np.full((n_bands, 2), -9),
+    }
+
+
+def banded(rng, lengths, n_items=4, n_bands=3):
+    """Judged items, of which some have no number and some were not ranked."""
+    indptr = indptr_of(lengths)
+    n = int(indptr[-1])
+    with_band = rng.permutation(n_items)[: rng.integers(0, n_items + 1)]
+    return {
+        "indptr": indptr,
+        "item": rng.integers(-1, n_items, n),
+        "counted": rng.random(n) < 0.7,
+        "above": rng.integers(-1, 7, n),
+        "tied": rng.integers(0, 4, n),
+        "n_items": n_items,
+        "banded": with_band,
+        "band": rng.integers(0, n_bands, len(with_band)).astype(np.int8),
+        "cutoff": int(rng.integers(0, 6)),
+        "counts": np.full((len(lengths), n_bands), -9, np.int32),
+        "within": np.full((len(lengths), n_bands), -9, np.float32),
+    }
+
+
+def all_equal(some, other):
+    for name, value in some.items():
+        np.testing.assert_array_equal(value, other[name])
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    lengths=LENGTHS,
+    n_bands=st.sampled_from([1, 2, 5]),
+    same=st.booleans(),
+)
+def test_items_are_counted(seed, lengths, n_bands, same):
+    native, twin = (
+        counting(np.random.default_rng(seed), lengths, n_bands=n_bands, same_users=same)
+        for _ in range(2)
+    )
+    _kernel.count_items(**native)
+    reference.count_items(**twin)
+    all_equal(native, twin)
+
+
+def test_equal_numbers_have_one_band():
+    # 5 + 2 + 2 + 1 rows: none come before the 5, half before the 2s, and nine tenths before the 1.
+    numbers = [5, 2, 0, 2, 1]
+    case = counting(np.random.default_rng(0), [sum(numbers)])
+    items = np.repeat(np.arange(5, dtype=np.int32), numbers)
+    case |= {"items": items, "counts": np.zeros(5, int), "band": np.zeros(5, np.int8)}
+    _kernel.count_items(**case)
+    assert case["counts"].tolist() == numbers
+    assert case["band"].tolist() == [0, 2, 4, 2, 4]
+    assert case["ranges"].tolist() == [[5, 5], [0, 0], [2, 2], [0, 0], [0, 1]]
+
+
+@given(seed=st.integers(0, 2**32), lengths=LENGTHS)
+def test_items_are_counted_by_their_bands(seed, lengths):
+    native, twin = (banded(np.random.default_rng(seed), lengths) for _ in range(2))
+    _kernel.count_in_bands(**native)
+    reference.count_in_bands(**twin)
+    all_equal(native, twin)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_bands_are_known_before_they_are_read(threads):
+    lengths = [5] * 200
+    data, hashes = np.zeros(2**16, np.uint8), np.zeros(2**13, np.uint64)
+    for seed in range(20):
+        apart = counting(np.random.default_rng(seed), lengths, n_items=4)
+        judged = banded(np.random.default_rng(seed), lengths, n_bands=5)
+        judged |= {"banded": np.arange(4), "band": apart["band"]}
+        background = _kernel.Background()
+        background.count_items(**apart)
+        background.hash_pieces(data, 8, hashes)
+        background.count_in_bands(**judged)
+        background.start(threads)
+        assert background.wait(SOON)
+        expected = judged | {"counts": np.empty_like(judged["counts"])}
+        reference.count_in_bands(**expected)
+        all_equal(judged, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"items": np.full(2, 9, np.int32)}, "no such item"),
+        ({"items": np.full(2, -1, np.int32)}, "no such item"),
+        ({"users": np.full(12, 1)}, "no such users"),
+        ({"indptr": np.zeros(0, int)}, "must not be empty"),
+        ({"items": np.zeros(1, np.int32)}, "beyond the items"),
+        ({"band": np.zeros(8, np.int8)}, "one count and one band per item"),
+        ({"ranges": np.zeros((0, 2), int)}, "1 to 127 bands"),
+        ({"ranges": np.zeros((128, 2), int)}, "1 to 127 bands"),
+        ({"ranges": np.zeros((5, 3), int)}, "two ends"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        _kernel.count_items(**counting(np.random.default_rng(0), [2]) | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"item": np.zeros(1, int)}, "one entry per row"),
+        ({"tied": np.zeros(3, int)}, "one entry per row"),
+        ({"indptr": np.array([0, 1, 2])}, "one row of counts per user"),
+        ({"within": np.zeros((1, 2), np.float32)}, "the same shape"),
+        ({"counts": np.zeros((1, 0), np.int32), "within": np.zeros((1, 0), np.float32)}, "1 to"),
+        ({"band": np.zeros(1, np.int8)}, "one band per item"),
+        ({"band": np.full(2, 3, np.int8)}, "no such band"),
+        ({"band": np.full(2, -1, np.int8)}, "no such band"),
+        ({"banded": np.array([0, 4])}, "no such item"),
+        ({"banded": np.array([0, -1])}, "no such item"),
+        ({"item": np.array([4, 0])}, "no such item"),
+        ({"item": np.array([-2, 0])}, "no such item"),
+    ],
+)
+def test_bands_that_do_not_fit_are_refused(changes, message):
+    case = banded(np.random.default_rng(0), [2])
+    case |= {"counted": np.ones(2, bool), "banded": np.arange(2), "band": np.zeros(2, np.int8)}
+    with pytest.raises(ValueError, match=message):
+        _kernel.count_in_bands(**case | changes)
