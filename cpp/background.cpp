@@ -6,11 +6,60 @@
 #include <thread>
 #include <utility>
 
+#ifdef __GLIBC__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 namespace recometer {
 namespace {
 
 // A thread that sleeps may take as long to wake up, above all on a virtual machine.
 constexpr auto kAwake = std::chrono::milliseconds(1);
+
+#ifdef __GLIBC__
+
+struct Start {
+    std::function<void()> work;
+    cpu_set_t processors;
+};
+
+void* begin(void* given) {
+    const std::unique_ptr<Start> start(static_cast<Start*>(given));
+    sched_setaffinity(0, sizeof start->processors, &start->processors);
+    start->work();
+    return nullptr;
+}
+
+/// Start a thread on another processor than that of its maker; return whether that was possible.
+///
+/// Linux may put it on the same one, though others are idle. There it would not begin before its
+/// maker sleeps: for several milliseconds.
+bool start_elsewhere(const std::function<void()>& work) {
+    auto start = std::make_unique<Start>();
+    start->work = work;
+    if (sched_getaffinity(0, sizeof start->processors, &start->processors) != 0) return false;
+    cpu_set_t others = start->processors;
+    const int mine = sched_getcpu();
+    if (mine < 0 || mine >= CPU_SETSIZE) return false;
+    CPU_CLR(static_cast<std::size_t>(mine), &others);
+    if (CPU_COUNT(&others) == 0) return false;
+    pthread_attr_t how;
+    if (pthread_attr_init(&how) != 0) return false;
+    pthread_t thread;
+    const bool begun = pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED) == 0 &&
+                       pthread_attr_setaffinity_np(&how, sizeof others, &others) == 0 &&
+                       pthread_create(&thread, &how, begin, start.get()) == 0;
+    pthread_attr_destroy(&how);
+    if (begun) start.release();
+    return begun;
+}
+
+#else
+
+bool start_elsewhere(const std::function<void()>&) { return false; }
+
+#endif
 
 }  // namespace
 
@@ -20,10 +69,12 @@ void Background::start(std::size_t n_threads) {
     n_threads = std::min(n_threads, state_->steps.size());
     state_->at_work = n_threads;
     for (std::size_t thread = 0; thread < n_threads; ++thread) {
+        const auto work = [state = state_] { run(*state); };
+        if (start_elsewhere(work)) continue;
         try {
-            std::thread([state = state_] { run(*state); }).detach();
+            std::thread(work).detach();
         } catch (const std::system_error&) {
-            run(*state_);
+            work();
         }
     }
 }

@@ -27,6 +27,11 @@ def all_of(which: Bool) -> bool:
     return which.size == 0 or bool(which.item(which.argmin()))
 
 
+def all_equal(numbers: Array) -> bool:
+    """Return whether there is no more than one number, as all are the same."""
+    return numbers.strides == (0,) or all_of(numbers == numbers[:1])
+
+
 def largest(numbers: Int64) -> int:
     """Return the largest number, at least 0: for a few entries sooner than ``numbers.max()``."""
     return max(0, int(numbers.item(numbers.argmax()))) if numbers.size else 0

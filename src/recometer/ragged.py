@@ -316,7 +316,8 @@ def column_sums(table: Array) -> Array:
 
 def indptr_of(counts: Int64 | Bool) -> Int64:
     """Return the indptr of a table from the number of rows of each user."""
-    indptr = np.zeros(len(counts) + 1, np.int64)
+    indptr = np.empty(len(counts) + 1, np.int64)
+    indptr[0] = 0
     np.add.accumulate(counts, out=indptr[1:])
     return indptr
 

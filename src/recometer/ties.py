@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
-from recometer.arrays import Bool, Float64, Int64, UInt64, all_of, any_of, begins, read_only
+from recometer.arrays import Array, Bool, Float64, Int64, UInt64, all_of, any_of, begins, read_only
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
@@ -269,7 +269,7 @@ def resolve(
         rows = np.flatnonzero(has_and_ranked)
         indptr = offsets(has_and_ranked, indptr)
     above, tied = ranks.above[rows], ranks.tied[rows]
-    count = _FEW_COUNTS[: len(above)] if len(above) <= FEW else np.ones(len(above), np.int64)
+    count = _equal_to(_FEW_COUNTS, len(above))
     members = worth = every_worth[rows]
     if not any_of(tied):
         start, size = above, count
@@ -441,7 +441,12 @@ _FEW_COUNTS = read_only(np.ones(FEW, np.int64))
 
 def _ones(n: int) -> Float64:
     """Return ones, which take no memory."""
-    return _FEW_ONES[:n] if n <= FEW else np.broadcast_to(1.0, n)
+    return _equal_to(_FEW_ONES, n)
+
+
+def _equal_to(few: Array, n: int) -> Array:
+    """Return as many of some numbers, which are equal and take no memory."""
+    return few[:n] if n <= FEW else np.broadcast_to(few[0], n)
 
 
 def two_to(power: Float64) -> Float64:

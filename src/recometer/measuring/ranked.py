@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, steps
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, begins, steps
 from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured, Variant
@@ -149,7 +149,8 @@ class RankedUsers(Measured):
         if not any_of(ranks.tied):
             return None
         rows = (ranks.tied != 0).nonzero()[0]
-        users = np.unique(ranks.indptr.searchsorted(rows, side="right") - 1)
+        user = ranks.indptr.searchsorted(rows, side="right") - 1
+        users = user[begins(user)]
         if len(users) > FEW_TIED * self.n_users:
             return None
         none = np.zeros_like(ranks.tied)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, all_of, steps
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, all_equal, steps
 
 Found = TypeVar("Found")
 
@@ -82,7 +82,7 @@ class Aligned:
 
     def in_order(self, order: Int64) -> tuple[Float64, Bool]:
         """Return gains and relevance in another order; not copied where all rows are alike."""
-        alike = self._once("alike", lambda: (_alike(self.gain), _alike(self.relevant)))
+        alike = self._once("alike", lambda: (all_equal(self.gain), all_equal(self.relevant)))
         gain = self.gain if alike[0] else self.gain[order]
         return gain, self.relevant if alike[1] else self.relevant[order]
 
@@ -125,8 +125,3 @@ class Aligned:
                 inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
             found = np.where(inside & (found >= 0), found, -1)
         return found
-
-
-def _alike(column: Array) -> bool:
-    """Return whether all rows are alike, as they often are."""
-    return all_of(column == column[:1])

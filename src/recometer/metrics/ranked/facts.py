@@ -6,6 +6,7 @@ import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, all_of, steps
 from recometer.metrics.sums import shared
+from recometer.ragged import indptr_of
 from recometer.ties import Groups, sum_by_user
 
 
@@ -63,14 +64,10 @@ def judged_others(groups: Groups) -> Int64:
 
 def whole_sum(groups: Groups, values: Int64) -> Int64:
     """Add whole numbers of all groups up, user by user: int64 [n_users]."""
-    total = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=total[1:])
-    return np.diff(total[groups.indptr])
+    return steps(indptr_of(values)[groups.indptr])
 
 
 def _count(groups: Groups, rows: Bool) -> Int64:
     if all_of(rows):
         return steps(groups.ranks.indptr)
-    total = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(rows, out=total[1:])
-    return np.diff(total[groups.ranks.indptr])
+    return steps(indptr_of(rows)[groups.ranks.indptr])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, all_of, largest, steps
+from recometer.arrays import Float64, Int64, all_equal, largest, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import ideal_members, members, sum_of_gains
 from recometer.metrics.registry import metric
@@ -209,11 +209,11 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
     if ideal == "sum":
         return columns(functools.partial(_ones, discount), groups, cutoffs)
     gains = groups.ideal_gain
-    if ideal == "all" and len(gains) and all_of(gains == gains[:1]):
+    if ideal == "all" and len(gains) and all_equal(gains):
         found = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
         terms, sums = _sums_of_equal(float(gains[0]), table_size(found), discount)
         result: Float64 = sums[found]
-        for many in np.unique(found[found > LONG]):
+        for many in set(found[found > LONG].tolist()):
             result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
         return result.T
     # Beyond the most gains of any user, all cut-offs are alike.
