@@ -1,6 +1,10 @@
 """Steps of the kernel that are taken in the background."""
 
 import itertools
+import os
+import pathlib
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -86,6 +90,43 @@ def test_one_that_is_stopped_or_dropped_writes_into_its_arrays_only():
             background.stop()
             assert background.wait(0)
     del background, data, hashes, of_step  # which the threads still read and write
+
+
+def processors_of_threads():
+    """Return the processors that each thread of this process may use, as Linux writes them."""
+    found = {}
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        try:
+            lines = (task / "status").read_text().splitlines()
+        except OSError:  # it has ended
+            continue
+        found[task.name] = next(line for line in lines if line.startswith("Cpus_allowed:"))
+    return found
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone can tell")
+@pytest.mark.parametrize("few", [False, True], ids=["all processors", "one processor"])
+def test_its_threads_may_use_the_processors_of_their_maker(few):
+    before = os.sched_getaffinity(0)
+    try:
+        if few:
+            os.sched_setaffinity(0, {min(before)})
+        others, mine = processors_of_threads(), os.sched_getaffinity(0)
+        own = others[str(threading.get_native_id())]
+        data, hashes = np.zeros(2**24, np.uint8), np.zeros((100, 2**4), np.uint64)
+        background = _kernel.Background()
+        for of_step in hashes:
+            background.hash_pieces(data, 2**20, of_step)
+        background.start(2)
+        seen = []
+        while not background.wait(0):
+            seen += [one for name, one in processors_of_threads().items() if name not in others]
+            time.sleep(0.001)
+        assert own in seen[-2:]  # the first moments are spent on another processor
+        assert os.sched_getaffinity(0) == mine
+        assert len(np.unique(hashes)) == 1
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @pytest.mark.parametrize(
