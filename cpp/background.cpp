@@ -51,7 +51,9 @@ bool start_elsewhere(const std::function<void()>& work) {
                        pthread_attr_setaffinity_np(&how, sizeof others, &others) == 0 &&
                        pthread_create(&thread, &how, begin, start.get()) == 0;
     pthread_attr_destroy(&how);
-    if (begun) start.release();
+    if (begun) {
+        [[maybe_unused]] auto* const left = start.release();  // to the thread
+    }
     return begun;
 }
 

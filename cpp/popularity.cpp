@@ -66,16 +66,14 @@ void find_bands(const Popularity& found) {
 }
 
 /// The band of each item, the last one for an item without a number.
-std::vector<std::int8_t> band_of_items(const BandedRows& rows) {
-    std::vector<std::int8_t> found(rows.n_items + 1, static_cast<std::int8_t>(rows.n_bands - 1));
+std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
+    std::vector<std::uint8_t> found(rows.n_items + 1, static_cast<std::uint8_t>(rows.n_bands - 1));
     for (std::size_t at = 0; at < rows.n_banded; ++at) {
         const auto item = static_cast<std::size_t>(rows.banded[at]);
         if (item >= rows.n_items) throw std::invalid_argument("no such item");
         // A band below 0 becomes one that is too large.
-        if (static_cast<std::uint8_t>(rows.band[at]) >= rows.n_bands) {
-            throw std::invalid_argument("no such band");
-        }
-        found[item] = rows.band[at];
+        found[item] = static_cast<std::uint8_t>(rows.band[at]);
+        if (found[item] >= rows.n_bands) throw std::invalid_argument("no such band");
     }
     return found;
 }
@@ -94,7 +92,7 @@ void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users
 
 void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
                     float* within) {
-    const std::vector<std::int8_t> band_of = band_of_items(rows);
+    const std::vector<std::uint8_t> band_of = band_of_items(rows);
     std::vector<double> shares(rows.n_bands);
     for (std::size_t user = 0; user < rows.n_users; ++user, counts += rows.n_bands) {
         std::fill(counts, counts + rows.n_bands, 0);
@@ -106,7 +104,7 @@ void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* c
                 throw std::invalid_argument("no such item");
             }
             const std::size_t at = item == -1 ? rows.n_items : static_cast<std::size_t>(item);
-            const auto band = static_cast<std::size_t>(band_of[at]);
+            const std::size_t band = band_of[at];
             ++counts[band];
             const std::int64_t above = rows.above[row], places = rows.tied[row] + 1;
             if (above < 0 || above >= cutoff) continue;
