@@ -317,7 +317,7 @@ class _Ideal:
         ranks = self.ranks
         if self.by == "relevance":
             indptr = indptr_of(ranks.n_relevant)
-            return indptr, _ones(int(indptr[-1]))
+            return indptr, _equal_to(_FEW_ONES, int(indptr[-1]))
         once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
         return _best_first(once, ranks.user, ranks.n_users)
 
@@ -411,7 +411,7 @@ def worth_of(
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
         # Mostly all are: then it takes no memory.
-        ones = _ones(len(relevant))
+        ones = _equal_to(_FEW_ONES, len(relevant))
         return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
     if by == "judgement":
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
@@ -437,11 +437,6 @@ def worth_of(
 
 _FEW_ONES = read_only(np.ones(FEW))
 _FEW_COUNTS = read_only(np.ones(FEW, np.int64))
-
-
-def _ones(n: int) -> Float64:
-    """Return ones, which take no memory."""
-    return _equal_to(_FEW_ONES, n)
 
 
 def _equal_to(few: Array, n: int) -> Array:
