@@ -66,9 +66,8 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
                 }
                 sum += term(row, row - begin);
             }
-            if (row - begin > kRowsWithoutParts) {
-                sum = in_parts(term, begin, row);  // what keeps the loop above in registers
-            }
+            // The same variable, so that the loop above keeps it in a register.
+            if (row - begin > kRowsWithoutParts) sum = in_parts(term, begin, row);
             column.sums[user] = sum;
         }
     }

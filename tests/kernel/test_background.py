@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from rows_to_count import counting
 
 from recometer import _kernel
 from recometer._kernel import reference
@@ -25,25 +26,17 @@ def hashing(rng, n_arrays=20):
     return arrays, rooms, expected
 
 
-def counting(rng, n_users=30, n_items=9):
+def some_counting():
     """A table of items, with room for what is counted."""
-    lengths = rng.integers(0, 5, n_users)
-    return {
-        "indptr": np.concatenate([[0], np.cumsum(lengths)]),
-        "items": rng.integers(0, n_items, lengths.sum()).astype(np.int32),
-        "users": rng.integers(-1, n_users, 12),
-        "counts": np.zeros(n_items, np.int64),
-        "sums": np.zeros(12, np.int64),
-        "band": np.zeros(n_items, np.int8),
-        "ranges": np.zeros((5, 2), np.int64),
-    }
+    rng = np.random.default_rng(0)
+    return counting(rng, rng.integers(0, 5, 30).tolist())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_all_steps_are_taken(threads):
     rng = np.random.default_rng(threads)
     arrays, rooms, expected = hashing(rng)
-    table, background = counting(rng), _kernel.Background()
+    table, background = some_counting(), _kernel.Background()
     background.count_items(**table)
     for one, room in zip(arrays, rooms, strict=True):
         background.hash_pieces(one, PIECE, room)
@@ -67,7 +60,7 @@ def test_one_without_steps_has_ended():
 
 
 def test_what_a_step_raises_is_raised_by_who_waits():
-    table, background = counting(np.random.default_rng(0)), _kernel.Background()
+    table, background = some_counting(), _kernel.Background()
     background.count_items(
         **table | {"counts": np.zeros(3, np.int64), "band": np.zeros(3, np.int8)}
     )
@@ -146,4 +139,4 @@ def test_what_does_not_fit_is_refused(call, message):
 
 
 def counting_with(**changes):
-    return counting(np.random.default_rng(0)) | changes
+    return some_counting() | changes

@@ -4,31 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_to_count import counting, indptr_of
 
 from recometer import _kernel
 from recometer._kernel import reference
 
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 5]), max_size=6)
 SOON = 60.0  # seconds
-
-
-def indptr_of(lengths):
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def counting(rng, lengths, n_items=9, n_bands=5, *, same_users=False):
-    """A table of items, some of which many users have, with room for what is counted."""
-    chance = rng.dirichlet(np.full(n_items, 0.3))
-    n_users = len(lengths) if same_users else (12 if lengths else 0)
-    return {
-        "indptr": indptr_of(lengths),
-        "items": rng.choice(n_items, sum(lengths), p=chance).astype(np.int32),
-        "users": None if same_users else rng.integers(-1, len(lengths), n_users),
-        "counts": np.full(n_items, -9),
-        "sums": np.full(n_users, -9),
-        "band": np.full(n_items, -9, np.int8),
-        "ranges": np.full((n_bands, 2), -9),
-    }
 
 
 def banded(rng, lengths, n_items=4, n_bands=3):
@@ -106,7 +88,8 @@ def test_bands_are_known_before_they_are_read(threads):
         background.count_in_bands(**judged)
         background.start(threads)
         assert background.wait(SOON)
-        expected = judged | {"counts": np.empty_like(judged["counts"])}
+        written = {name: np.empty_like(judged[name]) for name in ("counts", "within")}
+        expected = judged | written
         reference.count_in_bands(**expected)
         all_equal(judged, expected)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import types
 
 try:
     from recometer._kernel import _native
@@ -17,6 +18,9 @@ except ImportError as error:
     ) from error
 
 from recometer._kernel._native import *  # noqa: F403
+
+# What counts: this module, at once, or a background, once it has started.
+Counting = types.ModuleType | _native.Background
 
 
 def instruction_set() -> str:

@@ -120,7 +120,7 @@ class Fingerprinting:
         self,
         inputs: Mapping[str, Mapping[str, object]],
         threads: int = 1,
-        before: Callable[[Any], object] = lambda _: None,
+        before: Callable[[_kernel.Counting], object] = lambda _: None,
     ) -> None:
         self._groups = list(inputs)
         self._arrays = {

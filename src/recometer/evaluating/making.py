@@ -27,7 +27,6 @@ from recometer.results.evaluation import Evaluation
 from recometer.results.means import Averaging, means_with
 from recometer.results.profiles import (
     USUAL_CUTOFF,
-    Counting,
     Counts,
     FoundByPopularity,
     found_by_popularity,
@@ -56,7 +55,7 @@ def assembled(
     users: Users,
     counts: Mapping[str, int],
     find_measured: Callable[[], dict[str, Any]],
-    find_by_popularity: Callable[[Counts | None, Counting], FindPopular],
+    find_by_popularity: Callable[[Counts | None, _kernel.Counting], FindPopular],
     *,
     reading: float,
     ranking: float,
@@ -72,7 +71,7 @@ def assembled(
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
     counted: list[tuple[Counts | None, FindPopular]] = []
 
-    def count(counting: Counting) -> None:
+    def count(counting: _kernel.Counting) -> None:
         of_train = truth.counts_by(counting)
         counted.append((of_train, find_by_popularity(of_train, counting)))
 
@@ -112,7 +111,7 @@ def assembled(
 
 
 def by_popularity(
-    given: Inputs, ranks: Ranks | None, of_train: Counts | None, counting: Counting
+    given: Inputs, ranks: Ranks | None, of_train: Counts | None, counting: _kernel.Counting
 ) -> FindPopular:
     """Count found relevant items by popularity: see `found_by_popularity`.
 

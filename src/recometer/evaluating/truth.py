@@ -19,7 +19,7 @@ from recometer.metrics.largest_gain import with_largest_gain
 from recometer.metrics.registry import METRICS, Metric, SideData, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.results.profiles import Counting, Counts, profiles
+from recometer.results.profiles import Counts, profiles
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
@@ -111,11 +111,11 @@ class Truth:
         """What is counted in train, or None without one."""
         return self._counted(_kernel)
 
-    def counts_by(self, counting: Counting) -> Counts | None:
+    def counts_by(self, counting: _kernel.Counting) -> Counts | None:
         """Return `counts`; in the background, they are known when that has ended: see `prepare`."""
         return self.counts if "counts" in vars(self) else self._counted(counting)
 
-    def _counted(self, counting: Counting) -> Counts | None:
+    def _counted(self, counting: _kernel.Counting) -> Counts | None:
         train = self.asked.train
         return None if train is None else Counts.of(self.test, train, counting)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from recometer import _kernel, ragged
-from recometer.arrays import Bool, Float32, Float64, Int8, Int32, Int64, UInt64
+from recometer import ragged
+from recometer._kernel import Counting
+from recometer.arrays import Float32, Float64, Int8, Int32, Int64, UInt64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import users_in
 from recometer.measuring.side_data import of_judged_items
@@ -21,40 +22,6 @@ from recometer.ties import places_of
 
 N_BANDS = 5  # of popularity
 USUAL_CUTOFF = 10  # where no metric has one
-
-
-class Counting(Protocol):
-    """What counts: the kernel, or its `Background`, which does so once it has started."""
-
-    def count_items(
-        self,
-        *,
-        indptr: Int64,
-        items: Int32,
-        users: Int64 | None,
-        counts: Int64,
-        sums: Int64,
-        band: Int8,
-        ranges: Int64,
-    ) -> None:
-        """Count the rows of each item, and say what follows from that."""
-
-    def count_in_bands(
-        self,
-        *,
-        indptr: Int64,
-        item: Int64,
-        counted: Bool,
-        above: Int64,
-        tied: Int64,
-        n_items: int,
-        banded: Int64,
-        band: Int8,
-        cutoff: int,
-        counts: Int32,
-        within: Float32,
-    ) -> None:
-        """Count the items of each user by their bands."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -96,7 +63,7 @@ class FoundByPopularity(Record):
 
 
 class Counts(NamedTuple):
-    """How often train has each item, and the items of each user of test."""
+    """What train has of each user of test, and how popular its items are."""
 
     activity: Int64  # [n_users]: the training items of the user
     total: Int64  # [n_users]: those who have them, added up over these items
@@ -104,7 +71,7 @@ class Counts(NamedTuple):
     ranges: Int64  # [N_BANDS, 2]
 
     @classmethod
-    def of(cls, test: Interactions, train: Interactions, counting: Counting = _kernel) -> Counts:
+    def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
         """Count; in the background, what is returned is written once its steps are taken."""
         users = users_in(train, test, "train")
         counts = cls(
@@ -144,7 +111,7 @@ def found_by_popularity(
     ties: TieRule,
     seed: int,
     user_keys: UInt64 | None,
-    counting: Counting = _kernel,
+    counting: Counting,
 ) -> Callable[[], FoundByPopularity]:
     """Count the relevant items of each user, and those within a cut-off, by their popularity.
 
