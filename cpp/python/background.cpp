@@ -51,8 +51,8 @@ class HeldBackground {
                         const Column& above, const Column& tied, std::size_t n_items,
                         const Column& banded, const In1<std::int8_t>& band, std::int64_t cutoff,
                         const Out2<std::int32_t>& counts, const Out2<float>& within) {
-        const BandedRows rows = banded_rows(indptr, item, counted, above, tied, n_items, banded,
-                                            band, counts, within);
+        const BandedRows rows =
+            banded_rows(indptr, item, counted, above, tied, n_items, banded, band, counts, within);
         add_in_order([rows, cutoff, to = counts.data(), share = within.data()] {
             recometer::count_in_bands(rows, cutoff, to, share);
         });
