@@ -84,7 +84,7 @@ class Groups:
     listed_ideal: Callable[[], tuple[Int64, Float64]]
     signed_ideal: Callable[[], tuple[Int64, Float64]]
     ranks: Ranks
-    cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
+    cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def n_users(self) -> int:
@@ -167,7 +167,7 @@ def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
 def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     start, size, user = groups.start, groups.size, groups.user
     rows: Int64 | slice = slice(None)  # mostly not all, and then few: nothing else is looked at
-    deepest = start < cutoffs.max(initial=0)
+    deepest = start < cutoffs.max()
     if not all_of(deepest):
         rows = np.flatnonzero(deepest)
         start, size, user = start[rows], size[rows], user[rows]
