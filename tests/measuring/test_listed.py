@@ -163,6 +163,24 @@ def test_categories():
     assert value("category_entropy@3(normalised)") == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        rm.Lists({"ann": ["b", "c"]}),
+        rm.Scores([[2.0, 1.0]], user_ids=["ann"], item_ids=["b", "c"]),
+        rm.Pairs(pl.DataFrame({"user": ["ann"] * 3, "item": ["b", "c", "a"],
+                               "score": [3.0, 2.0, 1.0], "relevance": [1] * 3})),
+    ],
+)  # fmt: skip
+def test_of_items_that_gain_as_much_the_best_order_takes_the_lowest_id(source):
+    """This holds whatever the source ranks first, and whether it knows the item or not."""
+    catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
+    test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
+    found = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
+    second = 1 / math.log2(3)
+    assert found["alpha_ndcg@2"] == pytest.approx((2 + 1.5 * second) / (2 + 2 * second))
+
+
 def test_few_categories():
     two = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
     assert value("category_entropy@2(normalised)", **two) == 1

@@ -159,16 +159,13 @@ def _found(
     elif "test" in needed:
         stays = np.ones(len(test), bool) if in_train is None else ~in_train
         indptr = ragged.offsets(stays, test.indptr)
-        positions = items.of(test, "test")[stays]
-        gain = gains(test)[stays]
-        found["test"], order = _side(indptr, positions, gain)
-        found["relevant"] = relevant_rows(test, relevant_from)[stays][order]
+        found["test"] = Side(indptr, items.of(test, "test")[stays], gains(test)[stays])
+        found["relevant"] = relevant_rows(test, relevant_from)[stays]
     if "train" in needed and train is not None:
         positions = items.of(train, "train")
         users = places_of_users(train, test, "train")
         indptr, rows = ragged.take(train.indptr, users)
-        gain = gains(train)
-        found["train"], _ = _side(indptr, positions[rows], gain[rows])
+        found["train"] = Side(indptr, positions[rows], gains(train)[rows])
         popular = Popularity.of(train) if popularity is None else popularity
         found["n_train_users"] = popular.n_users
         found["n_train_interactions"] = popular.n_interactions
@@ -342,18 +339,10 @@ def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
     return found
 
 
-def _side(indptr: Int64, items: Int64, gain: Float64) -> tuple[Side, Int64]:
-    """Return rows with the items of a user ascending, and the order that it takes."""
-    user = ragged.users_of(indptr)
-    order = np.arange(len(items))
-    if ((np.diff(items) <= 0) & (np.diff(user) == 0)).any():
-        order = np.lexsort((items, user))
-    return Side(indptr, items[order], gain[order]), order
-
-
 def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
-    side, order = _side(ranks.indptr, ranks.item, ranks.gain)
-    return side, ranks.relevant[order]
+    """Return the judged items of each user by id, as the rows of test are; and who is relevant."""
+    order = np.lexsort((ranks.item, ranks.user))
+    return Side(ranks.indptr, ranks.item[order], ranks.gain[order]), ranks.relevant[order]
 
 
 def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:

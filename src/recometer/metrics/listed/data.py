@@ -37,7 +37,7 @@ class Side(Table):
     ----------
     indptr : int64 [n_users + 1]
     items : int64 [indptr[-1]]
-        Positions of items, ascending within a user.
+        Positions of items, those of a user in the order of their ids.
     gain : float64 [indptr[-1]]
         The value of each, or 1 if the data have no values.
     """
