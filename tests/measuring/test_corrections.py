@@ -196,11 +196,12 @@ def test_a_user_does_not_depend_on_the_others(correction):
     rng = np.random.default_rng(1)
     scores, ids = rng.normal(size=(40, 120)), np.arange(40) * 3
     kind = rng.random((40, 120))
+    known = np.linspace(0, 0.7, 40)[:, np.newaxis]  # very different numbers of others
     test, train = (
-        rm.Interactions.of(data * 1.0, user_ids=ids) for data in (kind > 0.95, kind < 0.3)
+        rm.Interactions.of(data * 1.0, user_ids=ids) for data in (kind > 0.95, kind < known)
     )
     options = {
-        "candidates": rm.SampledCandidates(20),
+        "candidates": rm.SampledCandidates(30),
         "metrics": f"{ASKED} {WHOLE}",
         "correction": correction,
         "train": train,

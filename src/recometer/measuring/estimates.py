@@ -66,8 +66,7 @@ def estimates(
     gamma = gamma if correction == "cv" else 0.0
     result = np.zeros(len(head))
     for m in np.unique(drawn).tolist():
-        # Others say nothing of users of whom nothing was drawn: these are undefined.
-        rows = np.flatnonzero((drawn == m) & (head <= limit) & ((m > 0) | (others == 0)))
+        rows = np.flatnonzero((drawn == m) & (head <= limit))
         if len(rows):
             result[rows] = _least_squares(
                 sampled_before[rows], m, others[rows], head[rows], limit[rows], of_rank, gamma
@@ -89,7 +88,7 @@ def _least_squares(
     case = case.ravel()
     shrunk = _eigenvalues(drawn, catalogues, LEAST_CV if gamma else LEAST_UNBIASED)
     weight = np.sqrt((drawn + 1) / (catalogues + 1))[:, np.newaxis] * np.sqrt(shrunk)
-    weight = ratio(weight, (1 - gamma) * shrunk + gamma * (shrunk > 0))
+    weight = ratio(weight, (1 - gamma) * shrunk + gamma)
     projected = _project(catalogues, cases, shrunk.shape[1], of_rank) * weight[cases[0]]
     table = _polynomials(drawn, shrunk.shape[1])
     value = np.zeros(len(sampled_before))
@@ -127,7 +126,6 @@ def _project(
     n = catalogues[which]
     sign = (-1.0) ** np.arange(n_degrees)
     total = np.zeros((len(which), n_degrees))
-    # A degree beyond N does not exist there: its weight is 0, and so is u_d.
     steps = _Steps(catalogues, n_degrees)
     reach = np.cumsum(np.bincount(half)[::-1])[::-1]  # how many cases reach each place
     for place, n_active in enumerate(reach.tolist()):
@@ -159,7 +157,7 @@ class _Steps:
         square = [1 / (self.sizes[:, 0] + 1)]
         for d in range(1, n_degrees):
             step = (2 * d + 1) / (2 * d - 1) * (self.sizes[:, 0] + 1 - d)
-            square.append(square[-1] * np.maximum(step, 0) / (self.sizes[:, 0] + 1 + d))
+            square.append(square[-1] * step / (self.sizes[:, 0] + 1 + d))
         self.current = np.sqrt(np.stack(square, axis=1))
         self.earlier = np.zeros_like(self.current)
         self.place = 0
@@ -169,7 +167,7 @@ class _Steps:
         x = self.place
         here, there = x * (self.sizes + 1 - x), (x + 1) * (self.sizes - x)
         following = (here + there - self.eigenvalue) * self.current - here * self.earlier
-        self.earlier, self.current = self.current, ratio(following, np.maximum(there, 0))
+        self.earlier, self.current = self.current, ratio(following, there)
         self.place += 1
 
 
