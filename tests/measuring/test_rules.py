@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 
@@ -89,6 +90,17 @@ def test_nobody_fills_places_after_an_end_that_is_not_known() -> None:
                     short_lists="first_item")  # fmt: skip
 
 
+def test_nobody_fills_places_after_an_end_that_is_not_known_for_one_user() -> None:
+    class Partly(rm.Lists):
+        def rank(self, request):
+            ranks = super().rank(request)
+            return dataclasses.replace(ranks, n_candidates=np.array([2, -1]))
+
+    with pytest.raises(rm.InputError, match=r"short_lists='first_item'.*Hint: pass catalogue="):
+        rm.evaluate(Partly({0: [1, 0], 1: [1, 0]}), {0: [0], 1: [0]}, metrics="precision@1",
+                    short_lists="first_item")  # fmt: skip
+
+
 def test_ratings_follow_the_rules_about_values() -> None:
     frame = pl.DataFrame(
         {
@@ -158,10 +170,13 @@ def test_first_items_fill_the_places_of_a_user_without_candidates_too():
         rm.Scores(np.arange(8.0).reshape(2, 4)),
         np.array([[0, 1, 0, 0], [1, 0, 1, 0]]),
         train=train,
-        metrics="precision@2",
+        metrics="precision@4,5",
         short_lists="first_item",
+        deep_cutoffs="computed",
     )
-    np.testing.assert_array_equal(result["precision@2"], [np.nan, 0.5])
+    # An excluded item holds the place before.
+    np.testing.assert_array_equal(result["precision@4"], [np.nan, 2 / 4])
+    np.testing.assert_array_equal(result["precision@5"], [np.nan, 3 / 5])
 
 
 def test_computed_for_users_without_a_relevant_item():

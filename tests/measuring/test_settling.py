@@ -18,6 +18,7 @@ Items = Mapping[int, list[int]]
 LISTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1
 )
+LONGER = st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=8))
 # Items from 5 on are in no list.
 TESTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1
@@ -41,7 +42,7 @@ def evaluated(
         )
 
 
-@given(LISTS, TESTS)
+@given(LONGER, TESTS)
 def test_rows_of_test_multiply_those_of_lists(lists: Items, test: Items) -> None:
     """The rule repeated_test='multiplied'."""
     lists = {user: lists.get(user, [0]) for user in test}
@@ -123,12 +124,13 @@ def test_the_first_item_fills_places(lists: Items, test: Items) -> None:
     """The rule short_lists='first_item', for users whose list has all items."""
     lists = {user: list(range(2)) for user in test}
     test = {user: list(dict.fromkeys(item % 2 for item in items)) for user, items in test.items()}
-    metrics = [f"precision@{K}", f"precision@{K}(denominator=list)", f"recall@{K}"]
+    metrics = [f"precision@{K}", f"precision@{K}(denominator=list)", f"recall@{K}", "rr"]
     result = evaluated(lists, test, metrics, short_lists="first_item", catalogue=2)
     for place, user in enumerate(sorted(test)):
         hits = sum(item in test[user] for item in [0, 1, 0])
         found = [result[name][place] for name in metrics]
-        assert found == pytest.approx([hits / K, hits / K, hits / len(test[user])])
+        first = 1 if 0 in test[user] else 1 / 2
+        assert found == pytest.approx([hits / K, hits / K, hits / len(test[user]), first])
 
 
 def test_the_first_item_fills_a_place_once_though_the_list_repeats_it() -> None:
@@ -145,17 +147,31 @@ def test_what_the_source_does_not_know_is_none_of_its_items() -> None:
     assert result["recall@2"].tolist() == [0.5]
 
 
-def test_the_first_item_that_fills_places_has_its_gain_though_it_is_not_relevant() -> None:
+@pytest.mark.parametrize(("scores", "gains"), [([2.0, 1.0], (1, 3)), ([1.0, 1.0], (2, 2))])
+def test_the_first_item_that_fills_places_has_its_gain_though_it_is_not_relevant(
+    scores: list[float], gains: tuple[float, float]
+) -> None:
+    """It has one place after the other, also if it is tied at its own."""
     result = rm.evaluate(
-        rm.Scores([[2.0, 1.0]]),
+        rm.Scores([scores]),
         np.array([[1.0, 3.0]]),
-        metrics="dcg@3",
+        metrics="dcg@4",
         relevant_from=2,
         short_lists="first_item",
         deep_cutoffs="computed",
         all_relevant="computed",
+        constant_scores="ties",
     )
-    assert result["dcg@3"].tolist() == pytest.approx([1 + 3 / np.log2(3) + 1 / np.log2(4)])
+    discounts = 1 / np.log2(np.arange(2, 6))
+    assert result["dcg@4"].tolist() == pytest.approx([discounts @ [*gains, 1, 1]])
+
+
+def test_what_fills_places_adds_nothing_to_the_best_order() -> None:
+    """Item 2, of the user before, fills the second and the third place of user 1."""
+    lists, test = {0: [2, 0, 1], 1: [1]}, {0: {2: 1.0}, 1: {1: 3.0, 2: 1.0}}
+    result = rm.evaluate(rm.Lists(lists), test, metrics="ndcg@3", short_lists="previous_user")
+    discounts = 1 / np.log2(np.arange(2, 5))
+    assert result["ndcg@3"][1] == pytest.approx((discounts @ [3, 1, 1]) / (discounts @ [3, 1, 0]))
 
 
 def test_unknown_items_are_left_out_for_users_without_candidates_too() -> None:

@@ -96,10 +96,7 @@ def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ra
         return _multiplied(ranks, cutoff)
     if rule == "once" or ranks.copies is None:
         return ranks
-    copies = ranks.copies
-    if rule == "counted" and ranks.repeated is not None:
-        copies = np.where(ranks.repeated, 1, copies)
-    return _with_copies(ranks, copies, together=rule == "joined")
+    return _with_copies(ranks, ranks.copies, together=rule == "joined")
 
 
 def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:
@@ -114,10 +111,9 @@ def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:
     pair[order], _ = number_runs(find_runs(ranks.user[order], item[order])[1])
     entries = np.bincount(pair, ranks.above >= 0).astype(np.int64)
     found = (ranks.above >= 0) & (cutoff is None or ranks.above < cutoff)
-    pair_is_found = np.bincount(pair, found) > 0
     times = np.where(found, copies**2 * entries[pair], copies)
-    beyond = ~found & (repeated | pair_is_found[pair])
-    ranks = dataclasses.replace(ranks, repeated=beyond)
+    # The first place of a pair is found if any is.
+    ranks = dataclasses.replace(ranks, repeated=repeated & ~found)
     return _with_copies(ranks, times, together=True)
 
 
@@ -191,12 +187,11 @@ def _filled(ranks: Ranks, places: int) -> Ranks:
     for field in dataclasses.fields(ranks):
         column = getattr(ranks, field.name)
         if isinstance(column, np.ndarray) and field.metadata == ragged.PER_ROW:
-            more = np.ones(n_new, column.dtype)
+            # Each is found once more, at a place of its own.
+            more = np.full(n_new, field.name not in ("tied", "before"), column.dtype)
             fields[field.name] = np.concatenate([column, more])[order]
     repeated = np.zeros(n_own, bool) if ranks.repeated is None else ranks.repeated
     fields["above"] = above[order]
-    fields["tied"] = np.concatenate([ranks.tied, np.zeros(n_new, np.int64)])[order]
-    fields["before"] = np.concatenate([ranks.before, np.zeros(n_new, np.int64)])[order]
     fields["repeated"] = np.concatenate([repeated, np.ones(n_new, bool)])[order]
     fields["indptr"] = ragged.indptr_of(np.bincount(user, minlength=ranks.n_users))
     depth = np.where(ranks.filled, np.maximum(ranks.depth, places), ranks.depth)
