@@ -170,13 +170,17 @@ def test_first_items_fill_the_places_of_a_user_without_candidates_too():
         rm.Scores(np.arange(8.0).reshape(2, 4)),
         np.array([[0, 1, 0, 0], [1, 0, 1, 0]]),
         train=train,
-        metrics="precision@4,5",
+        metrics="precision@4,5 precision@4,5(denominator=list)",
         short_lists="first_item",
         deep_cutoffs="computed",
     )
-    # An excluded item holds the place before.
-    np.testing.assert_array_equal(result["precision@4"], [np.nan, 2 / 4])
-    np.testing.assert_array_equal(result["precision@5"], [np.nan, 3 / 5])
+    # An excluded item holds the fourth place, which is not of the list unless places follow.
+    expected = {
+        "precision@4": 2 / 4, "precision@5": 3 / 5,
+        "precision@4(denominator=list)": 2 / 3, "precision@5(denominator=list)": 3 / 5,
+    }  # fmt: skip
+    for name, value in expected.items():
+        np.testing.assert_array_equal(result[name], [np.nan, value])
 
 
 def test_computed_for_users_without_a_relevant_item():

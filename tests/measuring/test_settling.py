@@ -141,6 +141,16 @@ def test_the_first_item_fills_a_place_once_though_the_list_repeats_it() -> None:
     assert result["precision@4"].tolist() == [4 / 4]
 
 
+def test_what_lists_repeat_and_what_fills_places_adds_nothing_to_the_best_order() -> None:
+    result = rm.evaluate(
+        rm.Lists({0: [0, 0, 1]}), {0: {0: 3.0, 1: 1.0}}, metrics="ndcg@4", catalogue=3,
+        duplicates="counted", short_lists="first_item", deep_cutoffs="computed",
+    )  # fmt: skip
+    discounts = 1 / np.log2(np.arange(2, 6))
+    expected = (discounts @ [3, 3, 1, 3]) / (discounts @ [3, 1, 0, 0])
+    assert result["ndcg@4"].tolist() == pytest.approx([expected])
+
+
 def test_what_the_source_does_not_know_is_none_of_its_items() -> None:
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=[0], item_ids=[0, 1, 2])
     result = rm.evaluate(source, {0: [0, 9]}, metrics="recall@2", repeated_test="multiplied")

@@ -152,6 +152,8 @@ def _padded(ranks: Ranks, places: int) -> Ranks:
     judged = np.flatnonzero(first)
     count = np.maximum(places - n_items[user[judged]], 0)
     again = np.repeat(judged, count)
+    depth = np.where(places > n_items, np.maximum(ranks.depth, places), ranks.depth)
+    ranks = dataclasses.replace(ranks, depth=depth)
     if not len(again):
         return ranks
     # Copies of the row, with the places after the end.
@@ -167,8 +169,7 @@ def _padded(ranks: Ranks, places: int) -> Ranks:
         above=above[order],
         tied=tied[order],
         before=before[order],
-        repeated=copy[order],
-        depth=np.maximum(ranks.depth, places),
+        repeated=(copy if ranks.repeated is None else copy | ranks.repeated[row])[order],
     )
 
 
