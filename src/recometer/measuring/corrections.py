@@ -248,7 +248,7 @@ def _places_of(ranks: Ranks, groups: Groups) -> Places:
     if len(several):
         at, q_, y_, z_ = group[several], q[several], y[several], z[several]
         r_, s_, j_ = r[at], s[at], j[at]
-        log = _log_factorials(int(groups.size.max()))
+        log = _log_factorials(int(groups.size.max()) + 1)
         chance = log[q_ + y_ + z_] - log[q_] - log[y_] - log[z_]
         rest = r_ + s_ + j_ - 1 - q_ - y_ - z_
         chance += log[rest] - log[r_ - 1 - q_] - log[s_ - y_] - log[j_ - z_]
@@ -277,6 +277,7 @@ def _roc_auc(places: Places, groups: Groups, drawn: Int64, others: Int64) -> Flo
     return ratio(right, groups.n_relevant * negatives)
 
 
-def _log_factorials(largest: int) -> Float64:
-    logs = map(math.log, range(1, largest + 1))
-    return np.concatenate([[0.0], np.cumsum(np.fromiter(logs, np.float64, largest))])
+def _log_factorials(n: int) -> Float64:
+    """Return the logarithms of the first n factorials, from that of 0 on."""
+    logs = np.fromiter(map(math.log, range(1, n)), np.float64)
+    return np.append(0.0, np.cumsum(logs))
