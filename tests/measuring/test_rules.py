@@ -44,6 +44,12 @@ def test_who_has_nothing_relevant_does_not_count(users: str) -> None:
     assert found == {"test": 0.5, users: 1.0}
 
 
+def test_who_has_no_row_in_test_counts_as_no_number() -> None:
+    test = np.array([[1.0, 0.0], [0.0, 0.0]])
+    result = rm.evaluate(rm.Scores(np.eye(2)), test, metrics="recall@1", no_relevant=0.0)
+    assert result.mean()["recall@1"] == 1.0
+
+
 def test_only_users_with_a_value_above_0() -> None:
     result = evaluated("recall@1 epc@1", users="positive")
     assert [row.counted for row in result.summary()] == [1, 1]

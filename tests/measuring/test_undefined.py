@@ -273,6 +273,24 @@ def test_blocks_do_not_change_a_bit(ties):
             assert values.tobytes() == parts[name].tobytes()
 
 
+def test_blocks_hold_each_user_once_and_few_judged_items(monkeypatch):
+    monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
+    monkeypatch.setattr("recometer.measuring.ranked.BLOCK_JUDGED", 5)
+    judged = np.arange(7) < np.array([2, 3, 1, 7, 0, 0, 0, 0, 1])[:, np.newaxis]
+    users = RankedUsers(rank(np.ones((9, 7)), np.where(judged, 1.0, NAN)))
+    blocks = [range(block.start, block.stop) for block in itertools.islice(users.blocks(), 9)]
+    assert blocks == [range(2), range(2, 3), range(3, 4), range(4, 7), range(7, 9)]
+
+
+def test_gains_count_though_no_item_is_relevant():
+    """Where all gains are 1 as well."""
+    result = rm.evaluate(
+        rm.Scores([[2.0, 1.0]]), np.array([[1.0, 1.0]]), metrics="dcg@1 hits@1", relevant_from=2,
+        no_relevant="computed",
+    )  # fmt: skip
+    assert (result["dcg@1"].tolist(), result["hits@1"].tolist()) == ([1.0], [0.0])
+
+
 def test_users_who_do_not_count_are_no_number_either():
     ranks = rank([[3.0, 2.0, 1.0]] * 2, [[1.0, np.nan, np.nan]] * 2)
     ranks.flags[1] = 0

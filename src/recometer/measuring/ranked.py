@@ -316,7 +316,7 @@ class _Rules:
     def fewest_candidates(self) -> int:
         """The least number of candidates of a user, -1 where one is unknown."""
         n = self.ranks.n_candidates
-        return int(n.item(n.argmin())) if n.size else 0
+        return int(n.item(n.argmin()))
 
     @cached_property
     def all_relevant(self) -> Bool | None:
