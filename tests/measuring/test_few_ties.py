@@ -43,7 +43,10 @@ def test_corrections_read_ties_beyond_the_cut_off() -> None:
     """Item a is tied for the third place of the sample, and may have a better one of all items."""
     scores = np.random.default_rng(0).permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     scores[7] = [5, 5, 6, 7, 3, 2, 1, 0]
-    source, test = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS), dict.fromkeys(USERS, ["a"])
+    source, test = (
+        rm.Scores(scores, user_ids=USERS, item_ids=ITEMS),
+        {user: ["a"] for user in USERS},
+    )
     options = {
         "metrics": "recall@2 rr@2",
         "candidates": rm.SampledCandidates(8),
