@@ -110,7 +110,7 @@ class RankedUsers(Measured):
         depths = [WHOLE if one.depth is None else one.depth for one in variant.metrics]
         ranks = self._settled_by(self._reading(variant).groups.settling)
         corrected = variant.rules.correction != "none"
-        return corrected or any_of((ranks.tied != 0) & (ranks.above < max(depths)))
+        return corrected or any_of(ranks.tied[ranks.above < max(depths)])
 
     def groups(self, variant: Variant) -> Groups:
         """Return the tie groups that metrics read, under their rules."""
