@@ -39,20 +39,19 @@ def test_users_with_ties_among_many_without(ties: TieRule) -> None:
             np.testing.assert_array_equal(together[metric][number], value[0], err_msg=metric)
 
 
-def test_corrections_read_ties_beyond_the_cut_off() -> None:
+SAMPLED = {"candidates": rm.SampledCandidates(8), "correction": "cv"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "options"), [("recall@1,3", {}), ("recall@2 rr@2", SAMPLED)], ids=str
+)
+def test_a_tie_is_read_at_the_deepest_cut_off_and_by_corrections_beyond(metrics, options) -> None:
     """Item a is tied for the third place of the sample, and may have a better one of all items."""
     scores = np.random.default_rng(0).permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     scores[7] = [5, 5, 6, 7, 3, 2, 1, 0]
-    source, test = (
-        rm.Scores(scores, user_ids=USERS, item_ids=ITEMS),
-        {user: ["a"] for user in USERS},
-    )
-    options = {
-        "metrics": "recall@2 rr@2",
-        "candidates": rm.SampledCandidates(8),
-        "correction": "cv",
-    }
-    together = rm.evaluate(source, test, **options)
-    alone = rm.evaluate(source, {USERS[7]: ["a"]}, **options)
+    source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
+    test = {user: ["a"] for user in USERS}
+    together = rm.evaluate(source, test, metrics=metrics, **options)
+    alone = rm.evaluate(source, {USERS[7]: ["a"]}, metrics=metrics, **options)
     for metric, value in alone.values.items():
         np.testing.assert_array_equal(together[metric][7], value[0], err_msg=metric)

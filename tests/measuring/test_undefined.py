@@ -291,12 +291,6 @@ def test_gains_count_though_no_item_is_relevant():
     assert (result["dcg@1"].tolist(), result["hits@1"].tolist()) == ([1.0], [0.0])
 
 
-def test_a_user_without_candidates_has_fewer_than_are_needed():
-    source = rm.Scores([[2.0, 1.0], [1.0, 2.0]], user_ids=[0, 1], item_ids=[0, 1])
-    result = rm.evaluate(source, {0: [9], 1: [0]}, train={0: [0, 1]}, metrics="rr@1")
-    assert result.reasons["rr@1"].tolist() == [Reason.FEW_CANDIDATES, Reason.DEFINED]
-
-
 def test_one_candidate_is_enough_where_the_rules_say_so():
     result = rm.evaluate(
         rm.Scores([[1.0]]), np.array([[1.0]]), metrics="mean_rank", min_candidates=1,
