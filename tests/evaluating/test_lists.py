@@ -1,5 +1,6 @@
 """Metrics of lists through evaluate: what is asked for, side data, one value for all users."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -567,3 +568,14 @@ def test_the_end_of_a_short_list_is_no_item_of_a_larger_catalogue():
         lists, {"ann": ["c"], "bob": ["a"]}, metrics="coverage@2", catalogue=list("abcd")
     )
     assert result.mean()["coverage@2"] == 2 / 4
+
+
+def test_items_that_test_does_not_have_are_not_judged():
+    class Other(rm.Lists):
+        def rank(self, request):
+            ranks = super().rank(request)
+            twice = ranks.rows(np.zeros(2, np.int64))
+            return dataclasses.replace(twice, item=np.full(2, -1))
+
+    with pytest.raises(rm.InternalError, match=r"Ranks\.item is -1 for other items"):
+        rm.evaluate(Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="hit@1")

@@ -394,6 +394,13 @@ def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
     assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]
 
 
+def test_nothing_is_known_of_items_beside_the_only_one_of_the_catalogue() -> None:
+    catalogue = rm.Catalogue(["a"], features=np.ones((1, 2)))
+    lists = rm.Lists({"ann": ["a", "new"]})
+    result = rm.evaluate(lists, {"ann": ["a"]}, metrics="ild@2", catalogue=catalogue)
+    assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES]
+
+
 def test_columns_that_do_not_fit_the_lists_are_refused():
     one = np.zeros(1, np.int64)
     with pytest.raises(rm.InternalError, match=r"Side\.items must have .* per row: 1 of 2"):

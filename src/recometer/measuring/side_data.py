@@ -14,7 +14,7 @@ from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import both_have_ids, in_train, places_of_users, relevant_rows
-from recometer.errors import InputError, warn
+from recometer.errors import InputError, InternalError, warn
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
@@ -205,17 +205,16 @@ def ranks_with(
     """Add what metrics of ranks read of each judged item, known to the source or not."""
     if needed.keys().isdisjoint(("train", "propensity")):
         return ranks
-    items = _Items(ranks.item_ids, _n_positions(ranks))
+    items = _items_of(ranks, test)
     judged = _judged_items(ranks, items, test, train)
     users = propensity = None
-    # An item that nobody names has the position -1: the last entry.
     if "train" in needed and train is not None:
         popular = Popularity.of(train) if popularity is None else popularity
         positions = items.of_ids(popular.item_ids, len(popular.users), "train")
-        users = np.append(_spread(popular.users, positions, items.n_items), 0)
+        users = _spread(popular.users, positions, items.n_items)
     if "propensity" in needed and catalogue is not None and catalogue.propensity is not None:
         known = items.of_catalogue(catalogue)
-        propensity = np.full(items.n_items + 1, np.nan)
+        propensity = np.full(items.n_items, np.nan)
         propensity[known] = catalogue.propensity
     found = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
     return dataclasses.replace(found, item=ranks.item)
@@ -229,9 +228,9 @@ def of_judged_items(
     Returns
     -------
     int64 [n_judged], int64 [n_items of train], int
-        An item that nobody names has the position -1. The last is the number of all positions.
+        The last is the number of all positions.
     """
-    items = _Items(ranks.item_ids, _n_positions(ranks))
+    items = _items_of(ranks, test)
     judged = _judged_items(ranks, items, test, train)
     return judged, items.of_columns(train, "train"), items.n_items
 
@@ -240,15 +239,14 @@ def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) ->
     """Add how many rows of test each judged item's pair was made of."""
     if test.copies is None:
         return ranks
-    items = _Items(ranks.item_ids, _n_positions(ranks))
+    items = _items_of(ranks, test)
     judged = _judged_items(ranks, items, test, train)
     positions = items.of(test, "test")
     pairs = ragged.pairs(ragged.users_of(test.indptr), positions, items.n_items)
     order = np.argsort(pairs)
     wanted = ragged.pairs(ranks.user, judged, items.n_items)
-    at = np.minimum(np.searchsorted(pairs[order], wanted), len(pairs) - 1)
-    same = (pairs[order][at] == wanted) & (judged >= 0)
-    return dataclasses.replace(ranks, copies=np.where(same, test.copies[order][at], 1))
+    at = np.searchsorted(pairs[order], wanted)
+    return dataclasses.replace(ranks, copies=test.copies[order][at])
 
 
 def _judged_items(
@@ -271,7 +269,7 @@ def _judged_items(
         missing &= ~in_train(test, train)
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
-        return ranks.item
+        raise InternalError("Ranks.item is -1 for other items than those that the source lacks.")
     gain = gains(test)
     found = ranks.item.copy()
     order = np.lexsort((gain[rows], test_user[rows]))
@@ -279,10 +277,9 @@ def _judged_items(
     return found
 
 
-def _n_positions(ranks: Ranks) -> int:
-    if ranks.item_ids is not None:
-        return len(ranks.item_ids)
-    return int(ranks.item.max(initial=-1)) + 1
+def _items_of(ranks: Ranks, test: Interactions) -> _Items:
+    n_items = test.n_items if ranks.item_ids is None else len(ranks.item_ids)
+    return _Items(ranks.item_ids, n_items)
 
 
 class _Items:
