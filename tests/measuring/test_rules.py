@@ -90,6 +90,16 @@ def test_places_are_filled_up_to_each_cut_off() -> None:
         assert both.mean()[name] == alone.mean()[name] == value
 
 
+def test_ties_are_ordered_within_each_cut_off() -> None:
+    """The lowest of three ids is the last of those within, also if several are requested."""
+    scores, test = rm.Scores([[1.0, 1.0, 1.0]]), np.array([[1, 0, 0]])
+    result = rm.evaluate(
+        scores, test, metrics="rr@1,2,3", ties="item_desc_within", constant_scores="ties",
+        deep_cutoffs="computed",
+    )  # fmt: skip
+    assert result.mean() == {"rr@1": 1, "rr@2": 1 / 2, "rr@3": 1 / 3}
+
+
 def test_nobody_fills_places_after_an_end_that_is_not_known() -> None:
     with pytest.raises(rm.InputError, match=r"short_lists='first_item'.*Hint: pass catalogue="):
         rm.evaluate(rm.Lists({0: [1, 0]}), {0: [0]}, metrics="precision@1",

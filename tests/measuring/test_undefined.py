@@ -282,6 +282,16 @@ def test_blocks_hold_each_user_once_and_few_judged_items(monkeypatch):
     assert blocks == [range(2), range(2, 3), range(3, 4), range(4, 7), range(7, 9)]
 
 
+def test_threads_share_blocks_without_a_word(monkeypatch, capfd):
+    monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
+    users, wanted = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
+    one, two = (compute(users, wanted, Protocol(), threads)[0] for threads in (1, 2))
+    assert {name: values.tolist() for name, values in one.items()} == {
+        name: values.tolist() for name, values in two.items()
+    }
+    assert capfd.readouterr().err == ""
+
+
 def test_gains_count_though_no_item_is_relevant():
     """Where all gains are 1 as well."""
     result = rm.evaluate(

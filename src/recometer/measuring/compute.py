@@ -174,7 +174,7 @@ def computed_for_all(
     return compute_with
 
 
-def _run(task: _Task, ticker: Ticker | None = None) -> None:
+def _run(task: _Task, _: Ticker | None = None) -> None:
     """Fill in the values and reasons of a block of users."""
     block, plan = task.block, task.plan
     some, values, codes = task.measured.users(block), task.values[:, block], task.reasons[:, block]
@@ -189,14 +189,14 @@ def _run(task: _Task, ticker: Ticker | None = None) -> None:
     row = first = 0
     for variant in plan.variants:
         outside = None if variant.over_users else some.outside(variant)
-        as_found = variant.over_users or (variant.as_found and outside is None)
+        as_found = variant.as_found and outside is None
         for number in range(len(variant.metrics)):
             codes[row], undefined = some.reasons(variant, number)
-            if (undefined and not variant.over_users) or not as_found:
-                _settle(variant, number, outside, values[first], codes[row])
-            row, first = row + 1, first + (not variant.over_users)
-    if ticker is not None:
-        ticker.advance()
+            if not variant.over_users:
+                if undefined or not as_found:
+                    _settle(variant, number, outside, values[first], codes[row])
+                first += 1
+            row += 1
 
 
 def _settle(
