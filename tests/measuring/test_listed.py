@@ -12,7 +12,7 @@ import scipy.sparse
 
 import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
-from recometer.measuring.listed import ListedUsers
+from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, ListData, Side, metric, parse
 from recometer.metrics.listed.whole import add_up, value_of
@@ -407,6 +407,8 @@ def test_columns_that_do_not_fit_the_lists_are_refused():
         Side(np.array([0, 2]), one, np.ones(2))
     with pytest.raises(rm.InternalError, match="item_users must have one entry per item: 1 of 6"):
         dataclasses.replace(NOBODY.data(), item_users=one)
+    with pytest.raises(rm.InternalError, match=r"Judged\.n_relevant must have .* per user: 1 of 2"):
+        Judged(np.zeros(2, np.int64), one)
 
 
 def test_a_metric_of_ones_own_reads_propensities():
