@@ -273,6 +273,7 @@ def test_without_anybody():
         assert math.isnan(value(name, lists=[[]]))
     assert value("coverage@2", lists=[[]]) == 0
     assert value("user_coverage@2", lists=[[]]) == 0
+    assert why("user_coverage@2", lists=[[]]) == Reason.DEFINED
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,12 @@ def test_who_has_nothing_relevant_does_not_count(users: str) -> None:
 
 
 def test_who_has_no_row_in_test_counts_as_no_number() -> None:
-    test = np.array([[1.0, 0.0], [0.0, 0.0]])
-    result = rm.evaluate(rm.Scores(np.eye(2)), test, metrics="recall@1", no_relevant=0.0)
-    assert result.mean()["recall@1"] == 1.0
+    test, train = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1.0]])
+    result = rm.evaluate(
+        rm.Scores(np.eye(2)), test, train=train, metrics="recall@1 epc@1", no_relevant=0.0,
+        min_candidates=1,
+    )  # fmt: skip
+    assert result.mean() == {"recall@1": 1.0, "epc@1": 1.0}
 
 
 def test_only_users_with_a_value_above_0() -> None:
