@@ -217,6 +217,7 @@ def test_rank_biased_overlap():
     assert value("rbo@4(p=0.5,rest=nothing)", lists=lists, baseline=baseline) == pytest.approx(seen)
     assert value("rbo@9") == pytest.approx(1)
     assert value("overlap@4", lists=lists, baseline=baseline) == 3 / 4
+    assert value("overlap@1", lists=[[0]], baseline=[[0]]) == 1
     assert value("overlap@4(denominator=union)", lists=lists, baseline=baseline) == 3 / 5
 
 
