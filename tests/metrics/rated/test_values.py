@@ -196,6 +196,7 @@ CONSTANT = {
         (rows((4, math.nan), (2, 3)), dict.fromkeys(RATINGS, Reason.NAN_SCORE)),
         (rows((math.inf, 4), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
         (rows((1e200, 4), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
+        (rows((4, 1e200), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
         (rows((1e120, 4), (2, 3)), {}),
         (rows((4, 1e120), (2, 3)), {}),
     ],
