@@ -114,6 +114,12 @@ def test_of_popularity(metric, expected):
     assert value(metric, **KNOWN) == pytest.approx(expected)
 
 
+def test_discovery_is_by_the_rows_of_train():
+    lists, train = rm.Lists({"ann": ["b"]}), {"ann": ["a"], "bob": ["a", "b"]}
+    result = rm.evaluate(lists, {"ann": ["b"]}, train=train, metrics="epc@1(novelty=discovery)")
+    assert result.mean() == {"epc@1(novelty=discovery)": pytest.approx(math.log2(3))}
+
+
 def test_items_that_train_lacks_are_as_novel_as_its_rarest():
     discovery = "epc@1(novelty=discovery,any)"
     some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}

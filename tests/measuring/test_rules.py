@@ -120,6 +120,10 @@ def test_nobody_fills_places_after_an_end_that_is_not_known_for_one_user() -> No
                     short_lists="first_item")  # fmt: skip
 
 
+def test_values_of_users_are_rounded() -> None:
+    assert evaluated("ndcg@2", decimals=1)["ndcg@2"].tolist() == [1.0, 0.0, 0.6, 0.0]
+
+
 def test_ratings_follow_the_rules_about_values() -> None:
     frame = pl.DataFrame(
         {
