@@ -64,6 +64,15 @@ def test_only_users_with_a_value_above_0() -> None:
     }
 
 
+def test_lists_whose_value_is_0_do_not_count_where_all_have_a_value() -> None:
+    lists = {"ann": ["film"], "bob": ["new"]}
+    result = rm.evaluate(
+        rm.Lists(lists), lists, train=TRAIN, metrics="popularity@1", users="positive"
+    )
+    assert result["popularity@1"].tolist() == [1.0, 0.0]
+    assert result.mean() == {"popularity@1": 1.0}
+
+
 @pytest.mark.parametrize("rule", ["unranked", "unknown_items"])
 @pytest.mark.parametrize("protocol", ["recometer", "torchmetrics", "cornac", "evidently"])
 def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:

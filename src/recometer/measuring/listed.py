@@ -98,10 +98,14 @@ class ListedUsers(Measured):
         rules, without = variant.rules, variant.metrics[0].definition.without
         # A list has its value whatever test says, unless the metric reads what is relevant.
         reads = "relevant" in without and rules.no_relevant != "undefined"
-        if rules.users in ("test", "known", "all", "positive") and not reads:
+        if rules.users in ("test", "known", "all") and not reads:
             return None
-        judged, known = self.judged, self.data.lists.known
-        return why.outside(known, lambda: judged.n_relevant > 0, lambda: judged.n_rows > 0, rules)
+        return why.outside(
+            self.data.lists.known,
+            lambda: self.judged.n_relevant > 0,
+            lambda: self.judged.n_rows > 0,
+            rules,
+        )
 
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics: float64 [n_users, n_metrics]."""

@@ -60,7 +60,7 @@ class Variant(NamedTuple):
             tuple(map(str, metrics)),
             rules,
             definition.over_users,
-            not definition.may_be_nan and rules.decimals is None and rules.users != "positive",
+            not definition.may_be_nan and rules.decimals is None,
             first.at(np.array(cutoffs, np.int64)),
             how,
         )
