@@ -283,6 +283,10 @@ def test_rounding_next_to_the_ends_of_any_range() -> None:
     found = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
     assert found.method == "clopper-pearson"
     assert interval([1 + 1e-10, 0.0, -1 - 1e-10], "gaffke", bounds=(-1, 1)).high <= 1
+    for value, end in ((1 + 1e-10, 1.0), (-1 - 1e-10, -1.0)):
+        sequence = ConfidenceSequence((-1, 1))
+        sequence.add([value])
+        assert sequence.mean == end
     assert tuple(found) == pytest.approx(tuple(interval([-1, 1, -1, 1], bounds=(-1, 1))))
 
 
