@@ -113,6 +113,8 @@ def test_the_power_of_few_users_who_differ_by_much(n: int, alpha: float, centre:
 def test_numbers_beyond_doubles_are_refused() -> None:
     with pytest.raises(InputError, match="must be a finite number"):
         power_of(10**400, 1.0, 10)
+    with pytest.raises(InputError, match="must be numbers, a value for each user: int too large"):
+        interval([10**400, 1])
 
 
 def test_two_values_are_enough_for_a_bootstrap() -> None:
@@ -270,6 +272,7 @@ def test_counted_values_are_exact_unless_it_is_said() -> None:
 def test_nobody_is_a_group_of_zeros() -> None:
     nobody = np.zeros(0)
     for found in (group(nobody), group(nobody, nobody), of_counts(nobody, nobody)):
+        assert np.all(found.sizes == 1.0)
         assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
         assert np.isnan(found.estimate)
         assert found.exact
