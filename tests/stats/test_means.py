@@ -261,6 +261,8 @@ def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
     found = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert found.method == "bca"
     assert "has no known range" in found.note
+    # Nor are there limits to an interval of values beyond them.
+    assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
@@ -431,6 +433,19 @@ def test_what_gaffkes_interval_is_of_is_said() -> None:
         found = interval(values, "gaffke", bounds=UNIT)
         assert found.note.startswith(note)
         assert bool(found.note) == bool(note)
+
+
+@pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
+def test_gaffkes_ends_far_in_the_tails(tail: float) -> None:
+    """Beyond the largest value, more than c has the probability Π (1 - c) / (1 - x)."""
+    low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
+    assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)
+    assert low == pytest.approx(1 - high)
+
+
+def test_a_confidence_next_to_1_has_the_whole_range() -> None:
+    for values in ([0.4, 0.6, 0.7], [0.0, 1.0]):
+        assert tuple(interval(values, "gaffke", bounds=UNIT, confidence=1 - 2**-53)) == UNIT
 
 
 def test_rounding_lies_within_a_range_of_any_width() -> None:
