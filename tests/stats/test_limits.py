@@ -325,7 +325,7 @@ def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
 
 
 def test_the_unit_of_tiny_differences() -> None:
-    assert unit_of(np.array([2, 4, 6, 10]) * 1e-14) == pytest.approx(2e-14)
+    assert unit_of(np.array([2, 4, 6, 10]) * 1e-14) == pytest.approx(2e-14, abs=0)
 
 
 def test_clusters_of_different_sizes_have_no_unit() -> None:
