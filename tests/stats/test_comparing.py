@@ -527,6 +527,8 @@ def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
         ([1 / 3, 0.5, 1.0], [2, 3, 6]),
         ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
         ([1e-5, 1.0], None),
+        ([1e-5, 2e-5, 1.0], None),
+        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # 151 is 50 times as far off as 3
         ([1.0, math.pi], None),
         ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # except for rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),

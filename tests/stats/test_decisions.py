@@ -178,6 +178,9 @@ def test_the_unit_of_differences() -> None:
     assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
     assert unit_of([0.5] * 30 + [-0.123]) == 0.5
     assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # what is left of 0 by rounding
+    assert unit_of([1e-17] * 30 + [0.25, -0.5]) == pytest.approx(0.25)
+    assert unit_of([0.5] * 9 + [0.3]) == 0.5
+    assert unit_of([0.5] * 8 + [0.3]) == pytest.approx(0.1)
     for n in (100, 5_000):
         assert unit_of(np.random.default_rng(0).normal(size=n)) == 0.0
     assert unit_of([]) == unit_of([0.0]) == 0.0

@@ -44,13 +44,18 @@ GRADES = np.arange(-20.0, 21.0)
 SKEWED = [0.0, 0.0, 0.1, 0.02, 0.05, 0.9]
 
 
-@pytest.mark.parametrize("confidence", [0.02, 0.1, 0.3, 0.9])
-def test_gaffkes_interval_is_a_quantile_of_random_weights(confidence: float) -> None:
+@pytest.mark.parametrize(
+    ("values", "confidence"),
+    [*((SKEWED, share) for share in (0.02, 0.1, 0.3, 0.9)), ([0.0] * 12 + [0.02, 0.05], 0.2)],
+)
+def test_gaffkes_interval_is_a_quantile_of_random_weights(
+    values: list[float], confidence: float
+) -> None:
     """Of weights from the Dirichlet distribution, also next to the middle of a skewed one."""
-    draws = np.random.default_rng(0).dirichlet(np.ones(len(SKEWED) + 1), 100_000)
-    found = interval(SKEWED, "gaffke", bounds=UNIT, confidence=confidence)
+    draws = np.random.default_rng(0).dirichlet(np.ones(len(values) + 1), 50_000)
+    found = interval(values, "gaffke", bounds=UNIT, confidence=confidence)
     for end, bound, level in ((found.high, 1.0, 1 + confidence), (found.low, 0.0, 1 - confidence)):
-        chance = np.mean(draws @ [*SKEWED, bound] <= end)
+        chance = np.mean(draws @ [*values, bound] <= end)
         assert chance == pytest.approx(level / 2, abs=0.01)
 
 
@@ -69,8 +74,9 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_gaffkes_interval_in_other_units(unit: float) -> None:
-    found = interval(SKEWED, "gaffke", bounds=UNIT, confidence=0.3)
-    moved = interval(np.array(SKEWED) * unit, "gaffke", bounds=(0, unit), confidence=0.3)
+    values = np.array([*SKEWED, 0.0004, 0.9996])  # next to the ends, and not at them
+    found = interval(values, "gaffke", bounds=UNIT, confidence=0.3)
+    moved = interval(values * unit, "gaffke", bounds=(0, unit), confidence=0.3)
     assert tuple(moved) == pytest.approx((found.low * unit, found.high * unit), rel=1e-8)
 
 
@@ -113,6 +119,8 @@ def test_the_power_of_few_users_who_differ_by_much(n: int, alpha: float, centre:
 def test_numbers_beyond_doubles_are_refused() -> None:
     with pytest.raises(InputError, match="must be a finite number"):
         power_of(10**400, 1.0, 10)
+    with pytest.raises(InputError, match="must be numbers, a value for each user: int too large"):
+        interval([10**400, 1])
 
 
 def test_two_values_are_enough_for_a_bootstrap() -> None:
@@ -270,6 +278,7 @@ def test_counted_values_are_exact_unless_it_is_said() -> None:
 def test_nobody_is_a_group_of_zeros() -> None:
     nobody = np.zeros(0)
     for found in (group(nobody), group(nobody, nobody), of_counts(nobody, nobody)):
+        assert np.all(found.sizes == 1.0)
         assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
         assert np.isnan(found.estimate)
         assert found.exact
@@ -283,6 +292,10 @@ def test_rounding_next_to_the_ends_of_any_range() -> None:
     found = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
     assert found.method == "clopper-pearson"
     assert interval([1 + 1e-10, 0.0, -1 - 1e-10], "gaffke", bounds=(-1, 1)).high <= 1
+    for value, end in ((1 + 1e-10, 1.0), (-1 - 1e-10, -1.0)):
+        sequence = ConfidenceSequence((-1, 1))
+        sequence.add([value])
+        assert sequence.mean == end
     assert tuple(found) == pytest.approx(tuple(interval([-1, 1, -1, 1], bounds=(-1, 1))))
 
 
@@ -312,7 +325,7 @@ def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
 
 
 def test_the_unit_of_tiny_differences() -> None:
-    assert unit_of(np.array([2, 4, 6, 10]) * 1e-14) == pytest.approx(2e-14)
+    assert unit_of(np.array([2, 4, 6, 10]) * 1e-14) == pytest.approx(2e-14, abs=0)
 
 
 def test_clusters_of_different_sizes_have_no_unit() -> None:

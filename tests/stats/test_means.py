@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
-from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group, shifted, summed
+from recometer.stats.grouping import (
+    FAR_USERS,
+    N_CELLS,
+    SORTED_UP_TO,
+    group,
+    of_counts,
+    shifted,
+    summed,
+)
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -253,6 +261,8 @@ def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
     found = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert found.method == "bca"
     assert "has no known range" in found.note
+    # Nor are there limits to an interval of values beyond them.
+    assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
@@ -326,6 +336,23 @@ def test_groups_are_shifted_as_their_values_are(n: int, with_sizes: bool, sign: 
         assert one.estimate == pytest.approx(other.estimate)
         assert one.sum_of_squares == pytest.approx(other.sum_of_squares)
         assert one.counts @ one.residuals**2 == pytest.approx(other.sum_of_squares)
+
+
+def test_groups_leave_out_who_has_no_value_or_no_size() -> None:
+    found = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
+    assert found.n == 2
+    assert found.estimate == 0.5
+    assert (found.n_above, found.n_below) == (0, 0)  # of users with sizes not counted
+    assert group([0.5, np.nan, 1.0]).estimate == 0.75
+
+
+@pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rounding_is_neither_above_nor_below_0(n: int, sign: int) -> None:
+    """What is 1e-13 of the largest value, also where this is on the other side of 0."""
+    x = sign * 1e3 * np.append(np.linspace(0.0, 1.0, n), [1e-13, -1e-13, -1e-3])
+    for found in (group(x), of_counts(x, np.ones(len(x)))):
+        assert (found.n_above, found.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
 
 
 def test_a_group_of_nobody_is_empty() -> None:
@@ -406,6 +433,19 @@ def test_what_gaffkes_interval_is_of_is_said() -> None:
         found = interval(values, "gaffke", bounds=UNIT)
         assert found.note.startswith(note)
         assert bool(found.note) == bool(note)
+
+
+@pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
+def test_gaffkes_ends_far_in_the_tails(tail: float) -> None:
+    """Beyond the largest value, more than c has the probability Π (1 - c) / (1 - x)."""
+    low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
+    assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)
+    assert low == pytest.approx(1 - high)
+
+
+def test_a_confidence_next_to_1_has_the_whole_range() -> None:
+    for values in ([0.4, 0.6, 0.7], [0.0, 1.0]):
+        assert tuple(interval(values, "gaffke", bounds=UNIT, confidence=1 - 2**-53)) == UNIT
 
 
 def test_rounding_lies_within_a_range_of_any_width() -> None:

@@ -17,6 +17,7 @@ from recometer.stats import (
     most_changed,
     over_folds,
     over_runs,
+    power,
     power_of,
     published,
     smallest_difference,
@@ -41,6 +42,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, 0 or more"),
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
+    (lambda: power([0.1], wanted=1), "power wanted, 1, must be above"),
     (lambda: power_of(0.1, 0.0, 10), r"deviation=0\.0 must be above 0"),
     (lambda: power_of(0.1, math.nan, 10), "deviation=nan must be a finite number"),
     (lambda: power_of(math.inf, 1.0, 10), "difference=inf must be a finite number"),

@@ -192,6 +192,9 @@ def test_a_difference_over_runs_pairs_users() -> None:
     swapped = over_runs(second, first)
     np.testing.assert_allclose(tuple(swapped.interval), (-found.interval.high, -found.interval.low))
     assert swapped.deviation_runs == found.deviation_runs[::-1]
+    # Users with a value of one model alone, or in some runs alone, are left out.
+    first[:2], second[2:5, 0] = np.nan, np.nan
+    assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
 
 def test_folds_with_users_of_their_own() -> None:
@@ -217,6 +220,10 @@ def test_folds_with_users_of_their_own() -> None:
     between = apart.deviation_runs[0] ** 2
     assert apart.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
+    # Nor is there an interval narrower than users make it where the folds count alike.
+    alike = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
+    half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
+    assert tuple(alike.interval) == pytest.approx((0.5 - half, 0.5 + half))
     # Folds whose means happen to agree tell no more than their users do.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
@@ -259,8 +266,8 @@ def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) ->
     assert over_folds([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
 
 
-def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, float, float]:
-    """Return the ends and p of the mean of one table, or of the difference of two.
+def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
+    """Return the ends and p of the mean of one table, or of the difference of two, and deviations.
 
     The error of the mean, squared, is a sum of mean squares, whose degrees of freedom are those of
     Welch and Satterthwaite.
@@ -269,7 +276,7 @@ def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float
     of_users = [
         sum((1, -1)[k] * float(np.mean(t[u])) for k, t in enumerate(tables)) for u in range(n)
     ]
-    parts = [(statistics.variance(of_users) / n, n - 1)]
+    parts, deviations = [(statistics.variance(of_users) / n, n - 1)], []
     for table in tables:
         r, grand = table.shape[1], float(table.mean())
         runs, users = [table[:, j].mean() for j in range(r)], [row.mean() for row in table]
@@ -278,13 +285,15 @@ def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float
             (table[u, j] - users[u] - runs[j] + grand) ** 2 for u in range(n) for j in range(r)
         )
         rest = float(left) / ((n - 1) * (r - 1))
+        deviations.append(math.sqrt(max(between - rest, 0) / n))
         if between > rest:
             parts += [(between / (n * r), r - 1), (-rest / (n * r), (n - 1) * (r - 1))]
     variance = sum(part for part, _ in parts)
     freedom = variance**2 / sum(part**2 / d for part, d in parts)
     mean, error = statistics.fmean(of_users), math.sqrt(variance)
     half = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom)) * error
-    return mean - half, mean + half, 2 * float(scipy.stats.t.sf(abs(mean) / error, freedom))
+    p = 2 * float(scipy.stats.t.sf(abs(mean) / error, freedom))
+    return mean - half, mean + half, p, *deviations
 
 
 @pytest.mark.parametrize("shapes", [[(12, 3)], [(40, 2)], [(9, 3), (9, 4)], [(30, 2), (30, 5)]])
@@ -297,7 +306,8 @@ def test_runs_by_hand(shapes: list[tuple[int, int]], spread: float) -> None:
     ]
     found = over_runs(*tables, confidence=0.9)
     expected = by_hand(tables, 0.9)
-    assert (*found.interval, found.p_value) == pytest.approx(expected, rel=1e-9)
+    ours = (*found.interval, found.p_value, *found.deviation_runs)
+    assert ours == pytest.approx(expected, rel=1e-9)
 
 
 def test_values_of_runs_vary_as_means_of_users_do() -> None:
@@ -337,11 +347,14 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     )
     # Users count with their degrees of freedom, of which few matter.
     error = 0.05
-    parts = [(error**2, 4), (one.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
-    variance = sum(part for part, _ in parts)
-    degrees = variance**2 / sum(part**2 / free for part, free in parts)
-    few = over_values(one, two, error, 5).interval.width / 2
-    assert few == pytest.approx(scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance))
+    for n in (2, 5):
+        parts = [(error**2, n - 1), (one.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
+        variance = sum(part for part, _ in parts)
+        degrees = variance**2 / sum(part**2 / free for part, free in parts)
+        few = over_values(one, two, error, n)
+        half = scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+        assert few.interval.width / 2 == pytest.approx(half)
+        assert few.deviation_users == pytest.approx(error * np.sqrt(n))
     # One run each: the error between users is all that is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)

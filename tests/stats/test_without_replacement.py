@@ -79,7 +79,8 @@ def test_p_values_agree_with_the_interval(aim: float | None) -> None:
     at_once = ConfidenceSequence((-1, 1), 0.95, 600, aim=aim)
     at_once.update(x)
     assert at_once.p_value() == pytest.approx(p)
-    assert at_once.p_value(found.low) == pytest.approx(0.05, rel=1e-3)
+    for end in found:  # is excluded itself, but only just
+        assert 0.05 * (1 - 1e-3) < at_once.p_value(end) <= 0.05
     assert at_once.p_value(-1.5) == 0
 
 
@@ -136,6 +137,16 @@ def test_a_mean_that_all_so_far_have_stays_possible(value: float) -> None:
     assert sequence.p_value(value) == 1
 
 
+@pytest.mark.parametrize("aim", AIMS)
+def test_minus_0_is_the_mean_0(aim: float | None) -> None:
+    ps = []
+    for mean in (0.0, -0.0):
+        sequence = ConfidenceSequence(UNIT, aim=aim)
+        sequence.add([0.5, 0.2] * 10)
+        ps.append(sequence.p_value(mean))
+    assert ps[0] == ps[1] < 1e-4
+
+
 @pytest.mark.parametrize(("value", "last"), [(0.1, 0.0), (0.9, 1.0)])
 def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -> None:
     """100,000 times 0.1 is 10,000.000000019 if one is added after the other, more than there is."""
@@ -157,6 +168,11 @@ def test_an_interval_that_missed_the_mean_is_one_still() -> None:
         assert found.low <= found.high
     assert 150 / 400 in sequence.update(np.zeros(4))
     assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
+    # Without a population it stays where it was, whatever comes.
+    endless = ConfidenceSequence(UNIT)
+    low, high = endless.update(np.ones(100))
+    found = endless.update(np.zeros(300))
+    assert low - 1e-9 <= found.low <= found.high <= high
 
 
 @pytest.mark.parametrize("relative", [False, True])

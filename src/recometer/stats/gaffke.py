@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,7 +21,8 @@ ROUNDING = 1e-9  # of the range: values this far beyond it are at its end
 def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
     """Return a value that lies outside the bounds, None where all lie within."""
     low, high = bounds
-    allowed = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
+    width = high - low
+    allowed = ROUNDING * width if np.isfinite(width) else 0.0
     outside = values.values[(values.values < low - allowed) | (values.values > high + allowed)]
     return float(outside[0]) if len(outside) else None
 
@@ -123,7 +126,7 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
         y, counts = np.append(y, bound), np.append(counts, 1.0)
     else:
         counts = np.append(counts[:-1], counts[-1] + 1.0)
-    if len(y) == 1:
+    if len(y) == 1 or level == 1:  # a confidence next to 1
         return bound
     if len(y) == 2:
         from scipy.special import betaincinv
@@ -134,42 +137,41 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
 
 
 def _quantile(y: Float64, counts: Float64, level: float) -> float:
-    """Return a quantile of Σ W·y, by saddlepoint approximation; y increases.
+    """Return a quantile of Σ W·y, by saddlepoint approximation.
 
     With z = y - c and K(t) = -Σ log(1 - t·z), K'(t) = 0 has an explicit solution for c when
     s = t / (1 + t·c) is given: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). So the quantile takes one
-    root, of s between 0 and 1 / max(y), or of v = -log(1 - s·max(y)) between 0 and infinity.
+    root, of s between 0 and 1 / max(y). With max(y) = 1 and r = s / (1 - s), 1 - s·y is
+    (1 - s) (1 + r·(1 - y)), without differences of numbers next to each other; r is from 0 to
+    infinity, and so is v = log(1 + r), to which the quantile of the tail is nearly proportional.
     """
     from scipy.special import ndtri
 
-    n = counts.sum()
-    middle = float(counts @ y / n)
+    middle = float(counts @ y / counts.sum())
     y = y - middle
-    most, squares = float(y[-1]), float(counts @ y**2)
+    squares = float(counts @ y**2)
     # The skewness of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
     skewness = 2 * float(counts @ y**3) / squares**1.5
     target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
     if target == at_middle:
         return middle
-    if target < at_middle:
-        return middle - _quantile(-y[::-1], counts[::-1], 1 - level)
+    most = float(y.max() if target > at_middle else y.min())  # below the middle all is reflected
+    sign, distance = math.copysign(1.0, most), abs(target - at_middle)
+    below = 1 - y / most
 
     def centre(v: float) -> tuple[float, Float64, float]:
-        s = -float(np.expm1(-v)) / most
-        inverse = 1 / (1 - s * y)
-        inverse[-1] = np.exp(v)
+        r = float(np.expm1(v))
+        inverse = 1 / (1 + r * below)
         weight = counts * inverse
-        return float(weight @ y / weight.sum()), inverse, s
+        return float(weight @ below / weight.sum()), inverse, r
 
     def quantile_of(v: float) -> float:
-        c, inverse, s = centre(v)
+        c_below, inverse, r = centre(v)
         # 1 - t·z = (1 - s·y) / (1 - s·c), and t·√K'' = s √Σ((y - c) / (1 - s·y))².
-        exponent = -float(counts @ np.log((1 - s * c) * inverse))
-        second = float(counts @ ((y - c) * inverse) ** 2)
+        exponent = -float(counts @ np.log((1 + r * c_below) * inverse))
+        second = float(counts @ ((c_below - below) * inverse) ** 2)
         w = float(np.sqrt(max(0.0, 2 * exponent)))
-        return normal_quantile_of(w, s * float(np.sqrt(second)), skewness) - at_middle
+        return normal_quantile_of(w, r * float(np.sqrt(second)), sign * skewness) - sign * at_middle
 
-    first = (target - at_middle) * most / np.sqrt(squares)
-    start = -np.log1p(-first) if first < 0.9 else 2.0 * first
-    v = increasing_root(quantile_of, target - at_middle, float(start))
-    return middle + (most if v is None else centre(v)[0])
+    v = increasing_root(quantile_of, distance, distance * abs(most) / float(np.sqrt(squares)))
+    return middle + (most if v is None else most * (1 - centre(v)[0]))

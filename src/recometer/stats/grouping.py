@@ -124,7 +124,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     """
     try:
         found = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numbers, a value for each user: {error}.") from None
     if found.ndim != 1:
         raise InputError(
@@ -170,7 +170,10 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     y = None if sizes is None else column(sizes, "sizes")
     if y is not None and len(x) != len(y):
         raise InputError(f"values and sizes must be as long, but have {len(x):,} and {len(y):,}.")
-    return group_checked(*_defined(x, y))
+    unknown = np.isnan(x) if y is None else np.isnan(x) | np.isnan(y)
+    if unknown.any():
+        x, y = x[~unknown], None if y is None else y[~unknown]
+    return group_checked(x, y)
 
 
 def group_checked(x: Float64, y: Float64 | None = None) -> Grouped:
@@ -203,12 +206,8 @@ def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Groupe
     order = np.argsort(values, kind="stable")
     values, counts, n = values[order], counts[order], int(counts.sum())
     if not n:
-        return Grouped(values, counts, 1.0, 0, np.nan, 0, 0, 0.0, True)
-    estimate = float(counts @ values) / n
-    zero = SAME * float(np.abs(values[[0, -1]]).max())
-    above, below = (int(counts[side].sum()) for side in (values > zero, values < -zero))
-    squares = float(counts @ (values - estimate) ** 2)
-    return Grouped(values, counts, 1.0, n, estimate, above, below, squares, exact)
+        return group_checked(np.empty(0))
+    return _counted(values, counts, n, float(counts @ values) / n, exact=exact)
 
 
 def shifted(given: Grouped, sign: float, by: float) -> Grouped:
@@ -238,19 +237,15 @@ def _sorted(x: Float64, n: int, estimate: float) -> Grouped:
     if len(x) < n:
         at = int(np.searchsorted(values, 0.0))
         values, counts = np.insert(values, at, 0.0), np.insert(counts, at, n - len(x))
+    return _counted(values, counts, n, estimate, exact=True)
+
+
+def _counted(values: Float64, counts: Float64, n: int, estimate: float, *, exact: bool) -> Grouped:
+    """Return increasing values with their counts."""
     zero = SAME * float(np.abs(values[[0, -1]]).max())
-    n_above, n_below = int(counts[values > zero].sum()), int(counts[values < -zero].sum())
-    sum_of_squares = float(counts @ (values - estimate) ** 2)
-    return Grouped(values, counts, 1.0, n, estimate, n_above, n_below, sum_of_squares, True)
-
-
-def _defined(x: Float64, y: Float64 | None) -> tuple[Float64, Float64 | None]:
-    """Leave out the users with NaN."""
-    # A NaN makes the smallest value NaN: cheaper than to look at each.
-    if not any(np.isnan(one.min(initial=np.inf)) for one in (x, y) if one is not None):
-        return x, y
-    known = ~np.isnan(x) if y is None else ~(np.isnan(x) | np.isnan(y))
-    return x[known], None if y is None else y[known]
+    above, below = (int(counts[side].sum()) for side in (values > zero, values < -zero))
+    squares = float(counts @ (values - estimate) ** 2)
+    return Grouped(values, counts, 1.0, n, estimate, above, below, squares, exact)
 
 
 class _Users:

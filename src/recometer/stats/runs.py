@@ -119,7 +119,6 @@ def over_runs(
     InputError
         If the argument is not a table, or the tables have different users.
     """
-    check_confidence(confidence)
     return over_runs_of(run_moments(first, second), confidence=confidence)
 
 
@@ -253,7 +252,7 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     return over_folds_of(moments, confidence=confidence)
 
 
-def over_folds_of(folds: Sequence[Moments], *, confidence: float = 0.95) -> Runs:
+def over_folds_of(folds: Sequence[Moments], *, confidence: float) -> Runs:
     """Return what `over_folds` does, of sums over the users of each fold, at least two."""
     check_confidence(confidence)
     from scipy.special import stdtr, stdtrit
@@ -262,15 +261,12 @@ def over_folds_of(folds: Sequence[Moments], *, confidence: float = 0.95) -> Runs
     squares = np.array([fold.variance / fold.n for fold in folds])
     k, n = len(folds), sum(fold.n for fold in folds)
     between = _between_folds(means, squares)
-    weights = squares + between
-    if not (weights > 0).all():
-        weights = np.ones(k)
-    weights = 1 / weights
-    mean = float(weights @ means / weights.sum())
-    variance = float(weights @ (means - mean) ** 2) / ((k - 1) * weights.sum())
-    if (squares + between > 0).all():
-        variance = max(variance, float(1 / weights.sum()))
-    error = float(np.sqrt(variance))
+    variances = squares + between
+    weights = np.reciprocal(variances) if (variances > 0).all() else np.ones(k)
+    weights /= weights.sum()
+    mean = float(weights @ means)
+    variance, least = weights @ (means - mean) ** 2 / (k - 1), weights**2 @ variances
+    error = float(np.sqrt(max(variance, least)))
     half = float(stdtrit(k - 1, (1 + confidence) / 2)) * error
     interval = Interval(mean - half, mean + half, "random effects", confidence, k)
     p = 2 * float(stdtr(k - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
@@ -317,7 +313,7 @@ def _summed(
     (mean, spread, n), note = of_users, _note_on_runs(n_runs)
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
-    if variance <= 0 or squares <= 0:
+    if squares == 0:
         width = f"No user and no run is away from {mean:g}: the interval has no width."
         interval = Interval(mean, mean, "random effects", confidence, n, width)
         p, share = float(mean == 0), 0.0

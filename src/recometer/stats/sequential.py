@@ -174,7 +174,7 @@ class ConfidenceSequence:
         """
         check_number("mean", mean)
         low, high = self.bounds
-        m = (float(mean) - low) / (high - low)
+        m = (float(mean) - low) / (high - low) + 0.0  # -0.0 is 0
         if not 0 <= m <= 1:
             return 0.0
         least, most = self._possible()
@@ -272,11 +272,10 @@ class ConfidenceSequence:
         """Move the ends inwards, to candidates that are not excluded yet."""
         possible = self._possible()
         if self._all_seen:
-            for side in self._sides:
-                side.end = possible[0]
+            self._sides[0].end, self._sides[1].end = possible
             return
         n_known = len(self._x) - self._n_blank
-        if n_known == 0 or len(self._x) == self._sides[0].capital.n:
+        if not n_known or len(self._x) == self._sides[0].capital.n:
             return
         mean = float(np.clip(self._sum / n_known, self._sides[0].end, self._sides[1].end))
         for side, limit in zip(self._sides, possible, strict=True):
@@ -343,7 +342,7 @@ def _of_all(each: Float64) -> Float64:
     if len(each) == 1:
         alone: Float64 = each[0]
         return alone
-    most = np.maximum(each.max(axis=0), -1e300)
+    most = each.max(axis=0)
     found: Float64 = most + np.log(np.exp(each - most).mean(axis=0))
     return found
 

@@ -71,7 +71,7 @@ def enumerated(sizes: Float64, least: float) -> float:
 
 def all_sums(sizes: Float64) -> Float64:
     """Return the sums of all assignments of signs: float64 [2^n]."""
-    sums = np.zeros(1)
+    sums = np.array([0.0])
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])
     return sums
