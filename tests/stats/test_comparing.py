@@ -154,6 +154,22 @@ def test_the_interval_ends_where_the_test_begins_to_reject(n: int, gain: float) 
             assert (randomisation(moved).p_value < 0.05) == rejected
 
 
+@pytest.mark.parametrize("clusters", [np.arange(120), np.arange(120) ** 2 // 300])
+def test_p_of_skewed_differences_moved_by_an_end_is_the_level(clusters: Float64) -> None:
+    differences = np.random.default_rng(1).random(120) ** 2
+    found = compare(differences, np.zeros(120), clusters=clusters, confidence=0.8)
+    sums, rows = (np.bincount(clusters, weights=x) for x in (differences, np.ones(120)))
+    for end in found.interval:
+        assert randomisation(sums - end * rows).p_value == pytest.approx(0.2, rel=1e-4)
+
+
+def test_a_level_that_p_just_reaches_excludes_0() -> None:
+    """The p of five users who differ in one direction is 1/16."""
+    found = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
+    assert found.test.p_value == 1 / 16
+    assert 0 < found.interval.low < found.difference < found.interval.high < np.inf
+
+
 @given(st.integers(0, 10_000), st.integers(30, 80), st.floats(0, 0.3))
 def test_the_interval_contains_0_exactly_when_p_is_above_5_percent(
     seed: int, n: int, gain: float
