@@ -19,6 +19,7 @@ from recometer.stats import (
     over_runs,
     power_of,
     published,
+    rank_intervals,
     smallest_difference,
     tukey,
     users_needed,
@@ -84,12 +85,23 @@ def test_bounds_that_are_no_pair(bounds: object) -> None:
         ConfidenceSequence(bounds)  # type: ignore[arg-type]
 
 
+def test_options_are_true_or_false() -> None:
+    with pytest.raises(InputTypeError, match="binary=1 must be True or False"):
+        published(0.4, 0.3, 10, binary=1)  # type: ignore[arg-type]
+    for call in (
+        lambda: friedman(np.eye(3), higher_is_better="no"),  # type: ignore[arg-type]
+        lambda: rank_intervals([0.1], [[1.0]], higher_is_better="no"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputTypeError, match="higher_is_better='no' must be True or False"):
+            call()
+
+
 def test_published_means_that_are_no_numbers() -> None:
     for first in (True, "0.5", None):
         with pytest.raises(InputTypeError, match="must be a number"):
             published(first, 0.4, 10)  # type: ignore[arg-type]
-    for n in (None, True, 10.5, -1):
-        with pytest.raises(InputError, match=r"n=.* must be a whole number"):
+    for n in (None, True, 10.5, -1, 1):
+        with pytest.raises(InputError, match=r"n=.* must be a whole number, at least 2"):
             published(0.5, 0.4, n)  # type: ignore[arg-type]
 
 
