@@ -521,10 +521,16 @@ def test_most_changed_users() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
 def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
-    """The chance is 2^-30, whatever the sizes, also where their sum is rounded."""
-    sizes, counts = np.array([1.0, 2.0, 4.0]), np.array([10.0, 10.0, 10.0])
+    """The chance is 2^-30, whatever the sizes, also where their sum is rounded; zeros have none."""
+    sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
+
+
+def test_p_is_at_most_1_where_chances_are_rounded() -> None:
+    """Of the sums of an odd number of ±1, half are at least 1."""
+    for n in range(1, 60, 2):
+        assert 1 - 1e-12 < randomisation((-1.0) ** np.arange(n)).p_value <= 1
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])

@@ -78,6 +78,9 @@ def test_two_users_are_enough() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
     assert published(0.6, 0.4, 2).smallest_p == 0.5
     assert np.isfinite(effects([0.1, 0.3]).standardised)
+    found = paired_t([0.1, 0.3])
+    assert found.p_value == pytest.approx(scipy.stats.ttest_1samp([0.1, 0.3], 0).pvalue)
+    assert found.smallest_p == 0
 
 
 def test_one_user_does_not_show_equivalence() -> None:
