@@ -20,6 +20,7 @@ from recometer.stats import (
     compare_all,
     effects,
     equivalence,
+    interval,
     most_changed,
     randomisation,
     relative_difference,
@@ -324,7 +325,8 @@ def test_effects_by_definition() -> None:
     assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
     assert found.probability_better == pytest.approx(better.mean())
-    assert found.probability_better in found.probability_interval
+    likely = interval(better, "gaffke", bounds=UNIT)
+    assert tuple(found.probability_interval) == pytest.approx(tuple(likely))
 
 
 def test_clusters_change_signs_together() -> None:
@@ -434,6 +436,9 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
     assert np.isnan(nobody.interval.low)
     assert nobody.interval.note
     assert nobody.relative_interval.note
+    facts = nobody.effects
+    assert (facts.n_better, facts.n_equal, facts.n_worse) == (0, 0, 0)
+    assert (facts.probability_interval.n, nobody.relative_interval.n) == (0, 0)
     same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
     assert same.test.p_value == 1.0
     assert "None of the 3 users differs" in same.test.note

@@ -143,6 +143,7 @@ def test_one_user_excludes_no_difference() -> None:
     assert tuple(found.interval) == (-np.inf, np.inf)
     assert found.interval.n == 1
     assert "With 1 users p cannot fall below 1" in found.interval.note
+    assert (found.effects.n_better, found.effects.probability_better) == (1, 1)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

@@ -17,6 +17,7 @@ from recometer.errors import InputError, UnknownNameError
 from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
 from recometer.stats.grouping import FAR_USERS, N_CELLS, SORTED_UP_TO, group, shifted, summed
+from recometer.stats.means import interval_of
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -156,6 +157,11 @@ def test_the_weighted_mean_is_a_ratio_as_scipy_resamples_it() -> None:
     for some in (values, values[:1]):
         same = interval(some, weights=np.full(len(some), 2.0), bounds=UNIT)
         np.testing.assert_allclose(tuple(same), tuple(interval(some, bounds=UNIT)))
+
+
+def test_an_interval_of_groups_is_that_of_their_values() -> None:
+    assert interval_of(group(sparse(40))) == interval(sparse(40))
+    assert interval_of(group(sparse(40)), bounds=UNIT) == interval(sparse(40), bounds=UNIT)
 
 
 def test_student_is_scipys() -> None:
@@ -355,7 +361,7 @@ def test_a_value_beyond_the_range_is_named() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(InputError, match="not a range"):
+    with pytest.raises(InputError, match=r"bounds=\(-inf, inf\) are not a range"):
         interval([0.0, 1.0], "gaffke")
     with pytest.raises(UnknownNameError, match="Did you mean 'gaffke'"):
         interval([0.0, 1.0], "gafke")  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: over_folds([VALUES, VALUES], confidence=1.0), "confidence"),
     (lambda: clopper_pearson(-1, 3), "n_successes=-1 must be between 0 and n=3"),
     (lambda: clopper_pearson(4, 3), "n_successes=4 must be between 0 and n=3"),
-    (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, 0 or more"),
+    (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, at least 0"),
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
     (lambda: power_of(0.1, 0.0, 10), r"deviation=0\.0 must be above 0"),
