@@ -210,12 +210,13 @@ def test_the_plan_of_a_comparison() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
-    found = equivalence(differences, 0.03, test="t")
-    sides = [
-        scipy.stats.ttest_1samp(differences, -0.03, alternative="greater").pvalue,
-        scipy.stats.ttest_1samp(differences, 0.03, alternative="less").pvalue,
-    ]
-    assert found.p_value == pytest.approx(max(sides), rel=1e-9)
+    for margin in (0.005, 0.03):  # of which the first is less than the mean
+        found = equivalence(differences, margin, test="t")
+        sides = [
+            scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
+            scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue,
+        ]
+        assert found.p_value == pytest.approx(max(sides), rel=1e-9)
     flips = equivalence(differences, 0.03)
     assert flips.p_value == pytest.approx(found.p_value, rel=0.05)
     assert flips.equivalent
