@@ -180,8 +180,9 @@ def test_the_interval_at_p_reaches_the_margin(margin: float) -> None:
     found = equivalence(differences, margin, bounds=UNIT)
     assert found.method == "gaffke"
     assert 1e-4 < found.p_value < 0.5
-    ends = equivalence(differences, margin, bounds=UNIT, alpha=found.p_value).interval
-    assert max(ends.high, -ends.low) == pytest.approx(margin, rel=1e-6)
+    at_p = equivalence(differences, margin, bounds=UNIT, alpha=found.p_value)
+    assert at_p.equivalent
+    assert max(at_p.interval.high, -at_p.interval.low) == pytest.approx(margin, rel=1e-6)
     assert equivalence(-differences, margin, bounds=UNIT).p_value == pytest.approx(found.p_value)
     assert equivalence(differences, 0.001, bounds=UNIT).p_value == 0.5
 
