@@ -20,6 +20,7 @@ from recometer.stats import (
     compare_all,
     effects,
     equivalence,
+    interval,
     most_changed,
     randomisation,
     relative_difference,
@@ -152,6 +153,22 @@ def test_the_interval_ends_where_the_test_begins_to_reject(n: int, gain: float) 
         for inwards, rejected in ((-0.01, True), (0.01, False)):
             moved = differences - end - sign * inwards * found.interval.width
             assert (randomisation(moved).p_value < 0.05) == rejected
+
+
+@pytest.mark.parametrize("clusters", [np.arange(120), np.arange(120) ** 2 // 300])
+def test_p_of_skewed_differences_moved_by_an_end_is_the_level(clusters: Float64) -> None:
+    differences = np.random.default_rng(1).random(120) ** 2
+    found = compare(differences, np.zeros(120), clusters=clusters, confidence=0.8)
+    sums, rows = (np.bincount(clusters, weights=x) for x in (differences, np.ones(120)))
+    for end in found.interval:
+        assert randomisation(sums - end * rows).p_value == pytest.approx(0.2, rel=1e-4)
+
+
+def test_a_level_that_p_just_reaches_excludes_0() -> None:
+    """The p of five users who differ in one direction is 1/16."""
+    found = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
+    assert found.test.p_value == 1 / 16
+    assert 0 < found.interval.low < found.difference < found.interval.high < np.inf
 
 
 @given(st.integers(0, 10_000), st.integers(30, 80), st.floats(0, 0.3))
@@ -308,7 +325,8 @@ def test_effects_by_definition() -> None:
     assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
     assert found.probability_better == pytest.approx(better.mean())
-    assert found.probability_better in found.probability_interval
+    likely = interval(better, "gaffke", bounds=UNIT)
+    assert tuple(found.probability_interval) == pytest.approx(tuple(likely))
 
 
 def test_clusters_change_signs_together() -> None:
@@ -418,6 +436,9 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
     assert np.isnan(nobody.interval.low)
     assert nobody.interval.note
     assert nobody.relative_interval.note
+    facts = nobody.effects
+    assert (facts.n_better, facts.n_equal, facts.n_worse) == (0, 0, 0)
+    assert (facts.probability_interval.n, nobody.relative_interval.n) == (0, 0)
     same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
     assert same.test.p_value == 1.0
     assert "None of the 3 users differs" in same.test.note
@@ -505,10 +526,16 @@ def test_most_changed_users() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
 def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
-    """The chance is 2^-30, whatever the sizes, also where their sum is rounded."""
-    sizes, counts = np.array([1.0, 2.0, 4.0]), np.array([10.0, 10.0, 10.0])
+    """The chance is 2^-30, whatever the sizes, also where their sum is rounded; zeros have none."""
+    sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
+
+
+def test_p_is_at_most_1_where_chances_are_rounded() -> None:
+    """Of the sums of an odd number of ±1, half are at least 1."""
+    for n in range(1, 60, 2):
+        assert 1 - 1e-12 < randomisation((-1.0) ** np.arange(n)).p_value <= 1
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])

@@ -213,12 +213,13 @@ def test_the_plan_of_a_comparison() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
-    found = equivalence(differences, 0.03, test="t")
-    sides = [
-        scipy.stats.ttest_1samp(differences, -0.03, alternative="greater").pvalue,
-        scipy.stats.ttest_1samp(differences, 0.03, alternative="less").pvalue,
-    ]
-    assert found.p_value == pytest.approx(max(sides), rel=1e-9)
+    for margin in (0.005, 0.03):  # of which the first is less than the mean
+        found = equivalence(differences, margin, test="t")
+        sides = [
+            scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
+            scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue,
+        ]
+        assert found.p_value == pytest.approx(max(sides), rel=1e-9)
     flips = equivalence(differences, 0.03)
     assert flips.p_value == pytest.approx(found.p_value, rel=0.05)
     assert flips.equivalent
@@ -341,8 +342,11 @@ def test_what_published_tables_tell() -> None:
     assert (few.verdict, few.smallest_p) == ("not significant", 0.5)
     hits = published(0.77, 0.70, 100, binary=True)
     assert hits.smallest_p == pytest.approx(scipy.stats.binomtest(7, 7).pvalue)
-    edge = published(0.4, 0.4, 1_000).certain_difference
-    assert published(0.4 + edge / 2, 0.4 - edge / 2, 1_000).largest_p == pytest.approx(0.05)
+    one = published(0.41, 0.40, 100, binary=True)
+    assert one.smallest_p == one.largest_p > 0.5
+    for mean, n in ((0.4, 1_000), (0.3, 6)):
+        edge = published(mean, mean, n).certain_difference
+        assert published(mean + edge / 2, mean - edge / 2, n).largest_p == pytest.approx(0.05)
     # All users differ by 1: one assignment of signs of 2^8 on each side.
     assert published(1.0, 0.0, 8).largest_p == 2.0**-7
     # Users of two hits that have nothing to do with each other: the variances of two shares.
@@ -370,8 +374,6 @@ def test_what_published_tables_tell() -> None:
     for bounds in ((0, np.inf), (-np.inf, 1), (1, 1), (1, 0)):
         with pytest.raises(InputError, match="not a range"):
             published(0.4, 0.3, 100, bounds=bounds)
-    with pytest.raises(InputError, match="too few"):
-        published(0.4, 0.3, 1)
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
@@ -383,6 +385,7 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
         scipy.stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
+    assert normal_range_tail(0.0, n) == 1  # also where rounding adds to it
     # Also below 1: half of all pairs of normal numbers are nearer than this.
     near = normal_range_quantile(0.5, 2)
     assert near == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
@@ -423,6 +426,13 @@ def test_orders_of_users_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.critical_difference == expected.critical_difference
 
 
+def test_no_p_of_n_drawn_orders_is_below_one_of_n_and_one() -> None:
+    values = np.arange(3) + 0.1 * np.random.default_rng(4).random((50, 3))
+    for n_resamples in (1, 99):
+        p_values = tukey(values, n_resamples=n_resamples).p_values
+        np.testing.assert_array_equal(p_values[~np.eye(3, dtype=bool)], 1 / (n_resamples + 1))
+
+
 def test_tukey_of_few_users() -> None:
     values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
     found = tukey(values, n_resamples=2_000)
@@ -446,6 +456,7 @@ def test_tukey_knows_no_unit_and_takes_no_rounding_for_a_difference(n: int, unit
     values[:20] = [0.3, 0.3, 0.1 + 0.2]
     values[19] = 0
     found, expected = (tukey(one, n_resamples=50) for one in (unit * values, values))
+    assert (np.diag(found.p_values) == 1).all()
     assert found.method == ("resampled" if n == 100 else "studentised range")
     np.testing.assert_array_equal(found.p_values, expected.p_values)
     assert found.critical_difference == unit * expected.critical_difference
@@ -463,6 +474,7 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
     assert lower.best.tolist() == [True, True, False, False]
     p[0, 2] = p[2, 0] = 0.06
     assert rank_intervals([0.4, 0.35, 0.3, 0.1], p).best.tolist() == [True, True, True, False]
+    assert rank_intervals([0.4, 0.35, 0.3, 0.1], p, alpha=0.06).best.sum() == 2
     strict = rank_intervals([0.4, 0.35, 0.3, 0.1], p, alpha=0.001)
     assert strict.best.all()
     equal = rank_intervals([0.2, 0.2], np.zeros((2, 2)))
@@ -483,6 +495,7 @@ def test_friedman_is_scipys_and_nemenyi_demsars(digits: int) -> None:
     assert found.critical_difference == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
     significant = np.abs(np.subtract.outer(found.mean_ranks, found.mean_ranks))
     np.testing.assert_array_equal(found.p_values < 0.05, significant > found.critical_difference)
+    assert (np.diag(found.p_values) == 1).all()
     assert friedman(-means, higher_is_better=False).p_value == found.p_value
 
 
@@ -491,9 +504,11 @@ def test_friedman_says_what_it_lacks() -> None:
     few, enough = (friedman(np.random.default_rng(0).random((n, 3))).note for n in (9, 10))
     assert (few[:17], enough) == ("With 9 data sets ", "")
     tied = friedman(np.ones((12, 3)))
-    assert (tied.p_value, tied.note) == (1.0, "All models are tied on every data set.")
+    assert (tied.p_value, tied.p_iman_davenport) == (1, 1)
+    assert tied.note == "All models are tied on every data set."
     perfect = friedman(np.tile([0.1, 0.2, 0.3], (12, 1)))
     assert perfect.p_iman_davenport == 0.0
+    assert perfect.mean_ranks.tolist() == [3, 2, 1]
     with pytest.raises(InputError, match="at least three models"):
         friedman([[0.1, 0.2], [0.3, 0.4]])
     with pytest.raises(InputError, match="Model 1 has no mean on data set 0"):

@@ -78,13 +78,14 @@ def test_users_of_several_blocks_are_drawn_with_replacement(
 def test_sums_of_resamples_are_exact_in_any_order() -> None:
     """Values are rounded by less than 2^-38 of the largest, then added up without rounding."""
     generator = np.random.default_rng(5)
-    values = generator.normal(size=(3, 1_000)) * [[1], [1e-300], [1e300]]
+    values = generator.normal(size=(4, 1_000)) * [[1], [1e-300], [1e300], [0]]
+    values[3] = 1 - generator.random(1_000) / 50  # sums of nearly as many bits as doubles have
     together = intervals._resampled_sums(list(values), 1, 40)
     for row, column in zip(together, values, strict=True):
         (alone,) = intervals._resampled_sums([column], 1, 40)
         np.testing.assert_array_equal(alone, row)
     times = intervals._resampled_sums(list(np.eye(1_000)), 1, 40)
-    for row, column, scale in zip(together, values, [1, 1e-300, 1e300], strict=True):
+    for row, column, scale in zip(together, values, [1, 1e-300, 1e300, 1], strict=True):
         exact = column / scale @ times
         np.testing.assert_allclose(row / scale, exact, atol=1_000 * 4 * 2.0**-40)
 
@@ -192,5 +193,7 @@ def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
     low, high = resampled(mean, {"mean": 0.5}, 2, n_resamples=200)["mean"]
     assert (low + high) / 2 == pytest.approx(0.5)
     assert high - low > 0.5
+    plain = resampled(mean, {"mean": 0.5}, 9)
+    assert plain == resampled(mean, {"mean": 0.5}, 9, 0.95, seed=0, n_resamples=200)
     for n_users in (0, 1):
         assert np.isnan(resampled(mean, {"mean": 0.0}, n_users)["mean"]).all()

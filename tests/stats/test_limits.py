@@ -84,6 +84,9 @@ def test_two_users_are_enough() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
     assert published(0.6, 0.4, 2).smallest_p == 0.5
     assert np.isfinite(effects([0.1, 0.3]).standardised)
+    found = paired_t([0.1, 0.3])
+    assert found.p_value == pytest.approx(scipy.stats.ttest_1samp([0.1, 0.3], 0).pvalue)
+    assert found.smallest_p == 0
 
 
 def test_one_user_does_not_show_equivalence() -> None:
@@ -148,6 +151,7 @@ def test_one_user_excludes_no_difference() -> None:
     assert tuple(found.interval) == (-np.inf, np.inf)
     assert found.interval.n == 1
     assert "With 1 users p cannot fall below 1" in found.interval.note
+    assert (found.effects.n_better, found.effects.probability_better) == (1, 1)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
@@ -184,8 +188,9 @@ def test_the_interval_at_p_reaches_the_margin(margin: float) -> None:
     found = equivalence(differences, margin, bounds=UNIT)
     assert found.method == "gaffke"
     assert 1e-4 < found.p_value < 0.5
-    ends = equivalence(differences, margin, bounds=UNIT, alpha=found.p_value).interval
-    assert max(ends.high, -ends.low) == pytest.approx(margin, rel=1e-6)
+    at_p = equivalence(differences, margin, bounds=UNIT, alpha=found.p_value)
+    assert at_p.equivalent
+    assert max(at_p.interval.high, -at_p.interval.low) == pytest.approx(margin, rel=1e-6)
     assert equivalence(-differences, margin, bounds=UNIT).p_value == pytest.approx(found.p_value)
     assert equivalence(differences, 0.001, bounds=UNIT).p_value == 0.5
 

@@ -20,6 +20,7 @@ from recometer.stats import (
     power,
     power_of,
     published,
+    rank_intervals,
     smallest_difference,
     tukey,
     users_needed,
@@ -39,7 +40,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: over_folds([VALUES, VALUES], confidence=1.0), "confidence"),
     (lambda: clopper_pearson(-1, 3), "n_successes=-1 must be between 0 and n=3"),
     (lambda: clopper_pearson(4, 3), "n_successes=4 must be between 0 and n=3"),
-    (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, 0 or more"),
+    (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, at least 0"),
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
     (lambda: power([0.1], wanted=1), "power wanted, 1, must be above"),
@@ -86,12 +87,23 @@ def test_bounds_that_are_no_pair(bounds: object) -> None:
         ConfidenceSequence(bounds)  # type: ignore[arg-type]
 
 
+def test_options_are_true_or_false() -> None:
+    with pytest.raises(InputTypeError, match="binary=1 must be True or False"):
+        published(0.4, 0.3, 10, binary=1)  # type: ignore[arg-type]
+    for call in (
+        lambda: friedman(np.eye(3), higher_is_better="no"),  # type: ignore[arg-type]
+        lambda: rank_intervals([0.1], [[1.0]], higher_is_better="no"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputTypeError, match="higher_is_better='no' must be True or False"):
+            call()
+
+
 def test_published_means_that_are_no_numbers() -> None:
     for first in (True, "0.5", None):
         with pytest.raises(InputTypeError, match="must be a number"):
             published(first, 0.4, 10)  # type: ignore[arg-type]
-    for n in (None, True, 10.5, -1):
-        with pytest.raises(InputError, match=r"n=.* must be a whole number"):
+    for n in (None, True, 10.5, -1, 1):
+        with pytest.raises(InputError, match=r"n=.* must be a whole number, at least 2"):
             published(0.5, 0.4, n)  # type: ignore[arg-type]
 
 

@@ -39,9 +39,9 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
             f"{labels.shape}."
         )
     try:
-        _, which = np.unique(labels, return_inverse=True)
+        names, which = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InputTypeError(
             f"clusters hold what cannot be sorted: {error}. Hint: numbers or texts, for each row."
         ) from None
-    return ragged.sums_of(which, x, int(which.max(initial=-1)) + 1)
+    return ragged.sums_of(which, x, len(names))

@@ -101,7 +101,6 @@ def friedman(
     error = float(np.sqrt(k * (k + 1) / (12 * n)))
     distances = np.abs(mean_ranks[:, np.newaxis] - mean_ranks) / error
     p_values = normal_range_tail(distances, k)
-    np.fill_diagonal(p_values, 1.0)
     critical = error * normal_range_quantile(alpha, k)
     if within == 0:
         note = "All models are tied on every data set."

@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, brief
+from recometer.errors import InputError
 from recometer.stats.bootstrap import bca
+from recometer.stats.checks import check_whole
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import gaffke
 from recometer.stats.grouping import Grouped, column, group_checked, grouped, of_counts
@@ -147,15 +148,14 @@ def most_changed(
         Positions of users below 0, the lowest first, and above 0, the highest first; equal ones
         in the order given.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise InputError(f"n={brief(n)} must be a whole number, 0 or more.")
+    check_whole("n", n, 0)
     given = column(differences, "differences")
     found = []
     for values in (given, -given):
         below = np.flatnonzero(values < 0)
         if len(below) > n:
-            limit = np.partition(values[below], n - 1)[n - 1]
-            below = below[values[below] <= limit]
+            last = n - 1
+            below = below[values[below] <= np.partition(values[below], last)[last]]
         found.append(below[np.argsort(values[below], kind="stable")][:n].astype(np.int64))
     return found[0], found[1]
 

@@ -69,7 +69,7 @@ def bootstrap(
     for mask, total, number in zip(known, sums, which, strict=False):
         divisor = sums[len(columns) + number]
         drawn = divisor > 0  # a resample may have drawn no user with a value
-        if np.count_nonzero(mask) < 2 or not drawn.any() or np.isnan(total).any():
+        if np.count_nonzero(mask) < 2 or not drawn.any():
             found.append(UNKNOWN)
         else:
             tails = [(1 - confidence) / 2, (1 + confidence) / 2]

@@ -124,8 +124,9 @@ def interval_of(
             return gaffke(values, bounds, confidence)
     found = percentile(values, confidence) if kind == "percentile" else bca(values, confidence)
     note = " ".join(part for part in (note, found.note) if part)
-    outside = bounds is not None and isinstance(values.sizes, float) and beyond(values, bounds)
-    within = found if outside not in (None, False) else found.within(bounds)
+    plain = isinstance(values.sizes, float)
+    outside = beyond(values, bounds) if plain and bounds is not None else None
+    within = found.within(bounds) if outside is None else found
     return dataclasses.replace(within, note=note)
 
 

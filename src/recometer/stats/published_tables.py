@@ -78,7 +78,7 @@ def published(
     """
     check_number("first", first)
     check_number("second", second)
-    check_whole("n", n, 0)
+    check_whole("n", n, 2)
     check_alpha(alpha)
     flag("binary", binary)
     low, high = check_bounds(bounds)
@@ -90,8 +90,6 @@ def published(
                 f"The mean {mean:g} lies outside the range from {low:g} to {high:g}. Hint: means "
                 "in percent are divided by 100."
             )
-    if n < 2:
-        raise InputError(f"n={n} users are too few to compare; at least two are needed.")
     u, v = ((mean - low) / (high - low) for mean in (first, second))
     most = min(u + v, 2 - u - v) - (u - v) ** 2
     largest = _p(u - v, most, n)

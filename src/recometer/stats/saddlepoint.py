@@ -71,8 +71,8 @@ def increasing_root(
             return x
         below, above = (x, above) if missing > 0 else (below, x)
         slope = (value - last_value) / (x - last_x)
-        nearer = min(x + missing / slope, 8 * x) if 0 < slope < np.inf else np.nan
-        if not below < nearer < above:
+        nearer = min(x + missing / slope, 8 * x) if slope else np.nan
+        if not below < nearer < above:  # nor where the slope is below 0 or infinite
             nearer = min((below + above) / 2, 4 * x)
         if nearer in (below, above):
             return nearer

@@ -163,7 +163,6 @@ def tukey_of(
         error = np.sqrt(squares / (n_models - 1)) / n
         p_values, method = normal_range_tail(apart / error, n_models), "studentised range"
         critical = error * normal_range_quantile(alpha, n_models)
-    np.fill_diagonal(p_values, 1.0)
     return Tukey(p_values, critical, method, n)
 
 

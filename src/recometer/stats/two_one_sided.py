@@ -194,9 +194,7 @@ def equivalence_over_runs(
     return equivalence_over_runs_of(found, margin, alpha=alpha)
 
 
-def equivalence_over_runs_of(
-    given: RunMoments, margin: float, *, alpha: float = 0.05
-) -> Equivalence:
+def equivalence_over_runs_of(given: RunMoments, margin: float, *, alpha: float) -> Equivalence:
     """Test as `equivalence_over_runs` does, of sums over the users."""
     _check(margin, alpha)
     whole = over_runs_of(given, confidence=1 - 2 * alpha)
