@@ -187,6 +187,14 @@ def test_of_items_that_gain_as_much_the_best_order_takes_the_lowest_id(source):
     assert found["alpha_ndcg@2"] == pytest.approx((2 + 1.5 * second) / (2 + 2 * second))
 
 
+def test_a_better_order_than_the_one_found_counts_as_1():
+    """Item 0, which is found first, leaves less to the others than item 1 or 2 does."""
+    names = [frozenset({1, 2}), frozenset({0, 1}), frozenset({2, 3}), *[frozenset()] * 3]
+    changes = {"categories": names, "n_categories": 4, "test": [{0: 1.0, 1: 1.0, 2: 1.0}]}
+    assert value("alpha_ndcg@3", lists=[[0, 1, 2]], **changes) == 1
+    assert value("alpha_ndcg@3", lists=[[1, 2, 0]], **changes) == 1
+
+
 def test_few_categories():
     two = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
     assert value("category_entropy@2(normalised)", **two) == 1

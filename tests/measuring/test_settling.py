@@ -191,10 +191,19 @@ def test_unknown_items_are_left_out_for_users_without_candidates_too() -> None:
     assert result.skipped("rr") == {"no relevant item to find": 1}
 
 
+def test_what_is_left_out_is_not_in_the_best_order() -> None:
+    result = rm.evaluate(
+        rm.Scores([[2.0, 1.0, 0.0]]), np.array([[3.0, 1.0, 0.0]]),
+        candidates=np.array([[0, 1, 1]]), metrics="ndcg@2", unranked="left_out",
+        deep_cutoffs="computed",
+    )  # fmt: skip
+    assert result["ndcg@2"].tolist() == [1.0]
+
+
 @pytest.mark.parametrize("duplicates", ["counted", "first", "joined"])
 def test_an_item_that_is_listed_twice_and_is_no_candidate_is_left_out_once(duplicates: str) -> None:
     options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
-    result = evaluated({1: [4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
+    result = evaluated({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
     assert result.n_relevant.tolist() == [1]
     # Items that are no candidates hold no places: item 5 is the first.
     assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
