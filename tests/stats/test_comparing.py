@@ -349,6 +349,9 @@ def test_clusters_change_signs_together() -> None:
     np.testing.assert_allclose(tuple(found.interval), tuple(once.interval))
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(once.relative_interval))
     assert compare(*thrice, bounds=UNIT).interval.width < 0.7 * found.interval.width
+    few = clusters < 20
+    found = compare(thrice[0][few], thrice[1][few], bounds=UNIT, clusters=clusters[few])
+    assert (found.interval.method, found.interval.n) == ("gaffke", 20)
     uneven = compare(thrice[0][:-7], thrice[1][:-7], clusters=clusters[:-7])
     assert uneven.difference in uneven.interval
     assert (0.0 in uneven.interval) == (uneven.test.p_value > 0.05)
