@@ -274,9 +274,16 @@ def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
     assert compare(first, second, bounds=UNIT, interval="randomisation").interval.width < (
         found.interval.width
     )
+    moved = compare(first + 1, second + 1, bounds=(1, 2))
+    assert tuple(moved.interval) == pytest.approx(tuple(found.interval))
     without = compare(first, second)
     assert without.interval.method == "randomisation"
     assert f"Only {found.test.n_differ} users differ" in without.interval.note
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)])
+def test_few_who_differ_need_a_range_for_gaffkes_interval(bounds: tuple[float, float]) -> None:
+    assert compare(np.ones(4), np.ones(4), bounds=bounds).interval.method == "randomisation"
 
 
 def test_the_relative_difference_is_a_ratio_of_means() -> None:
@@ -342,6 +349,9 @@ def test_clusters_change_signs_together() -> None:
     np.testing.assert_allclose(tuple(found.interval), tuple(once.interval))
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(once.relative_interval))
     assert compare(*thrice, bounds=UNIT).interval.width < 0.7 * found.interval.width
+    few = clusters < 20
+    found = compare(thrice[0][few], thrice[1][few], bounds=UNIT, clusters=clusters[few])
+    assert (found.interval.method, found.interval.n) == ("gaffke", 20)
     uneven = compare(thrice[0][:-7], thrice[1][:-7], clusters=clusters[:-7])
     assert uneven.difference in uneven.interval
     assert (0.0 in uneven.interval) == (uneven.test.p_value > 0.05)
@@ -406,13 +416,13 @@ def test_all_pairs_on_threads_are_each_alone() -> None:
 def test_a_comparison_of_what_is_grouped_is_that_of_its_values(test, interval) -> None:
     first, second = models(60, gain=0.1)
     expected = compare(first, second, bounds=UNIT, test=test, interval=interval, confidence=0.9)
-    how = {"bounds": UNIT, "test": test, "interval": interval}
+    how = {"bounds": UNIT, "test": test, "interval": interval, "confidence": 0.9}
     facts = {
         "n_only": (0, 0),
         "means": (float(first.mean()), float(second.mean())),
         "relative": relative_difference(first, second, 0.9),
     }
-    assert compare_grouped(group(first - second), **facts, **how, confidence=0.9) == expected
+    assert compare_grouped(group(first - second), **facts, **how) == expected
     for wrong in ({"confidence": 2}, {"test": "z"}, {"interval": "z"}):
         with pytest.raises((InputError, UnknownNameError)):
             compare_grouped(group(first - second), **facts, **{**how, **wrong})

@@ -309,8 +309,9 @@ def test_equivalence_of_few_who_differ() -> None:
     assert "No user" in nobody.note
     assert not nobody.equivalent
     assert "no value" in equivalence(np.full(40, 0.01), 0.02, test="t").note
-    with pytest.raises(InputError, match="margin=0"):
-        equivalence(differences, 0)
+    for margin in (0, np.inf):
+        with pytest.raises(InputError, match=f"margin={margin} must be above 0"):
+            equivalence(differences, margin)
     with pytest.raises(InputError, match=r"alpha=0\.5"):
         equivalence(differences, 0.1, alpha=0.5)
     with pytest.raises(UnknownNameError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
@@ -256,11 +256,13 @@ def test_a_single_data_set_is_refused() -> None:
         friedman([[0.1, 0.2, 0.3]])
 
 
-def test_an_impossible_confidence_is_refused_of_groups_too() -> None:
+@pytest.mark.parametrize("confidence", [2, "0.9"])
+def test_an_impossible_confidence_is_refused_of_groups_too(confidence: object) -> None:
     differences = group([0.1, -0.2, 0.3])
+    how: Any = {"n_only": (0, 0), "means": (0.0, 0.0), "confidence": confidence}
     ratio = 0.0, Interval(0.0, 0.0, "bca", 0.95, 3)
-    with pytest.raises(InputError, match="confidence=2 must be above 0 and below 1"):
-        compare_grouped(differences, n_only=(0, 0), means=(0.0, 0.0), relative=ratio, confidence=2)
+    with pytest.raises(InputError, match=f"confidence={confidence!r} must be above 0 and below 1"):
+        compare_grouped(differences, relative=ratio, **how)
 
 
 def test_how_many_users_are_named_unless_it_is_said() -> None:

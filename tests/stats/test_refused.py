@@ -12,6 +12,7 @@ from recometer.errors import InputError, InputTypeError
 from recometer.stats import (
     ConfidenceSequence,
     compare,
+    compare_all,
     friedman,
     interval,
     most_changed,
@@ -72,6 +73,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: interval(VALUES, "gaffke", bounds=(-math.inf, 1)), "are not a range"),
     (lambda: interval(VALUES, "gaffke", bounds=(1, 1)), "are not a range"),
     (lambda: tukey([[0.1, 0.2], [0.3, 0.1]], clusters=["a"]), "one entry for each of the 2 rows"),
+    (lambda: compare(VALUES, VALUES, confidence="0.9"), "confidence='0.9' must be above 0"),  # type: ignore[arg-type]
     (lambda: ConfidenceSequence((1.0, 0.0)), "are not a range"),
     (lambda: ConfidenceSequence((0.0, 0.0)), "are not a range"),
 ]
@@ -87,6 +89,12 @@ def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) 
 def test_bounds_that_are_no_pair(bounds: object) -> None:
     with pytest.raises(InputTypeError, match="must be a pair of numbers"):
         ConfidenceSequence(bounds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pair", [0.5, (VALUES, VALUES, VALUES)])
+def test_pairs_that_are_no_two_columns(pair: object) -> None:
+    with pytest.raises(InputTypeError, match="pairs must hold two columns each"):
+        compare_all([(VALUES, VALUES), pair])  # type: ignore[list-item]
 
 
 def test_options_are_true_or_false() -> None:

@@ -157,11 +157,11 @@ def compare_grouped(
     n_only: tuple[int, int],
     means: tuple[float, float],
     relative: tuple[float, Interval],
+    confidence: float,
     clusters: tuple[Grouped, Grouped] | None = None,
     bounds: Bounds | None = None,
     test: Test = "randomisation",
     interval: Kind | Literal["randomisation"] = "auto",
-    confidence: float = 0.95,
 ) -> Difference:
     """Compare two models whose users' differences are grouped already; see `compare`.
 
