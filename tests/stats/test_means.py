@@ -422,6 +422,17 @@ def test_values_whose_cubes_are_no_numbers_are_refused():
         interval([np.nan, 1.0, -1e80])
     with pytest.raises(InputError, match=r"values\[1\] is -inf: a mean with it has no interval"):
         interval([1e80, -np.inf, np.nan])
+    for small in (1e-80, -1e-80):
+        with pytest.raises(InputError, match="No number of values is further from 0 than 1e-80"):
+            interval([0.0, small, np.nan])
+
+
+@pytest.mark.parametrize("unit", [1e-74, 1e74])
+def test_the_unit_of_values_does_not_matter(unit):
+    values = np.array([0.1, 0.2, 0.2, 0.9])
+    for kind in ("t", "percentile", "bca"):
+        expected = np.array(interval(values, kind)[:2])
+        np.testing.assert_allclose(np.array(interval(values * unit, kind)[:2]) / unit, expected)
 
 
 def test_an_interval_is_a_pair_of_ends() -> None:

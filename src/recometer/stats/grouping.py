@@ -25,6 +25,7 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 
 LARGEST = 1e75  # value whose cubes can be added up
+SMALLEST = 1e-75  # largest value whose cubes can
 SORTED_UP_TO = 2_048  # values: sorting them takes less than what follows
 N_CELLS = (2_048, 65_536)
 LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
@@ -131,7 +132,13 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
             f"{name} must be one column, a value for each user, but has the shape {found.shape}."
         )
     # The smallest and the largest value tell it without an array of their own; NaN is allowed.
-    if max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)) > LARGEST:
+    largest = max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0))
+    if 0 < largest < SMALLEST:
+        raise InputError(
+            f"No number of {name} is further from 0 than {largest:g}: below {SMALLEST:g}, sums of "
+            "cubes are no longer exact. Hint: multiply all of them by one number."
+        )
+    if largest > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
         if np.isinf(found[at]):
             raise InputError(
