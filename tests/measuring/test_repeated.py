@@ -122,3 +122,28 @@ def test_rows_of_unknown_items_are_counted_beside_rows_that_are_in_train() -> No
     # Where nothing of train is left out, item 9 counts twice though it is there, and 0 is found.
     kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
     assert kept == pytest.approx([2 / 4])
+
+
+def scored(scores: list[float]) -> rm.Scores:
+    return rm.Scores(np.array([scores]), user_ids=[0], item_ids=range(len(scores)))
+
+
+@pytest.mark.parametrize("rule", ["joined", "multiplied"])
+def test_rows_at_one_place_need_one(rule: str) -> None:
+    """Items 0, 1 and 2 have equal scores; test has the item 1 twice, or items that are not tied."""
+    source = scored([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
+    for ties in ("expected", "optimistic", "pessimistic", "random"):
+        with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):
+            values(frame([(0, 1), (0, 1)]), "rr", rule, source=source, ties=ties)
+        assert values(frame([(0, 3), (0, 3)]), "rr", rule, source=source, ties=ties) == [1 / 4]
+        once = values(frame([(0, 1), (0, 2)]), "rr", "once", source=source, ties=ties)
+        assert values(frame([(0, 1), (0, 2)]), "rr", rule, source=source, ties=ties) == once
+    for ties, place in (("item", 2), ("item_desc", 2), ("shared", 2)):
+        assert values(frame([(0, 1), (0, 1)]), "rr", rule, source=source, ties=ties) == [1 / place]
+
+
+def test_how_many_rows_have_no_place_of_their_own() -> None:
+    source = scored([1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
+    test = frame([(0, 1), (0, 1), (0, 1), (0, 3), (0, 3), (0, 5), (0, 5)])
+    with pytest.raises(rm.InputError, match="but 3 of these rows are of items whose score others"):
+        values(test, "rr", "joined", source=source)

@@ -118,6 +118,7 @@ class RankedUsers(Measured):
         found = self._groups.get(how)
         if found is None:
             ranks, keys = self._settled_by(how.settling), self.user_keys
+            settling.check_places(ranks, how.settling.repeated_test, how.ties)
             options = how.ties, how.reads, self.seed, keys, how.relevant_from, how.within
             found = self._groups[how] = resolve(ranks, *options)
         return found

@@ -14,7 +14,7 @@ from recometer import ragged
 from recometer.arrays import Int64
 from recometer.draws import find_runs, number_runs
 from recometer.errors import InputError
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks, UserFlag
 
 
@@ -48,6 +48,10 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
         relevant=ranks.relevant & ~missing,
         n_relevant=ranks.n_relevant - gone,
     )
+
+
+# The rules under which tied items share their places, or change them by what is judged.
+_SEVERAL_PLACES = ("expected", "optimistic", "pessimistic", "random")
 
 
 class Settling(NamedTuple):
@@ -97,6 +101,21 @@ def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ra
     if rule == "once" or ranks.copies is None:
         return ranks
     return _with_copies(ranks, ranks.copies, together=rule == "joined")
+
+
+def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
+    """Raise if rows of a pair that belong at one place have none, since their item is tied."""
+    if rule in ("once", "counted") or ties not in _SEVERAL_PLACES:
+        return
+    same = (ranks.above[1:] >= 0) & (ranks.tied[1:] > 0)
+    for column in (ranks.user, ranks.item, ranks.above):
+        same &= column[1:] == column[:-1]
+    if same.any():
+        raise InputError(
+            f"repeated_test={rule!r} counts all rows of a pair at the place of the item, but "
+            f"{np.count_nonzero(same):,} of these rows are of items whose score others have, too, "
+            f"and ties={ties!r} gives such items no place of their own. Hint: ties='item' does."
+        )
 
 
 def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:

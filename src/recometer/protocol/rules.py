@@ -312,7 +312,8 @@ class Protocol:
         },
         step="ranking",
         about="With 'once', the values of such rows are added up; otherwise each row has the mean "
-        "of their values.",
+        "of their values. With 'joined' and 'multiplied', an item whose score others have, too, "
+        "needs a rule for ties that gives it a place of its own, such as 'item'.",
     )
     short_lists: Literal["misses", "first_item", "previous_user"] = rule(
         "misses",
