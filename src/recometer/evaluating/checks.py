@@ -140,14 +140,15 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
     """Warn of cut-offs beyond all lists, given the length of the longest one.
 
-    The metrics are all of rankings, in which missing places are misses, or all of the lists.
+    The metrics are all of rankings, or all of the lists.
     """
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         of_lists = beyond[0].definition.record == "lists"
+        misses = "; the missing places are misses, unless the rule short_lists fills them"
         warn(
             f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
-            f"which has {longest:,} items{'' if of_lists else '; the missing places are misses'}."
+            f"which has {longest:,} items{'' if of_lists else misses}."
         )
 
 
