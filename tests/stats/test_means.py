@@ -422,12 +422,9 @@ def test_values_whose_cubes_are_no_numbers_are_refused():
         interval([np.nan, 1.0, -1e80])
     with pytest.raises(InputError, match=r"values\[1\] is -inf: a mean with it has no interval"):
         interval([1e80, -np.inf, np.nan])
-    for small in (1e-80, -1e-80):
-        with pytest.raises(InputError, match="No number of values is further from 0 than 1e-80"):
-            interval([0.0, small, np.nan])
 
 
-@pytest.mark.parametrize("unit", [1e-74, 1e74])
+@pytest.mark.parametrize("unit", [1e-150, 1e-74, 1e74])
 def test_the_unit_of_values_does_not_matter(unit):
     values = np.array([0.1, 0.2, 0.2, 0.9])
     for kind in ("t", "percentile", "bca"):

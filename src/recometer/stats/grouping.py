@@ -25,7 +25,6 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 
 LARGEST = 1e75  # value whose cubes can be added up
-SMALLEST = 1e-75  # largest value whose cubes can
 SORTED_UP_TO = 2_048  # values: sorting them takes less than what follows
 N_CELLS = (2_048, 65_536)
 LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
@@ -82,9 +81,11 @@ class Grouped:
     @cached_property
     def skewness(self) -> float:
         """Return the standardised third cumulant of the sum of residuals; 0 for constants."""
-        squares = self.residuals**2
-        total = float(self.counts @ squares)
-        return float(self.counts @ (squares * self.residuals)) / total**1.5 if total > 0 else 0.0
+        largest = np.abs(self.residuals).max(initial=0.0)
+        if not largest:
+            return 0.0
+        z = self.residuals / largest  # so that no power of them is too small for a float64
+        return float(self.counts @ z**3) / float(self.counts @ z**2) ** 1.5
 
     @property
     def constant(self) -> bool:
@@ -132,13 +133,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
             f"{name} must be one column, a value for each user, but has the shape {found.shape}."
         )
     # The smallest and the largest value tell it without an array of their own; NaN is allowed.
-    largest = max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0))
-    if 0 < largest < SMALLEST:
-        raise InputError(
-            f"No number of {name} is further from 0 than {largest:g}: below {SMALLEST:g}, sums of "
-            "cubes are no longer exact. Hint: multiply all of them by one number."
-        )
-    if largest > LARGEST:
+    if max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)) > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
         if np.isinf(found[at]):
             raise InputError(
