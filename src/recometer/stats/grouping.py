@@ -85,7 +85,7 @@ class Grouped:
         if not largest:
             return 0.0
         z = self.residuals / largest  # so that no power of them is too small for a float64
-        return float(self.counts @ z**3) / float(self.counts @ z**2) ** 1.5
+        return float((self.counts @ z**3) / (self.counts @ z**2) ** 1.5)
 
     @property
     def constant(self) -> bool:
