@@ -6,7 +6,11 @@ import numpy as np
 
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.saddlepoint import increasing_root, normal_quantile_of
+from recometer.stats.saddlepoint import (
+    increasing_root,
+    normal_quantile_at_mean,
+    normal_quantile_of,
+)
 
 __all__ = ["bca", "percentile"]
 
@@ -48,17 +52,17 @@ def bca(values: Grouped, confidence: float) -> Interval:
     from scipy.special import ndtri
 
     half = float(ndtri((1 + confidence) / 2))
-    sixth = values.skewness / 6  # a, and z0 as Edgeworth has it
+    correction = normal_quantile_at_mean(values.skewness)  # z0, and the acceleration a as well
     ends = []
-    for end in (sixth - half, sixth + half):
-        divisor = 1 - sixth * end
+    for end in (correction - half, correction + half):
+        divisor = 1 - correction * end
         if divisor <= 0:
             return Interval.unknown(
                 confidence,
                 values.n,
                 f"The {values.n:,} values are too skewed for a BCa interval.",
             )
-        ends.append(sixth + end / divisor)
+        ends.append(correction + end / divisor)
     return _interval(values, ends[0], ends[1], "bca", confidence)
 
 
@@ -84,7 +88,7 @@ def _interval(values: Grouped, low: float, high: float, method: str, confidence:
 def _quantile(values: Grouped, quantile: float) -> float:
     """Return the statistic that a resample is at most with the probability Φ(quantile)."""
     estimate = values.estimate
-    middle = values.skewness / 6  # as `normal_quantile_of` has it
+    middle = normal_quantile_at_mean(values.skewness)
     sign = float(np.sign(quantile - middle))
     if not sign:
         return estimate

@@ -10,7 +10,11 @@ import numpy.typing as npt
 from recometer.errors import InputError
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.saddlepoint import increasing_root, normal_quantile_of
+from recometer.stats.saddlepoint import (
+    increasing_root,
+    normal_quantile_at_mean,
+    normal_quantile_of,
+)
 
 __all__ = ["beyond", "clopper_pearson", "gaffke"]
 
@@ -152,7 +156,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     squares = float(counts @ y**2)
     # The skewness of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
     skewness = 2 * float(counts @ y**3) / squares**1.5
-    target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
+    target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
     if target == at_middle:
         return middle
     most = float(y.max() if target > at_middle else y.min())  # below the middle all is reflected

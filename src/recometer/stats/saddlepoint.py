@@ -8,7 +8,7 @@ import numpy as np
 
 from recometer.tasks import check_wanted
 
-__all__ = ["increasing_root", "normal_quantile_of"]
+__all__ = ["increasing_root", "normal_quantile_at_mean", "normal_quantile_of"]
 
 NEAR_THE_MEAN = 1e-4
 PRECISION = 1e-9  # of a value
@@ -19,10 +19,9 @@ FAR = 1e18  # times the guess of a root: nothing is found that far
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
     """Return r, for which the tail is Φ(r): Barndorff-Nielsen's form of the saddlepoint tail.
 
-    r = w + log(u / w) / w. Close to the mean, where both are 0, it is the Edgeworth value:
-    Φ(r) = 1/2 + κ3 / (6 √(2π)), and so r = κ3 / 6. Barndorff-Nielsen, "Approximate interval
-    probabilities", Journal of the Royal Statistical Society B 52, 1990; Reid, "Saddlepoint methods
-    and statistical inference", Statistical Science 3, 1988.
+    r = w + log(u / w) / w; close to the mean see `normal_quantile_at_mean`. Barndorff-Nielsen,
+    "Approximate interval probabilities", Journal of the Royal Statistical Society B 52, 1990;
+    Reid, "Saddlepoint methods and statistical inference", Statistical Science 3, 1988.
 
     Parameters
     ----------
@@ -34,7 +33,15 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
         κ3, the standardised third cumulant of the sum.
     """
     ratio = u / w if abs(w) > NEAR_THE_MEAN else 0.0
-    return w + (float(np.log(ratio)) / w if ratio > 0 else skewness / 6)
+    return w + (float(np.log(ratio)) / w if ratio > 0 else normal_quantile_at_mean(skewness))
+
+
+def normal_quantile_at_mean(skewness: float) -> float:
+    """Return `normal_quantile_of` the mean, where w and u are 0: the Edgeworth value.
+
+    Φ(r) = 1/2 + κ3 / (6 √(2π)), and so r = κ3 / 6.
+    """
+    return skewness / 6
 
 
 def increasing_root(
