@@ -68,6 +68,23 @@ void score_items(const ScoreItems<typename S::Real>& p) {
     }
 }
 
+/// Write 4 values from each of 4 rows, from `f` on, as 4 columns that lie `kStride` apart.
+template <int kStride, class Real>
+inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
+    using Quad [[gnu::vector_size(4 * sizeof(Real))]] = Real;
+    Quad row[4];
+    for (int i = 0; i < 4; ++i) std::memcpy(row + i, rows[i] + f, sizeof(Quad));
+    const Quad low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+    const Quad low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+    const Quad high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+    const Quad high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+    const Quad columns[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                             __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                             __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                             __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; ++i) std::memcpy(out + i * kStride, columns + i, sizeof(Quad));
+}
+
 /// Panels of 2 vectors of the items at the places [from, to): a row of biases (NaN for padding),
 /// then a row per factor.
 template <class S>
@@ -76,38 +93,44 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
                 typename S::Real* out) {
     using Real = typename S::Real;
     constexpr int kPanel = 2 * S::kLanes;
+    constexpr std::size_t kLine = 64 / sizeof(Real);
     static const Real kZero[1] = {0};
-    const std::int32_t* const order = falling.items;
-    const std::int64_t* const rows = items.rows;
-    for (std::int64_t first = from; first < padded_to; first += kPanel) {
-        const Real* source[kPanel];
-        std::ptrdiff_t step[kPanel];
+    const auto row_of = [&](std::int64_t place) {
+        if (falling.items != nullptr) place = falling.items[place];
+        return items.rows == nullptr ? place : items.rows[place];
+    };
+    const Real* rows[kPanel];
+    const Real* next[kPanel];  // the rows of the panel after this one
+    const auto find_next = [&](std::int64_t first) {
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
-            if (place < to) {
-                std::int64_t row = place;
-                if (order != nullptr) row = order[row];
-                if (rows != nullptr) row = rows[row];
-                source[i] = items.data + row * items.item_stride;
-                step[i] = items.factor_stride;
-                out[i] = items.bias == nullptr ? Real{0} : items.bias[row];
-            } else {
-                source[i] = kZero;
-                step[i] = 0;
-                out[i] = not_a_number<Real>();
-            }
+            next[i] = place < to ? items.data + row_of(place) * items.item_stride : kZero;
+        }
+    };
+    find_next(from);
+    for (std::int64_t first = from; first < padded_to; first += kPanel) {
+        std::memcpy(rows, next, sizeof rows);
+        find_next(first + kPanel);
+        for (int i = 0; i < kPanel; ++i) {
+            const std::int64_t place = first + i;
+            out[i] = place >= to             ? not_a_number<Real>()
+                     : items.bias == nullptr ? Real{0}
+                                             : items.bias[row_of(place)];
         }
         out += kPanel;
+        std::size_t f = 0;
         if (items.factor_stride == 1 && first + kPanel <= to) {
-            for (std::size_t f = 0; f < n_factors; ++f, out += kPanel) {
-                for (int i = 0; i < kPanel; ++i) out[i] = source[i][f];
-            }
-        } else {
-            for (std::size_t f = 0; f < n_factors; ++f, out += kPanel) {
-                for (int i = 0; i < kPanel; ++i) {
-                    out[i] = *source[i];
-                    source[i] += step[i];
+            for (; f + 4 <= n_factors; f += 4, out += 4 * kPanel) {
+                if (f % kLine == 0) {
+                    for (int i = 0; i < kPanel; ++i) __builtin_prefetch(next[i] + f);
                 }
+                for (int i = 0; i < kPanel; i += 4) transpose<kPanel>(rows + i, f, out + i);
+            }
+        }
+        for (; f < n_factors; ++f, out += kPanel) {
+            for (int i = 0; i < kPanel; ++i) {
+                const std::ptrdiff_t step = first + i < to ? items.factor_stride : 0;
+                out[i] = rows[i][static_cast<std::ptrdiff_t>(f) * step];
             }
         }
     }
