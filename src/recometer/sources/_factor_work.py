@@ -20,9 +20,12 @@ from recometer.sources._factor_order import OWN_ORDER, LongestFirst
 from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
 
-# A task: enough users that packing the items costs little, and bounded memory.
-USERS_PER_TASK = 2048
-JUDGED_PER_TASK = 100_000
+# A task: enough users that packing the items costs little, so few that what is counted of them
+# stays in a cache and no thread waits long for the last task; and bounded memory.
+USERS_PER_TASK = 504
+JUDGED_PER_TASK = 25_000
+# Times as many where users leave early: few of them are left when the last items are packed.
+TIMES_WITH_DEPTH = 4
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
@@ -42,6 +45,7 @@ class FactorsWork:
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
         # Users of whom nothing that follows can be within the depth.
         self.given_up = np.zeros(aligned.n_users, np.uint8)
+        self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
         # What the kernel is shown of the items, and which of their places.
         self.items = {
@@ -80,7 +84,8 @@ class FactorsWork:
     def task_size(self) -> tuple[int, int]:
         """Return how many users, and how many judged items, a task has at most."""
         row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
-        return max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes)), JUDGED_PER_TASK
+        n_users = min(self.times * USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes)
+        return max(1, n_users), self.times * JUDGED_PER_TASK
 
     @property
     def candidates_per_task(self) -> int:
