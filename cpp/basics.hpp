@@ -32,9 +32,10 @@ class Buffer {
     T* data_;
 };
 
+/// Its sign is set: a descent by signs takes it for below (see descent.hpp).
 template <class Real>
 inline Real not_a_number() {
-    return static_cast<Real>(__builtin_nan(""));
+    return static_cast<Real>(-__builtin_nan(""));
 }
 
 template <class Real>

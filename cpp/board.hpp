@@ -11,12 +11,14 @@ namespace {
 ///
 /// What is touched together lies together: with many judged items per user the thresholds do
 /// not fit into the nearer caches.
-template <class S>
+///
+/// @tparam D one of descent.hpp
+template <class S, class D = ByMasks<S>>
 class Board {
  public:
     using Real = typename S::Real;
     using Int = typename S::Int;
-    using C = Counting<S>;
+    using C = Counting<S, D>;
 
     /// @param finished null, or see RankFactors
     Board(const Judged<Real>& judged, const Falling& falling, const std::uint8_t* finished,
@@ -32,11 +34,11 @@ class Board {
           reached_(judged_count()),
           ties_(judged_count()),
           lower_(judged_count()),
-          tables_(table_count() * C::kGroupTable) {
+          tables_(table_count() * C::kTables) {
         std::size_t tables = 0;
         for (std::size_t u = 0; u < n_users; ++u) {
             User& user = user_[u];
-            user.tables = tables_.get() + tables * C::kGroupTable;
+            user.tables = tables_.get() + tables * C::kTables;
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
             user.end = finished != nullptr && finished[u] != 0 ? user.begin : collect(u);
             user.active = user.begin;
@@ -73,7 +75,7 @@ class Board {
             if (C::count(C::levels_for(n), scores, tables, planes, n_planes, ties) != 0) {
                 settle(group, n, scores, from, ties);
             }
-            tables += C::kGroupTable;
+            tables += C::kTables;
             planes += n_planes;
         }
     }
@@ -169,8 +171,8 @@ class Board {
         Real* tables = user.tables;
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
-            C::build_tables(value_.get() + group, n, C::levels_for(n), tables);
-            tables += C::kGroupTable;
+            D::build(value_.get() + group, n, C::levels_for(n), tables);
+            tables += C::kTables;
         }
     }
 

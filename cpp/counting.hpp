@@ -1,15 +1,14 @@
 // Counting a chunk of candidates against a user's thresholds. See kernel.hpp for S.
 //
 // The distinct scores of a user's judged items, ascending, are cut into groups of up to
-// 2^kLevels - 1 thresholds. A vector of candidates descends a binary search tree per group (a
-// lookup and a comparison per level), which leaves in each lane which of the 2^levels gaps it
-// falls into, as a one-hot word. These words are added up bit by bit with carry-save adders:
-// plane p holds bit p of 32 (or 64) counters per lane. The last threshold that a lane reached on
-// its way is the only one that it can equal: one comparison finds ties, and the few lanes that
-// have one are settled one by one (board.hpp).
+// 2^kLevels - 1 thresholds. A vector of candidates finds out which of the 2^levels gaps each lane
+// falls into (descent.hpp), as a one-hot word. These words are added up bit by bit with carry-save
+// adders: plane p holds bit p of 32 (or 64) counters per lane. The few lanes that equal a
+// threshold are settled one by one (board.hpp).
 #pragma once
 
 #include "basics.hpp"
+#include "descent.hpp"
 
 namespace recometer {
 namespace {
@@ -56,17 +55,14 @@ __attribute__((always_inline)) inline void add_words(typename S::Int* planes, in
     }
 }
 
-template <class S>
+/// @tparam D one of descent.hpp
+template <class S, class D = ByMasks<S>>
 struct Counting {
     using Real = typename S::Real;
-    using Vec = typename S::Vec;
     using Int = typename S::Int;
-    using Mask = typename S::Mask;
-    static constexpr int kTable = 1 << (S::kLevels - 1);
     static constexpr int kGroup = (1 << S::kLevels) - 1;
-    static constexpr int kGroupTable = kTable * S::kLevels;
+    static constexpr int kTables = D::kTables;
     static constexpr int kChunk = kChunkVectors * S::kLanes;
-    static constexpr int kTogether = 1 << S::kTogether;
 
     /// Add the chunk's candidates to the planes of a group; write a mask of the lanes of each
     /// vector that equal a threshold, and return whether there is one.
@@ -74,46 +70,18 @@ struct Counting {
     __attribute__((noinline)) static std::uint32_t count(const Real* scores, const Real* tables,
                                                          Int* planes, int n_planes,
                                                          std::uint32_t* ties) {
-        decltype(S::table(tables)) level[S::kLevels];
-        for (int l = 0; l < L; ++l) level[l] = S::table(tables + l * kTable);
-        const Vec root = S::broadcast(tables[0]);
-        const Vec none = S::broadcast(not_a_number<Real>());
+        const typename D::template Tree<L> tree(tables);
         std::uint32_t any = 0;
-
-        // Some side by side, since each step of a descent waits for the one before.
-        auto descend = [&](int first, Int* words) __attribute__((always_inline)) {
-            Vec score[kTogether], reached[kTogether];
-            Int path[kTogether];
-            for (int i = 0; i < kTogether; ++i) {
-                score[i] = S::load(scores + (first + i) * S::kLanes);
-                const Mask up = S::reaches(score[i], root);
-                path[i] = S::template set_bit<0>(up, S::zero());
-                reached[i] = S::select(up, root, none);
-            }
-            descend_level<L, 1>(level, score, path, reached);
-            for (int i = 0; i < kTogether; ++i) {
-                ties[first + i] = S::bits(S::equals(score[i], reached[i]));
+        auto words = [&](int first, Int* out) __attribute__((always_inline)) {
+            Int path[D::kTogether];
+            tree.descend(scores + first * S::kLanes, path, ties + first);
+            for (int i = 0; i < D::kTogether; ++i) {
                 any |= ties[first + i];
-                words[i] = S::one_hot(path[i]);
+                out[i] = S::one_hot(path[i]);
             }
         };
-
-        add_words<S, kLowPlanes>(planes, n_planes, descend);
+        add_words<S, kLowPlanes>(planes, n_planes, words);
         return any;
-    }
-
-    template <int L, int kBit, class Table>
-    __attribute__((always_inline)) static void descend_level(const Table* level, const Vec* score,
-                                                             Int* path, Vec* reached) {
-        if constexpr (kBit < L) {
-            for (int i = 0; i < kTogether; ++i) {
-                const Vec threshold = S::template lookup<kBit>(level[kBit], path[i]);
-                const Mask up = S::reaches(score[i], threshold);
-                path[i] = S::template set_bit<kBit>(up, path[i]);
-                reached[i] = S::select(up, threshold, reached[i]);
-            }
-            descend_level<L, kBit + 1>(level, score, path, reached);
-        }
     }
 
     static std::uint32_t count(int levels, const Real* scores, const Real* tables, Int* planes,
@@ -142,24 +110,6 @@ struct Counting {
         return levels;
     }
 
-    /// The rank (number of thresholds reached) that a path stands for: its bits, reversed.
-    static int rank_of(int path, int levels) {
-        constexpr unsigned char kReversed[32] = {0,  16, 8,  24, 4,  20, 12, 28, 2,  18, 10,
-                                                 26, 6,  22, 14, 30, 1,  17, 9,  25, 5,  21,
-                                                 13, 29, 3,  19, 11, 27, 7,  23, 15, 31};
-        return kReversed[path] >> (5 - levels);
-    }
-
-    static void build_tables(const Real* thresholds, int n, int levels, Real* tables) {
-        for (int l = 0; l < levels; ++l) {
-            const int step = 1 << (levels - 1 - l);
-            for (int path = 0; path < (1 << l); ++path) {
-                const int at = rank_of(path, levels) + step - 1;
-                tables[l * kTable + path] = at < n ? thresholds[at] : not_a_number<Real>();
-            }
-        }
-    }
-
     /// The number of planes that can hold the counts of `chunks` chunks.
     static int planes_for(std::int64_t chunks) {
         int planes = kLowPlanes;
@@ -170,9 +120,9 @@ struct Counting {
     /// Add to reached[0..n) how many candidates reach each threshold, and clear the planes.
     static void flush(Int* planes, int n_planes, int n, int levels, std::int64_t* reached) {
         std::int64_t in_gap[kGroup + 1] = {};
-        for (int path = 1; path < (1 << levels); ++path) {
-            const int rank = rank_of(path, levels);
-            if (rank > n) continue;
+        for (int path = 0; path < (1 << levels); ++path) {
+            const int rank = D::rank_of(path, levels);
+            if (rank == 0 || rank > n) continue;
             std::int64_t sum = 0;
             for (int p = 0; p < n_planes; ++p) {
                 sum += static_cast<std::int64_t>(S::count_bit(S::load_bits(planes + p), path)) << p;

@@ -2,6 +2,31 @@
 #include "kernel_table.hpp"
 
 namespace recometer {
+#if defined(RECOMETER_X86)
+namespace {
+
+std::int64_t rank_by_masks(const RankFactors<float>& p) { return kAvx512.single.rank_factors(p); }
+std::int64_t rank_by_masks(const RankFactors<double>& p) { return kAvx512.twice.rank_factors(p); }
+
+template <class Real>
+std::int64_t rank_with_vbmi2(const RankFactors<Real>& p) {
+    return p.check ? rank_by_masks(p) : rank_by_signs(p);
+}
+
+/// AVX-512 with VBMI2.
+const InstructionSet& vbmi2() {
+    static const InstructionSet set = [] {
+        InstructionSet changed = kAvx512;
+        changed.name = "avx512_vbmi2";
+        changed.single.rank_factors = rank_with_vbmi2;
+        changed.twice.rank_factors = rank_with_vbmi2;
+        return changed;
+    }();
+    return set;
+}
+
+}  // namespace
+#endif
 
 std::vector<const InstructionSet*> instruction_sets() {
     std::vector<const InstructionSet*> sets;
@@ -9,6 +34,7 @@ std::vector<const InstructionSet*> instruction_sets() {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        if (__builtin_cpu_supports("avx512vbmi2")) sets.push_back(&vbmi2());
         sets.push_back(&kAvx512);
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&kAvx2);

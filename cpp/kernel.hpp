@@ -3,6 +3,7 @@
 //     tile.hpp      scores of users x items
 //     top.hpp       the best candidates of a block of users
 //     counting.hpp  a chunk of scores against the thresholds of a user
+//     descent.hpp   the same for a vector of scores: a search tree
 //     excluding.hpp items taken out of a chunk of scores
 //     board.hpp     the thresholds of a block of users
 //     kernel.hpp    the loops around them
@@ -22,6 +23,10 @@
 //     zero, load_bits, store_bits, exclusive(a, b), both(a, b)
 //     parity, majority  the two outputs of a full adder, bit by bit
 //     count_bit(x, b)   in how many lanes bit b is set
+// and, where descent.hpp goes by signs,
+//     subtract(a, b)    a - b
+//     push_sign(i, x)   2 * i + (whether the sign of x is set)
+//     lookup_in_two(t, u, i)  i < kLanes ? t[i] : u[i - kLanes] per lane
 // 2^kTogether vectors are counted side by side, against at most 2^kLevels - 1 thresholds at once.
 // A tile of scores is kUsers users x 2 vectors of items.
 //
@@ -40,11 +45,12 @@
 namespace recometer {
 namespace {
 
-template <class S>
+/// @tparam D one of descent.hpp
+template <class S, class D = ByMasks<S>>
 std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     using Real = typename S::Real;
     using Int = typename S::Int;
-    using C = Counting<S>;
+    using C = Counting<S, D>;
     constexpr std::int64_t kChunk = C::kChunk;
     constexpr std::size_t kUsers = S::kUsers;
 
@@ -53,7 +59,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     std::int64_t chunks = packed_chunks<Real>(p.n_factors, range, kChunk);
     if (chunks > kMaxChunks) chunks = kMaxChunks;
 
-    Board<S> board(p.judged, p.falling, p.finished, p.n_users, p.first, p.last, p.limit);
+    Board<S, D> board(p.judged, p.falling, p.finished, p.n_users, p.first, p.last, p.limit);
     // Planes are read out seldom where nobody leaves and those of all users fit into a cache.
     const bool everybody = p.limit >= p.items.n_items;
     const std::int64_t most = everybody && chunks < kKeptChunks ? kKeptChunks : chunks;
@@ -152,8 +158,7 @@ template <class S>
 std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
     using Real = typename S::Real;
     using Int = typename S::Int;
-    using C = Counting<S>;
-    constexpr std::int64_t kChunk = C::kChunk;
+    constexpr std::int64_t kChunk = Counting<S>::kChunk;
 
     Board<S> board(p.judged, Falling{}, nullptr, p.n_users, 0, p.n_items, p.limit);
     Excluding<S> excluding(p.excluded, p.n_users, 0, 1);

@@ -10,4 +10,8 @@
 
 namespace recometer {
 extern const InstructionSet kAvx512, kAvx2, kNeon, kPlain;
-}
+
+/// rank_factors for AVX-512 with VBMI2, where all scores are known to be finite.
+std::int64_t rank_by_signs(const RankFactors<float>& p);
+std::int64_t rank_by_signs(const RankFactors<double>& p);
+}  // namespace recometer

@@ -30,6 +30,17 @@ inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_
     return more < most ? more : most;
 }
 
+template <class Real>
+inline std::int64_t row_of(const ItemFactors<Real>& items, std::int64_t item) {
+    return items.rows == nullptr ? item : items.rows[item];
+}
+
+/// Where the factors of an item begin.
+template <class Real>
+inline const Real* factors_of(const ItemFactors<Real>& items, std::int64_t item) {
+    return items.data + row_of(items, item) * items.item_stride;
+}
+
 /// The scores of up to 8 items for one user: independent chains hide the latency of fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,
@@ -39,9 +50,8 @@ inline void dot(const typename S::Real* user, std::size_t n_factors,
     const Real* factors[N];
     Real sum[N];
     for (int i = 0; i < N; ++i) {
-        const std::int64_t row = items.rows == nullptr ? which[i] : items.rows[which[i]];
-        factors[i] = items.data + row * items.item_stride;
-        sum[i] = items.bias == nullptr ? Real{0} : items.bias[row];
+        factors[i] = factors_of(items, which[i]);
+        sum[i] = items.bias == nullptr ? Real{0} : items.bias[row_of(items, which[i])];
     }
     for (std::size_t f = 0; f < n_factors; ++f) {
         const Real u = user[f];
@@ -55,15 +65,28 @@ inline void dot(const typename S::Real* user, std::size_t n_factors,
 
 template <class S>
 void score_items(const ScoreItems<typename S::Real>& p) {
+    using Real = typename S::Real;
+    constexpr int kAtOnce = 8;
+    constexpr std::size_t kLine = 64 / sizeof(Real);
+    const std::int64_t last = p.listed.indptr[p.n_users];
     for (std::size_t u = 0; u < p.n_users; ++u) {
-        const auto* user = p.users + u * p.n_factors;
-        std::int64_t j = p.listed.indptr[u];
+        const Real* const user = p.users + u * p.n_factors;
         const std::int64_t end = p.listed.indptr[u + 1];
-        for (; j + 8 <= end; j += 8) {
-            dot<S, 8>(user, p.n_factors, p.items, p.listed.items + j, p.scores + j);
-        }
-        for (; j < end; ++j) {
-            dot<S, 1>(user, p.n_factors, p.items, p.listed.items + j, p.scores + j);
+        int n = kAtOnce;
+        for (std::int64_t j = p.listed.indptr[u]; j < end; j += n) {
+            while (n > end - j) n /= 2;
+            for (std::int64_t next = j + kAtOnce; next < j + kAtOnce + n && next < last; ++next) {
+                const Real* const row = factors_of(p.items, p.listed.items[next]);
+                for (std::size_t f = 0; f < p.n_factors; f += kLine) {
+                    __builtin_prefetch(row +
+                                       static_cast<std::ptrdiff_t>(f) * p.items.factor_stride);
+                }
+            }
+            const std::int32_t* const items = p.listed.items + j;
+            if (n == 8) dot<S, 8>(user, p.n_factors, p.items, items, p.scores + j);
+            if (n == 4) dot<S, 4>(user, p.n_factors, p.items, items, p.scores + j);
+            if (n == 2) dot<S, 2>(user, p.n_factors, p.items, items, p.scores + j);
+            if (n == 1) dot<S, 1>(user, p.n_factors, p.items, items, p.scores + j);
         }
     }
 }
@@ -95,27 +118,23 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
     constexpr int kPanel = 2 * S::kLanes;
     constexpr std::size_t kLine = 64 / sizeof(Real);
     static const Real kZero[1] = {0};
-    const auto row_of = [&](std::int64_t place) {
-        if (falling.items != nullptr) place = falling.items[place];
-        return items.rows == nullptr ? place : items.rows[place];
-    };
     const Real* rows[kPanel];
     const Real* next[kPanel];  // the rows of the panel after this one
     const auto find_next = [&](std::int64_t first) {
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
-            next[i] = place < to ? items.data + row_of(place) * items.item_stride : kZero;
+            next[i] = place < to ? factors_of(items, falling.item(place)) : kZero;
         }
     };
     find_next(from);
     for (std::int64_t first = from; first < padded_to; first += kPanel) {
-        std::memcpy(rows, next, sizeof rows);
+        for (int i = 0; i < kPanel; ++i) rows[i] = next[i];
         find_next(first + kPanel);
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
             out[i] = place >= to             ? not_a_number<Real>()
                      : items.bias == nullptr ? Real{0}
-                                             : items.bias[row_of(place)];
+                                             : items.bias[row_of(items, falling.item(place))];
         }
         out += kPanel;
         std::size_t f = 0;

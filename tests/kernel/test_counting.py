@@ -229,9 +229,9 @@ def many_scores(constant):
     return scores.astype(np.float32), judged
 
 
-def rank_biases(instruction_set, scores, judged, own, counts):
+def rank_biases(instruction_set, scores, judged, own, counts, check=False):
     """Rank for one user with factors that have no columns: the biases are the scores."""
-    nothing = np.zeros((N_MANY, 0), np.float32)
+    nothing = np.zeros((len(scores), 0), scores.dtype)
     return _kernel.rank_factors(
         instruction_set=instruction_set,
         users=nothing[:1],
@@ -240,11 +240,11 @@ def rank_biases(instruction_set, scores, judged, own, counts):
         rows=None,
         **OWN_ORDER,
         first=0,
-        last=N_MANY,
+        last=len(scores),
         **tables(NOTHING, (np.array([0, len(own)]), judged), own),
         **counts,
         limit=None,
-        check=False,
+        check=check,
         nan_rule=NanRule.UNDEFINED,
         flags=np.zeros(1, np.uint32),
         finished=np.zeros(1, np.uint8),
@@ -277,6 +277,36 @@ def test_counts_beyond_what_the_planes_hold(instruction_set, constant, given_sco
     np.testing.assert_array_equal(counts["tied"], [(scores == s).sum() - 1 for s in own])
     expected = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
     np.testing.assert_array_equal(counts["before"], expected)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    n_judged=st.integers(1, 70),
+    n_kinds=st.integers(1, 30),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    infinite=st.booleans(),
+)
+@examples(1)
+def test_zeros_of_both_signs_and_the_smallest_and_largest_numbers(
+    seed, n_judged, n_kinds, dtype, infinite
+):
+    rng, facts = np.random.default_rng(seed), np.finfo(dtype)
+    sizes = np.array([0, 0, 1, 2, 3], dtype) * facts.smallest_subnormal
+    sizes = np.append(sizes, [facts.tiny, 1, np.nextafter(dtype(1), dtype(2)), facts.max])
+    kinds = np.concatenate([sizes, -sizes, [np.inf, -np.inf] if infinite else []]).astype(dtype)
+    scores = rng.choice(rng.choice(kinds, n_kinds), 600)
+    judged = np.sort(rng.choice(len(scores), n_judged, replace=False)).astype(np.int32)
+    own = scores[judged]
+    for which, check in product(SETS, (True,) if infinite else (True, False)):
+        counts = zero_counts(n_judged)
+        assert rank_biases(which, scores, judged, own, counts, check) == -1
+        said = f"{which} {check}"
+        above = [(scores > s).sum() for s in own]
+        tied = [(scores == s).sum() - 1 for s in own]
+        before = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
+        np.testing.assert_array_equal(counts["above"], above, said)
+        np.testing.assert_array_equal(counts["tied"], tied, said)
+        np.testing.assert_array_equal(counts["before"], before, said)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)

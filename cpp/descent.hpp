@@ -1,0 +1,170 @@
+// How the candidates of a vector find the gap between thresholds that each of them falls into.
+//
+// The thresholds of a group are a binary search tree: a lookup and a comparison per level. What
+// was decided so far, the path, is the node that comes next, and in the end the gap. The last
+// threshold that a lane reached on its way is the only one that it can equal.
+#pragma once
+
+#include "basics.hpp"
+
+namespace recometer {
+namespace {
+
+/// The position, among 2^levels - 1 thresholds, of the node after `depth` decisions, of which
+/// those that reached their threshold are the bits of `reached`, the first one highest.
+inline int node_at(int reached, int depth, int levels) {
+    const int step = 1 << (levels - 1 - depth);
+    return 2 * step * reached + step - 1;
+}
+
+/// Decisions are masks, and the lowest bit of a path is the first one: for all scores.
+template <class S>
+struct ByMasks {
+    using Real = typename S::Real;
+    using Vec = typename S::Vec;
+    using Int = typename S::Int;
+    using Mask = typename S::Mask;
+    static constexpr int kTable = 1 << (S::kLevels - 1);
+    static constexpr int kTables = kTable * S::kLevels;  // numbers that describe a group
+    static constexpr int kTogether = 1 << S::kTogether;
+
+    /// The rank (number of thresholds reached) that a path stands for: its bits, reversed.
+    static int rank_of(int path, int levels) {
+        constexpr unsigned char kReversed[32] = {0,  16, 8,  24, 4,  20, 12, 28, 2,  18, 10,
+                                                 26, 6,  22, 14, 30, 1,  17, 9,  25, 5,  21,
+                                                 13, 29, 3,  19, 11, 27, 7,  23, 15, 31};
+        return kReversed[path] >> (5 - levels);
+    }
+
+    static void build(const Real* thresholds, int n, int levels, Real* tables) {
+        for (int l = 0; l < levels; ++l) {
+            for (int path = 0; path < (1 << l); ++path) {
+                const int at = node_at(rank_of(path, l), l, levels);
+                tables[l * kTable + path] = at < n ? thresholds[at] : not_a_number<Real>();
+            }
+        }
+    }
+
+    template <int L>
+    class Tree {
+     public:
+        __attribute__((always_inline)) explicit Tree(const Real* tables)
+            : root_(S::broadcast(tables[0])), none_(S::broadcast(not_a_number<Real>())) {
+            for (int l = 0; l < L; ++l) level_[l] = S::table(tables + l * kTable);
+        }
+
+        /// Write the paths of kTogether vectors, and masks of the lanes that equal a threshold.
+        __attribute__((always_inline)) void descend(const Real* scores, Int* path,
+                                                    std::uint32_t* ties) const {
+            Vec score[kTogether], reached[kTogether];
+            // Some side by side, since each step of a descent waits for the one before.
+            for (int i = 0; i < kTogether; ++i) {
+                score[i] = S::load(scores + i * S::kLanes);
+                const Mask up = S::reaches(score[i], root_);
+                path[i] = S::template set_bit<0>(up, S::zero());
+                reached[i] = S::select(up, root_, none_);
+            }
+            descend_from<1>(score, path, reached);
+            for (int i = 0; i < kTogether; ++i) ties[i] = S::bits(S::equals(score[i], reached[i]));
+        }
+
+     private:
+        template <int kLevel>
+        __attribute__((always_inline)) void descend_from(const Vec* score, Int* path,
+                                                         Vec* reached) const {
+            if constexpr (kLevel < L) {
+                for (int i = 0; i < kTogether; ++i) {
+                    const Vec threshold = S::template lookup<kLevel>(level_[kLevel], path[i]);
+                    const Mask up = S::reaches(score[i], threshold);
+                    path[i] = S::template set_bit<kLevel>(up, path[i]);
+                    reached[i] = S::select(up, threshold, reached[i]);
+                }
+                descend_from<kLevel + 1>(score, path, reached);
+            }
+        }
+
+        decltype(S::table(nullptr)) level_[L];
+        Vec root_, none_;
+    };
+};
+
+/// Decisions are the signs of differences, and the lowest bit of a path is the last one: fewer
+/// operations, for scores that are finite or `not_a_number()`.
+///
+/// A bit is 1 where the score is below. x - x and 0 - -0 are +0, small differences do not vanish,
+/// large ones keep their sign, and that of NaN is set.
+template <class S>
+struct BySigns {
+    using Real = typename S::Real;
+    using Vec = typename S::Vec;
+    using Int = typename S::Int;
+    static constexpr int kTable = 1 << (S::kLevels - 1);
+    static constexpr int kReached = kTable * S::kLevels;  // where those reached last begin
+    static constexpr int kTables = kReached + 2 * kTable;
+    static constexpr int kTogether = 1 << S::kTogether;
+
+    static int rank_of(int path, int levels) { return (1 << levels) - 1 - path; }
+
+    static void build(const Real* thresholds, int n, int levels, Real* tables) {
+        for (int l = 0; l < levels; ++l) {
+            for (int path = 0; path < (1 << l); ++path) {
+                const int at = node_at(rank_of(path, l), l, levels);
+                Real& out = tables[l * kTable + path];
+                out = at < n ? thresholds[at] : not_a_number<Real>();
+                if (out == 0) out = -Real{0};
+            }
+        }
+        for (int path = 0; path < (1 << levels); ++path) {
+            const int at = rank_of(path, levels) - 1;
+            tables[kReached + path] = at >= 0 && at < n ? thresholds[at] : not_a_number<Real>();
+        }
+    }
+
+    template <int L>
+    class Tree {
+     public:
+        __attribute__((always_inline)) explicit Tree(const Real* tables)
+            : root_(S::broadcast(tables[0])) {
+            for (int l = 0; l < L; ++l) level_[l] = S::load(tables + l * kTable);
+            for (int i = 0; i < 2; ++i) reached_[i] = S::load(tables + kReached + i * kTable);
+        }
+
+        /// Write the paths of kTogether vectors, and masks of the lanes that equal a threshold.
+        __attribute__((always_inline)) void descend(const Real* scores, Int* path,
+                                                    std::uint32_t* ties) const {
+            Vec score[kTogether];
+            // Some side by side, since each step of a descent waits for the one before.
+            for (int i = 0; i < kTogether; ++i) {
+                score[i] = S::load(scores + i * S::kLanes);
+                path[i] = S::push_sign(S::zero(), S::subtract(score[i], root_));
+            }
+            descend_from<1>(score, path);
+            for (int i = 0; i < kTogether; ++i) {
+                Vec reached;
+                if constexpr (L < S::kLevels) {
+                    reached = S::template lookup<L>(reached_[0], path[i]);
+                } else {
+                    reached = S::lookup_in_two(reached_[0], reached_[1], path[i]);
+                }
+                ties[i] = S::bits(S::equals(score[i], reached));
+            }
+        }
+
+     private:
+        template <int kLevel>
+        __attribute__((always_inline)) void descend_from(const Vec* score, Int* path) const {
+            if constexpr (kLevel < L) {
+                for (int i = 0; i < kTogether; ++i) {
+                    const Vec threshold = S::template lookup<kLevel>(level_[kLevel], path[i]);
+                    path[i] = S::push_sign(path[i], S::subtract(score[i], threshold));
+                }
+                descend_from<kLevel + 1>(score, path);
+            }
+        }
+
+        Vec level_[L], reached_[2], root_;
+    };
+};
+
+}  // namespace
+}  // namespace recometer

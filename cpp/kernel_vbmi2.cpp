@@ -1,0 +1,16 @@
+// Compiled for AVX-512 with VBMI2: nothing here may be shared with other files (see kernel.hpp).
+#include "kernel.hpp"
+#include "kernel_table.hpp"
+#include "simd_vbmi2.hpp"
+
+namespace recometer {
+
+std::int64_t rank_by_signs(const RankFactors<float>& p) {
+    return rank_factors<SingleVbmi2, BySigns<SingleVbmi2>>(p);
+}
+
+std::int64_t rank_by_signs(const RankFactors<double>& p) {
+    return rank_factors<DoubleVbmi2, BySigns<DoubleVbmi2>>(p);
+}
+
+}  // namespace recometer
