@@ -6,7 +6,8 @@
 
 #define RECOMETER_KERNEL(S) \
     {score_items<S>, rank_factors<S>, rank_scores<S>, top_factors<S>, top_scores<S>}
-#define RECOMETER_INSTRUCTION_SET(name, S, D) {name, RECOMETER_KERNEL(S), RECOMETER_KERNEL(D)}
+#define RECOMETER_INSTRUCTION_SET(name, S, D) \
+    {name, S::kUsers, RECOMETER_KERNEL(S), RECOMETER_KERNEL(D)}
 
 namespace recometer {
 extern const InstructionSet kAvx512, kAvx2, kNeon, kPlain;

@@ -189,6 +189,7 @@ struct Kernel {
 
 struct InstructionSet {
     const char* name;
+    int users_at_once;  ///< of a tile of scores: other numbers leave a part of it empty
     Kernel<float> single;
     Kernel<double> twice;
 };

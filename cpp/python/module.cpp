@@ -46,11 +46,14 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expand
     m.def(
         "instruction_sets",
         [] {
-            std::vector<std::string> names;
-            for (const InstructionSet* set : instruction_sets()) names.emplace_back(set->name);
-            return names;
+            nb::dict sets;
+            for (const InstructionSet* set : instruction_sets()) {
+                sets[set->name] = set->users_at_once;
+            }
+            return sets;
         },
-        "Instruction sets that this processor has, best first.");
+        nb::sig("def instruction_sets() -> dict[str, int]"),
+        "Instruction sets of this processor, best first: how many users each scores at once.");
     bind_ranking(m);
     bind_rows(m);
     bind_background(m);

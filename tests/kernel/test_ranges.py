@@ -14,7 +14,7 @@ from orders_of_items import OWN_ORDER, in_order
 from recometer import _kernel
 from recometer._kernel import NanRule, TieOrder, reference
 
-SETS = _kernel.instruction_sets()
+SETS = list(_kernel.instruction_sets())
 COUNTS = ("above", "tied", "before")
 
 

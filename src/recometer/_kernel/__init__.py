@@ -32,7 +32,7 @@ def instruction_set() -> str:
         If the processor does not have the instruction set that is named.
     """
     available = _available()
-    chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", available[0])
+    chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", next(iter(available)))
     if chosen not in available:
         raise ValueError(
             f"RECOMETER_INSTRUCTION_SET={chosen!r} is not one that this processor has: "
@@ -41,6 +41,14 @@ def instruction_set() -> str:
     return chosen
 
 
+def users_at_once(instruction_set: str) -> int:
+    """Return how many users are scored at a time: for other numbers it takes as long as for more.
+
+    A multiple of it is a good size of a task.
+    """
+    return _available()[instruction_set]
+
+
 @functools.cache
-def _available() -> tuple[str, ...]:
-    return tuple(_native.instruction_sets())
+def _available() -> dict[str, int]:
+    return _native.instruction_sets()

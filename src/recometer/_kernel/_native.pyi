@@ -69,8 +69,10 @@ class ScoreFlag(enum.IntEnum):
     INFINITE_SCORE = 8
     """A candidate's score is infinite."""
 
-def instruction_sets() -> list[str]:
-    """Instruction sets that this processor has, best first."""
+def instruction_sets() -> dict[str, int]:
+    """
+    Instruction sets of this processor, best first: how many users each scores at once.
+    """
 
 @overload
 def score_items(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -76,10 +77,16 @@ class FactorsWork:
             threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
         size, judged = self.task_size()
-        n_blocks = -(-n_users // size)
-        n_blocks = max(1, min(n_users, -(-n_blocks // threads) * threads))
-        size = max(1, -(-n_users // n_blocks))
-        return ragged.blocks(indptr, judged, size)
+        together = _kernel.users_at_once(self.instruction_set)
+        step = together if size >= together else 1
+        n_tasks = max(1, -(-n_users // (size // step * step)))
+        n_tasks = -(-n_tasks // threads) * threads
+        ends = -(-np.arange(n_tasks + 1) * n_users // (n_tasks * step)) * step
+        return [
+            slice(first + task.start, first + task.stop)
+            for first, last in itertools.pairwise(np.minimum(ends, n_users).tolist())
+            for task in ragged.blocks(indptr[first : last + 1], judged, size)
+        ]
 
     def task_size(self) -> tuple[int, int]:
         """Return how many users, and how many judged items, a task has at most."""
