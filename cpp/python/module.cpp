@@ -53,7 +53,7 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expand
             return sets;
         },
         nb::sig("def instruction_sets() -> dict[str, int]"),
-        "Instruction sets of this processor, best first: how many users each scores at once.");
+        "Those of this processor, best first: how many users each scores at once.");
     bind_ranking(m);
     bind_rows(m);
     bind_background(m);

@@ -71,7 +71,7 @@ class ScoreFlag(enum.IntEnum):
 
 def instruction_sets() -> dict[str, int]:
     """
-    Instruction sets of this processor, best first: how many users each scores at once.
+    Those of this processor, best first: how many users each scores at once.
     """
 
 @overload
