@@ -1,8 +1,6 @@
 // The native module: its codes, and what the other files give to it.
-#include <nanobind/stl/vector.h>
 
 #include <string>
-#include <vector>
 
 #include "../splits.hpp"
 #include "../sums.hpp"
@@ -53,7 +51,8 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expand
             return sets;
         },
         nb::sig("def instruction_sets() -> dict[str, int]"),
-        "Those of this processor, best first: how many users each scores at once.");
+        "Instruction sets that this processor has, best first.\n\nHow many users each scores at a "
+        "time.");
     bind_ranking(m);
     bind_rows(m);
     bind_background(m);

@@ -71,7 +71,9 @@ class ScoreFlag(enum.IntEnum):
 
 def instruction_sets() -> dict[str, int]:
     """
-    Those of this processor, best first: how many users each scores at once.
+    Instruction sets that this processor has, best first.
+
+    How many users each scores at a time.
     """
 
 @overload
