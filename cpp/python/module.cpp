@@ -1,7 +1,5 @@
 // The native module: its codes, and what the other files give to it.
 
-#include <string>
-
 #include "../splits.hpp"
 #include "../sums.hpp"
 #include "arrays.hpp"
