@@ -7,6 +7,14 @@
 namespace recometer {
 namespace {
 
+void set_bit(std::vector<std::uint64_t>& words, std::size_t at) {
+    words[at / 64] |= std::uint64_t{1} << (at % 64);
+}
+
+std::size_t lowest_bit(std::uint64_t word) {
+    return static_cast<std::size_t>(__builtin_ctzll(word));
+}
+
 /// Call use(better), where better(a, b) says whether entry a comes before entry b.
 template <class Real, class Use>
 void with_order(TieOrder order, std::uint64_t key, Use use) {
@@ -75,29 +83,35 @@ template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_
 ExcludedPlaces::ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
                                std::int64_t first, std::int64_t last, const std::uint8_t* finished)
     : indptr_(n_users + 1) {
-    // A set bit per place, read in ascending order: that takes less than to sort. The last bit
-    // stands for all places outside, which spares a branch that no processor foresees.
+    // A set bit per place, read in ascending order: that takes less than to sort. A bit per word
+    // says where there are any. The last place stands for all outside, which spares a branch that
+    // no processor foresees.
     const std::size_t outside = static_cast<std::size_t>(last - first);
-    std::vector<std::uint64_t> marks(outside / 64 + 1);
+    std::vector<std::uint64_t> marks(outside / 64 + 1), marked(marks.size() / 64 + 1);
+    places_.resize(static_cast<std::size_t>(excluded.indptr[n_users] - excluded.indptr[0]));
+    std::size_t n = 0;
     for (std::size_t u = 0; u < n_users; ++u) {
-        indptr_[u + 1] = indptr_[u];
-        if (finished[u] != 0) continue;
-        std::int64_t n = 0;
-        for (std::int64_t e = excluded.indptr[u]; e < excluded.indptr[u + 1]; ++e) {
-            const auto place = static_cast<std::size_t>(falling.places[excluded.items[e]] - first);
-            const std::size_t at = place < outside ? place : outside;
-            marks[at / 64] |= std::uint64_t{1} << (at % 64);
-            n += place < outside ? 1 : 0;
-        }
-        marks[outside / 64] &= ~(std::uint64_t{1} << (outside % 64));
-        for (std::size_t word = 0; n > 0; ++word) {
-            for (; marks[word] != 0; marks[word] &= marks[word] - 1, --n) {
-                const std::int64_t at =
-                    static_cast<std::int64_t>(64 * word) + __builtin_ctzll(marks[word]);
-                places_.push_back(static_cast<std::int32_t>(first + at));
+        if (finished[u] == 0) {
+            for (std::int64_t e = excluded.indptr[u]; e < excluded.indptr[u + 1]; ++e) {
+                const auto place =
+                    static_cast<std::size_t>(falling.places[excluded.items[e]] - first);
+                const std::size_t at = place < outside ? place : outside;
+                set_bit(marks, at);
+                set_bit(marked, at / 64);
+            }
+            marks[outside / 64] &= ~(std::uint64_t{1} << (outside % 64));
+            for (std::size_t part = 0; part < marked.size(); ++part) {
+                for (; marked[part] != 0; marked[part] &= marked[part] - 1) {
+                    const std::size_t word = 64 * part + lowest_bit(marked[part]);
+                    for (; marks[word] != 0; marks[word] &= marks[word] - 1) {
+                        const auto at =
+                            static_cast<std::int64_t>(64 * word + lowest_bit(marks[word]));
+                        places_[n++] = static_cast<std::int32_t>(first + at);
+                    }
+                }
             }
         }
-        indptr_[u + 1] = static_cast<std::int64_t>(places_.size());
+        indptr_[u + 1] = static_cast<std::int64_t>(n);
     }
 }
 
