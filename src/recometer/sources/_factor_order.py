@@ -147,7 +147,8 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     room = (n + 4) * float(limits.eps)
     if room > 0.25:
         return np.full(len(matrix), np.inf)
-    bounds: Float64 = np.hypot(lengths, more)
+    # Mostly there are no biases, and this function takes longer than all else here.
+    bounds: Float64 = np.hypot(lengths, more) if np.any(more) else lengths
     bounds *= 1 + 2 * room
     bounds += 2 * np.sqrt((n + 1) * float(limits.tiny))
     return bounds
@@ -175,8 +176,10 @@ def _balance(users: Array, items: Array, bias: Float64) -> float:
 
 def _descending(lengths: Float64) -> Int32:
     """Return the order of falling lengths, nearly; infinite ones count as the longest."""
-    finite = lengths[np.isfinite(lengths)]
-    largest = finite.max(initial=0.0)
-    scaled = np.minimum(lengths / largest if largest > 0 else np.zeros(len(lengths)), 1.0)
-    levels = LEVELS - (LEVELS * scaled).astype(np.uint16)
+    largest = lengths.max(initial=0.0)
+    if np.isinf(largest):
+        largest = lengths[np.isfinite(lengths)].max(initial=0.0)
+        lengths = np.minimum(lengths, largest)
+    shares = lengths / largest if largest > 0 else np.zeros(len(lengths))
+    levels = LEVELS - (LEVELS * shares).astype(np.uint16)
     return np.argsort(levels, kind="stable").astype(np.int32)
