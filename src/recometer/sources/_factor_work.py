@@ -26,7 +26,7 @@ from recometer.tasks import Ticker, run_tasks
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
 # Times as many where users leave early: few of them are left when the last items are packed.
-TIMES_WITH_DEPTH = 5
+TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
