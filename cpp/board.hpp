@@ -34,11 +34,11 @@ class Board {
           reached_(judged_count()),
           ties_(judged_count()),
           lower_(judged_count()),
-          tables_(table_count() * C::kTables) {
+          tables_(table_count() * D::kTables) {
         std::size_t tables = 0;
         for (std::size_t u = 0; u < n_users; ++u) {
             User& user = user_[u];
-            user.tables = tables_.get() + tables * C::kTables;
+            user.tables = tables_.get() + tables * D::kTables;
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
             user.end = finished != nullptr && finished[u] != 0 ? user.begin : collect(u);
             user.active = user.begin;
@@ -75,7 +75,7 @@ class Board {
             if (C::count(C::levels_for(n), scores, tables, planes, n_planes, ties) != 0) {
                 settle(group, n, scores, from, ties);
             }
-            tables += C::kTables;
+            tables += D::kTables;
             planes += n_planes;
         }
     }
@@ -172,7 +172,7 @@ class Board {
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
             D::build(value_.get() + group, n, C::levels_for(n), tables);
-            tables += C::kTables;
+            tables += D::kTables;
         }
     }
 

@@ -61,7 +61,6 @@ struct Counting {
     using Real = typename S::Real;
     using Int = typename S::Int;
     static constexpr int kGroup = (1 << S::kLevels) - 1;
-    static constexpr int kTables = D::kTables;
     static constexpr int kChunk = kChunkVectors * S::kLanes;
 
     /// Add the chunk's candidates to the planes of a group; write a mask of the lanes of each

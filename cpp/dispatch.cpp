@@ -5,12 +5,9 @@ namespace recometer {
 #if defined(RECOMETER_X86)
 namespace {
 
-std::int64_t rank_by_masks(const RankFactors<float>& p) { return kAvx512.single.rank_factors(p); }
-std::int64_t rank_by_masks(const RankFactors<double>& p) { return kAvx512.twice.rank_factors(p); }
-
 template <class Real>
 std::int64_t rank_with_vbmi2(const RankFactors<Real>& p) {
-    return p.check ? rank_by_masks(p) : rank_by_signs(p);
+    return p.check ? kernel(kAvx512, Real{}).rank_factors(p) : rank_by_signs(p);
 }
 
 /// AVX-512 with VBMI2.

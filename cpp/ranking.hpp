@@ -194,6 +194,10 @@ struct InstructionSet {
     Kernel<double> twice;
 };
 
+/// The functions for scores of the type of the second argument.
+inline const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
+inline const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
+
 /// Those that this processor has, best first; the last one runs everywhere.
 std::vector<const InstructionSet*> instruction_sets();
 

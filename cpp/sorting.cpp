@@ -11,8 +11,10 @@ void set_bit(std::vector<std::uint64_t>& words, std::size_t at) {
     words[at / 64] |= std::uint64_t{1} << (at % 64);
 }
 
-std::size_t lowest_bit(std::uint64_t word) {
-    return static_cast<std::size_t>(__builtin_ctzll(word));
+/// Call use(bit) for every set bit, the lowest first, and clear the word.
+template <class Use>
+void take_bits(std::uint64_t& word, Use use) {
+    for (; word != 0; word &= word - 1) use(static_cast<std::size_t>(__builtin_ctzll(word)));
 }
 
 /// Call use(better), where better(a, b) says whether entry a comes before entry b.
@@ -101,14 +103,13 @@ ExcludedPlaces::ExcludedPlaces(const Ragged& excluded, std::size_t n_users, cons
             }
             marks[outside / 64] &= ~(std::uint64_t{1} << (outside % 64));
             for (std::size_t part = 0; part < marked.size(); ++part) {
-                for (; marked[part] != 0; marked[part] &= marked[part] - 1) {
-                    const std::size_t word = 64 * part + lowest_bit(marked[part]);
-                    for (; marks[word] != 0; marks[word] &= marks[word] - 1) {
-                        const auto at =
-                            static_cast<std::int64_t>(64 * word + lowest_bit(marks[word]));
+                take_bits(marked[part], [&](std::size_t bit) {
+                    const std::size_t word = 64 * part + bit;
+                    take_bits(marks[word], [&](std::size_t lower) {
+                        const auto at = static_cast<std::int64_t>(64 * word + lower);
                         places_[n++] = static_cast<std::int32_t>(first + at);
-                    }
-                }
+                    });
+                });
             }
         }
         indptr_[u + 1] = static_cast<std::int64_t>(n);

@@ -31,6 +31,9 @@ inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_
 }
 
 template <class Real>
+constexpr std::size_t kLine = 64 / sizeof(Real);  // numbers in a line of a cache
+
+template <class Real>
 inline std::int64_t row_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.rows == nullptr ? item : items.rows[item];
 }
@@ -39,6 +42,11 @@ inline std::int64_t row_of(const ItemFactors<Real>& items, std::int64_t item) {
 template <class Real>
 inline const Real* factors_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.data + row_of(items, item) * items.item_stride;
+}
+
+template <class Real>
+inline Real bias_of(const ItemFactors<Real>& items, std::int64_t item) {
+    return items.bias == nullptr ? Real{0} : items.bias[row_of(items, item)];
 }
 
 /// The scores of up to 8 items for one user: independent chains hide the latency of fma.
@@ -51,7 +59,7 @@ inline void dot(const typename S::Real* user, std::size_t n_factors,
     Real sum[N];
     for (int i = 0; i < N; ++i) {
         factors[i] = factors_of(items, which[i]);
-        sum[i] = items.bias == nullptr ? Real{0} : items.bias[row_of(items, which[i])];
+        sum[i] = bias_of(items, which[i]);
     }
     for (std::size_t f = 0; f < n_factors; ++f) {
         const Real u = user[f];
@@ -67,7 +75,6 @@ template <class S>
 void score_items(const ScoreItems<typename S::Real>& p) {
     using Real = typename S::Real;
     constexpr int kAtOnce = 8;
-    constexpr std::size_t kLine = 64 / sizeof(Real);
     const std::int64_t last = p.listed.indptr[p.n_users];
     for (std::size_t u = 0; u < p.n_users; ++u) {
         const Real* const user = p.users + u * p.n_factors;
@@ -77,7 +84,7 @@ void score_items(const ScoreItems<typename S::Real>& p) {
             while (n > end - j) n /= 2;
             for (std::int64_t next = j + kAtOnce; next < j + kAtOnce + n && next < last; ++next) {
                 const Real* const row = factors_of(p.items, p.listed.items[next]);
-                for (std::size_t f = 0; f < p.n_factors; f += kLine) {
+                for (std::size_t f = 0; f < p.n_factors; f += kLine<Real>) {
                     __builtin_prefetch(row +
                                        static_cast<std::ptrdiff_t>(f) * p.items.factor_stride);
                 }
@@ -116,7 +123,6 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
                 typename S::Real* out) {
     using Real = typename S::Real;
     constexpr int kPanel = 2 * S::kLanes;
-    constexpr std::size_t kLine = 64 / sizeof(Real);
     static const Real kZero[1] = {0};
     const Real* rows[kPanel];
     const Real* next[kPanel];  // the rows of the panel after this one
@@ -132,15 +138,13 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
         find_next(first + kPanel);
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
-            out[i] = place >= to             ? not_a_number<Real>()
-                     : items.bias == nullptr ? Real{0}
-                                             : items.bias[row_of(items, falling.item(place))];
+            out[i] = place < to ? bias_of(items, falling.item(place)) : not_a_number<Real>();
         }
         out += kPanel;
         std::size_t f = 0;
         if (items.factor_stride == 1 && first + kPanel <= to) {
             for (; f + 4 <= n_factors; f += 4, out += 4 * kPanel) {
-                if (f % kLine == 0) {
+                if (f % kLine<Real> == 0) {
                     for (int i = 0; i < kPanel; ++i) __builtin_prefetch(next[i] + f);
                 }
                 for (int i = 0; i < kPanel; i += 4) transpose<kPanel>(rows + i, f, out + i);

@@ -9,9 +9,6 @@
 namespace recometer {
 namespace {
 
-const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
-const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
-
 const InstructionSet& find(const std::string& name) {
     for (const InstructionSet* set : instruction_sets()) {
         if (name == set->name) return *set;
