@@ -81,30 +81,18 @@ void add_within(const PlacedRows& rows, const double* terms, const std::int64_t*
     add(rows, term, cutoffs, n_cutoffs, sums);
 }
 
-void add_hits(const PlacedRows& rows, HitTerm term, const std::int64_t* cutoffs,
-              std::size_t n_cutoffs, double* sums) {
-    const auto rank = [place = rows.place](std::size_t row) {
-        return static_cast<double>(place[row] + 1);
-    };
+void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
+              double* sums) {
     const auto one = [](std::size_t, std::size_t) { return 1.0; };
-    const auto first = [](std::size_t, std::size_t before) { return before == 0 ? 1.0 : 0.0; };
-    const auto reciprocal = [first, rank](std::size_t row, std::size_t before) {
-        return first(row, before) / rank(row);
+    add(rows, one, cutoffs, n_cutoffs, sums);
+}
+
+void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
+                    double* sums) {
+    const auto precision = [place = rows.place](std::size_t row, std::size_t before) {
+        return static_cast<double>(before + 1) / static_cast<double>(place[row] + 1);
     };
-    const auto precision = [rank](std::size_t row, std::size_t before) {
-        return static_cast<double>(before + 1) / rank(row);
-    };
-    switch (term) {
-        case HitTerm::kOne:
-            return add(rows, one, cutoffs, n_cutoffs, sums);
-        case HitTerm::kFirst:
-            return add(rows, first, cutoffs, n_cutoffs, sums);
-        case HitTerm::kReciprocalOfFirst:
-            return add(rows, reciprocal, cutoffs, n_cutoffs, sums);
-        case HitTerm::kPrecision:
-            return add(rows, precision, cutoffs, n_cutoffs, sums);
-    }
-    throw std::invalid_argument("no such term");
+    add(rows, precision, cutoffs, n_cutoffs, sums);
 }
 
 void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,

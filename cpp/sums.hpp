@@ -28,18 +28,14 @@ struct PlacedRows {
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums);
 
-/// What a relevant item adds, at its place j from 1 on, after some others that are relevant: those
-/// of the user's rows before it.
-enum class HitTerm : std::uint8_t {
-    kOne,                ///< 1
-    kFirst,              ///< 1 if it is the first
-    kReciprocalOfFirst,  ///< 1 / j if it is the first
-    kPrecision,          ///< (others before + 1) / j
-};
+/// The same where every row adds 1.
+void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
+              double* sums);
 
-/// The same for relevant items.
-void add_hits(const PlacedRows& rows, HitTerm term, const std::int64_t* cutoffs,
-              std::size_t n_cutoffs, double* sums);
+/// The same where a row adds the precision at its place j from 1 on: (others before + 1) / j, where
+/// the others are the user's rows before it.
+void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
+                    double* sums);
 
 /// A gain of each row: `stride` numbers lie from one to the next, 0 where all are the same.
 struct Gains {

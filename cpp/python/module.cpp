@@ -29,11 +29,6 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expand
         .value("PAIRS", RowOrder::kPairs, "Rows of the same item together, the latest first.")
         .value("OLD_PAIRS", RowOrder::kOldPairs,
                "Rows of the same item together, the earliest first.");
-    nb::enum_<HitTerm>(m, "HitTerm", nb::is_arithmetic(), "What a relevant item adds to a sum.")
-        .value("ONE", HitTerm::kOne, "1.")
-        .value("FIRST", HitTerm::kFirst, "1 if it is the first.")
-        .value("RECIPROCAL_OF_FIRST", HitTerm::kReciprocalOfFirst, "1 / rank if it is the first.")
-        .value("PRECISION", HitTerm::kPrecision, "The precision at its place.");
     nb::enum_<ScoreFlag>(m, "ScoreFlag", nb::is_arithmetic(),
                          "Facts about a user's candidates, as recometer.ranks.UserFlag has them.")
         .value("NAN_SCORE", kNanScore, "A candidate's score is NaN.")

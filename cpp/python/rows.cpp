@@ -1,5 +1,6 @@
 // Lists and rows that others made: ranks in lists, tables, sums, splits, hashes, strings.
 #include <limits>
+#include <utility>
 
 #include "../arrow.hpp"
 #include "../hashing.hpp"
@@ -164,15 +165,18 @@ void bind_sums(nb::module_& m) {
             add_within(rows, terms.data(), cutoffs.data(), cutoffs.shape(0), sums.data());
         },
         exact("indptr"), exact("place"), exact("terms"), exact("cutoffs"), exact("sums"));
-    m.def(
-        "add_hits",
-        [](In1<std::int64_t> indptr, In1<std::int64_t> place, HitTerm term,
-           In1<std::int64_t> cutoffs, Out2<double> sums) {
-            const PlacedRows rows = placed_rows(indptr, place, place.shape(0), cutoffs, sums);
-            nb::gil_scoped_release release;
-            add_hits(rows, term, cutoffs.data(), cutoffs.shape(0), sums.data());
-        },
-        exact("indptr"), exact("place"), exact("term"), exact("cutoffs"), exact("sums"));
+    for (const auto& [name, add] :
+         {std::pair{"add_hits", add_hits}, {"add_precisions", add_precisions}}) {
+        m.def(
+            name,
+            [add = add](In1<std::int64_t> indptr, In1<std::int64_t> place,
+                        In1<std::int64_t> cutoffs, Out2<double> sums) {
+                const PlacedRows rows = placed_rows(indptr, place, place.shape(0), cutoffs, sums);
+                nb::gil_scoped_release release;
+                add(rows, cutoffs.data(), cutoffs.shape(0), sums.data());
+            },
+            exact("indptr"), exact("place"), exact("cutoffs"), exact("sums"));
+    }
     m.def(
         "add_discounted",
         [](In1<std::int64_t> indptr, In1<std::int64_t> place, Strided1<double> gains,

@@ -11,7 +11,7 @@ import pytest
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import HitTerm, NanRule, RowOrder, TieOrder, reference
+from recometer._kernel import NanRule, RowOrder, TieOrder, reference
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
@@ -184,7 +184,11 @@ ROWS = {
         {"sums": ((2, 0), float)},
     ),
     "add_hits": (
-        {"indptr": filled(1), "place": filled(0), "cutoffs": filled(2)} | {"term": HitTerm.ONE},
+        {"indptr": filled(1), "place": filled(0), "cutoffs": filled(2)},
+        {"sums": ((2, 0), float)},
+    ),
+    "add_precisions": (
+        {"indptr": filled(1), "place": filled(0), "cutoffs": filled(2)},
         {"sums": ((2, 0), float)},
     ),
     "add_discounted": (
@@ -238,5 +242,5 @@ def test_rows(name):
 def test_all_native_functions_are_here():
     functions = {
         name for name in vars(_kernel._native) if callable(getattr(reference, name, None))
-    } - {"HitTerm", "NanRule", "RowOrder", "ScoreFlag", "TieOrder"}
+    } - {"NanRule", "RowOrder", "ScoreFlag", "TieOrder"}
     assert functions == {*ROWS, *OTHERS}

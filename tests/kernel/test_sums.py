@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, HitTerm, reference
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, reference
 from recometer.ties import sum_by_user
 
 FEW = [0, 1, 2, 5]
@@ -102,14 +102,13 @@ def compare_terms(indptr, place, gains, cutoffs):
     rows = indptr, place
     logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)
     for module in (_kernel, reference):
-        found = {term: np.full((len(cutoffs), len(indptr) - 1), -9.0) for term in [*HitTerm, None]}
-        for term in HitTerm:
-            module.add_hits(*rows, term, cutoffs, found[term])
-        module.add_discounted(*rows, gains, logarithms, cutoffs, found[None])
+        found = np.full((3, len(cutoffs), len(indptr) - 1), -9.0)
+        module.add_hits(*rows, cutoffs, found[0])
+        module.add_precisions(*rows, cutoffs, found[1])
+        module.add_discounted(*rows, gains, logarithms, cutoffs, found[2])
         if module is _kernel:
             expected = found
-    for term, sums in found.items():
-        np.testing.assert_array_equal(sums, expected[term])
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +117,7 @@ def compare_terms(indptr, place, gains, cutoffs):
         ("add_hits", {"place": np.zeros(3, int)}, "one entry per row"),
         ("add_hits", {"sums": np.zeros((2, 1))}, "one sum per cut-off and user"),
         ("add_hits", {"place": np.array([4, 3])}, "must ascend"),
+        ("add_precisions", {"place": np.array([4, 3])}, "must ascend"),
         ("add_discounted", {"gains": np.zeros(3)}, "one entry per row"),
         ("add_discounted", {"logarithms": np.ones(6)}, "too few logarithms"),
         ("add_discounted", {"place": np.array([-9, 3])}, "too few logarithms"),
@@ -126,9 +126,7 @@ def compare_terms(indptr, place, gains, cutoffs):
 def test_what_does_not_fit_is_refused_by_terms_too(function, changes, message):
     given = {"indptr": np.array([0, 2]), "place": np.array([3, 4]), "cutoffs": np.array([9])}
     given["sums"] = np.zeros((1, 1))
-    if function == "add_hits":
-        given |= {"term": HitTerm.ONE}
-    else:
+    if function == "add_discounted":
         given |= {"gains": np.ones(2), "logarithms": np.ones(9)}
     with pytest.raises(ValueError, match=message):
         getattr(_kernel, function)(**{**given, **changes})

@@ -45,21 +45,6 @@ class RowOrder(enum.IntEnum):
     OLD_PAIRS = 3
     """Rows of the same item together, the earliest first."""
 
-class HitTerm(enum.IntEnum):
-    """What a relevant item adds to a sum."""
-
-    ONE = 0
-    """1."""
-
-    FIRST = 1
-    """1 if it is the first."""
-
-    RECIPROCAL_OF_FIRST = 2
-    """1 / rank if it is the first."""
-
-    PRECISION = 3
-    """The precision at its place."""
-
 class ScoreFlag(enum.IntEnum):
     """Facts about a user's candidates, as recometer.ranks.UserFlag has them."""
 
@@ -402,7 +387,12 @@ def add_within(
 def add_hits(
     indptr: NDArray[numpy.int64],
     place: NDArray[numpy.int64],
-    term: HitTerm,
+    cutoffs: NDArray[numpy.int64],
+    sums: NDArray[numpy.float64],
+) -> None: ...
+def add_precisions(
+    indptr: NDArray[numpy.int64],
+    place: NDArray[numpy.int64],
     cutoffs: NDArray[numpy.int64],
     sums: NDArray[numpy.float64],
 ) -> None: ...

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, HitTerm, RowOrder
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, RowOrder
 from recometer.arrays import (
     Array,
     Bool,
@@ -325,17 +325,15 @@ def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums
             sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
 
 
-def add_hits(indptr: Int64, place: Int64, term: HitTerm, cutoffs: Int64, sums: Float64) -> None:
-    """Add up what relevant items add at their places; see `cpp/sums.hpp`."""
+def add_hits(indptr: Int64, place: Int64, cutoffs: Int64, sums: Float64) -> None:
+    """Count the rows at places below cut-offs; see `cpp/sums.hpp`."""
+    add_within(indptr, place, np.ones(len(place)), cutoffs, sums)
+
+
+def add_precisions(indptr: Int64, place: Int64, cutoffs: Int64, sums: Float64) -> None:
+    """Add up the precisions at the places of relevant items; see `cpp/sums.hpp`."""
     before = np.concatenate([np.arange(n) for n in np.diff(indptr)] or [place])
-    first = (before == 0).astype(np.float64)
-    terms = {
-        HitTerm.ONE: np.ones(len(place)),
-        HitTerm.FIRST: first,
-        HitTerm.RECIPROCAL_OF_FIRST: first / (place + 1),
-        HitTerm.PRECISION: (before + 1) / (place + 1),
-    }
-    add_within(indptr, place, terms[term], cutoffs, sums)
+    add_within(indptr, place, (before + 1) / (place + 1), cutoffs, sums)
 
 
 def add_discounted(

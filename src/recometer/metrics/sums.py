@@ -15,13 +15,13 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from recometer import _kernel
-from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64, all_of, largest
 from recometer.metrics.logarithms import SMALLEST, log2_table
 from recometer.ties import Groups, sum_by_user
 
 PerUser = Callable[[Groups, int], Float64]
 PerGroup = Callable[[Int64 | slice, Int64], Float64]
+AddHits = Callable[[Int64, Int64, Int64, Float64], None]
 Shared = TypeVar("Shared", bound=Callable[..., Any])
 
 # Up to here harmonic numbers come from a table; beyond, two terms of their expansion
@@ -84,12 +84,12 @@ def _placed(groups: Groups) -> tuple[Int64, Int64]:
     return np.ascontiguousarray(groups.indptr), np.ascontiguousarray(groups.start)
 
 
-def hit_totals(term: HitTerm, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
-    """Return what `totals` does for a value that is `term` where every group is a single place."""
+def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
+    """Return what `totals` does; where every group is a single place, `add` of the kernel does."""
     if not groups.single:
         return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
-    _kernel.add_hits(*_placed(groups), term, cutoffs, sums)
+    add(*_placed(groups), cutoffs, sums)
     return sums.T
 
 
@@ -127,7 +127,7 @@ def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         return places * groups.relevant[rows] / groups.size[rows]
 
-    return hit_totals(HitTerm.ONE, value, groups, cutoffs)
+    return hit_totals(_kernel.add_hits, value, groups, cutoffs)
 
 
 @shared

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer._kernel import HitTerm
 from recometer.arrays import Float64, Int64
-from recometer.metrics.sums import harmonic, hit_totals, log1p_of, step_by_step
+from recometer.metrics.sums import harmonic, hits_within, log1p_of, step_by_step, totals
 from recometer.ties import Groups
 
 SHORT = 32  # up to this number of terms are added up one by one
@@ -24,6 +23,8 @@ NEVER = np.iinfo(np.int64).max
 
 def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the (expected) share of orders with a hit within each cut-off."""
+    if groups.single:
+        return np.minimum(hits_within(groups, cutoffs), 1)
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
@@ -33,11 +34,16 @@ def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
         found[open_] = chance(size[open_], groups.relevant[rows][open_], places[open_])
         return found
 
-    return hit_totals(HitTerm.FIRST, value, groups, cutoffs)
+    return totals(value, groups, cutoffs)
 
 
 def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the (expected) reciprocal rank of the first hit within each cut-off, or 0."""
+    if groups.single:
+        some = groups.indptr[1:] > groups.indptr[:-1]
+        first = np.ones(groups.n_users, np.int64)
+        first[some] += groups.start[groups.indptr[:-1][some]]
+        return chance_of_hit(groups, cutoffs) / first[:, np.newaxis]
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
@@ -47,7 +53,7 @@ def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
         found[tied] = reciprocal(start[tied], size[tied], groups.relevant[rows][tied], places[tied])
         return found
 
-    return hit_totals(HitTerm.RECIPROCAL_OF_FIRST, value, groups, cutoffs)
+    return totals(value, groups, cutoffs)
 
 
 def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:

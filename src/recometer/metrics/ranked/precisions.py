@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer._kernel import HitTerm
+from recometer import _kernel
 from recometer.arrays import Float64, Int64
 from recometer.metrics.ranked.hits import expand
 from recometer.metrics.sums import harmonic, hit_totals, hits_within, ratio, shared, totals
@@ -40,7 +40,7 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
         found[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
         return found
 
-    return hit_totals(HitTerm.PRECISION, value, groups, cutoffs)
+    return hit_totals(_kernel.add_precisions, value, groups, cutoffs)
 
 
 @shared
