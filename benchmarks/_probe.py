@@ -199,6 +199,8 @@ def _memory(case: Case, threads: int, repeats: int) -> None:
 
 
 def _be_interrupted(case: Case, threads: int, repeats: int) -> None:
+    # What a shell started in the background ignores it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     data = make(case)
     call = evaluate(data, threads)
     for _ in INTERRUPT_AFTER:

@@ -166,7 +166,7 @@ void bind_sums(nb::module_& m) {
         },
         exact("indptr"), exact("place"), exact("terms"), exact("cutoffs"), exact("sums"));
     for (const auto& [name, add] :
-         {std::pair{"add_hits", add_hits}, {"add_precisions", add_precisions}}) {
+         {std::pair{"add_hits", &add_hits}, {"add_precisions", &add_precisions}}) {
         m.def(
             name,
             [add = add](In1<std::int64_t> indptr, In1<std::int64_t> place,
