@@ -12,7 +12,8 @@ import recometer as rm
 from recometer import _kernel
 from recometer.sources import _factor_order
 from recometer.sources._align import align
-from recometer.sources._factor_order import LongestFirst, length_bounds
+from recometer.sources._factor_order import length_bounds
+from recometer.sources._factor_work import FactorsWork
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
 
@@ -173,9 +174,8 @@ def test_users_leave_where_lengths_fall(monkeypatch):
 
 
 def order_of(source, request):
-    order = LongestFirst.of(source._factors, align(source._index, request))
-    assert order is not None
-    return order
+    work = FactorsWork(source._factors, align(source._index, request), request)
+    return work.longest_first
 
 
 def test_bounds_fall_and_places_are_a_permutation(monkeypatch):
@@ -194,8 +194,7 @@ def test_lengths_that_are_alike_are_left_in_their_order(spread):
     rng = np.random.default_rng(7)
     items = rng.standard_normal((4000, 32)) * np.exp(spread * rng.standard_normal((4000, 1)))
     source, test = rm.Factors(items[:20], items), rm.Interactions.of(np.eye(20, 4000))
-    found = LongestFirst.of(source._factors, align(source._index, Request(test, depth=5)))
-    assert (found is None) == (spread < 1)
+    assert (order_of(source, Request(test, depth=5)) is None) == (spread < 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -55,12 +55,22 @@ def check_own_scores(lost: int, positions: Array) -> None:
 
 
 def of_ranked(
-    aligned: Aligned, above: Int64, tied: Int64, before: Int64, limit: int | None, threads: int
+    aligned: Aligned,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    limit: int | None,
+    threads: int,
+    order: Int64 | None = None,
 ) -> Ranks:
-    """Make the Ranks from the counts of what can be ranked: `ranked` of `aligned`."""
+    """Make the Ranks from the counts of what can be ranked: `ranked` of `aligned`.
+
+    `order` is what `best_first` returns, if it has been found already and all can be ranked.
+    """
     if aligned.ranked is not None:
         above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
-    order = best_first(aligned.judged_indptr, above, before, threads)
+    if order is None:
+        order = best_first(aligned.judged_indptr, above, before, threads)
     return assemble(aligned, above, tied, before, order, aligned.outside, limit)
 
 
@@ -79,8 +89,9 @@ def assemble(
     if any_of(tied):
         tied, before = tied[order], before[order]
         # A judged item with everything else tied to it: all candidates have the same score.
-        users = ragged.users_of(aligned.judged_indptr)
-        constant = (tied == n_candidates[users] - 1) & (tied > 0)
+        rows = np.flatnonzero(tied >= max(1, n_candidates.min() - 1))
+        users = np.searchsorted(aligned.judged_indptr, rows, side="right") - 1
+        constant = tied[rows] == n_candidates[users] - 1
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
     gain, relevant = aligned.in_order(order)
     return Ranks(

@@ -51,20 +51,6 @@ class LongestFirst:
     one: float
 
     @classmethod
-    def of(cls, factors: FactorArrays, aligned: Aligned) -> LongestFirst | None:
-        """Put the items in order, or return None where that does not pay.
-
-        Only for factors of which all scores are finite for sure.
-        """
-        one = shared_scale(factors, aligned)
-        if one is None:
-            return None
-        lengths = item_lengths(factors.items, factors.item_bias, one)
-        if aligned.item_rows is not None:
-            lengths = lengths[aligned.item_rows]
-        return cls.in_parts(lengths, [slice(0, aligned.n_items)], None, one)
-
-    @classmethod
     def in_parts(
         cls, lengths: Float64, parts: Iterable[slice], by_place: Int32 | None, one: float
     ) -> LongestFirst:

@@ -10,14 +10,14 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int32, Int64, UInt8, follow
+from recometer.arrays import Array, Float64, Int32, Int64, UInt8, follow
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import check_own_scores, of_ranked
-from recometer.sources._factor_arrays import FactorArrays
-from recometer.sources._factor_order import OWN_ORDER, LongestFirst
+from recometer.sources._factor_arrays import FactorArrays, largest
+from recometer.sources._factor_order import OWN_ORDER, LongestFirst, item_lengths, shared_scale
 from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
 
@@ -44,6 +44,8 @@ class FactorsWork:
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
+        # The judged items of each user, best first, where a task finds it for its users.
+        self.best: Int64 | None = None
         # Users of whom nothing that follows can be within the depth.
         self.given_up = np.zeros(aligned.n_users, np.uint8)
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
@@ -58,11 +60,34 @@ class FactorsWork:
         self.prepare(request)
 
     def prepare(self, request: Request) -> None:
-        """Check all factors."""
-        self.find_limit(not _finite_for_sure(self.factors, request), request)
+        """Check all factors, and put the items in order where that pays."""
+        one, lengths = None, None
+        if request.depth is not None and self.aligned.candidates is None:
+            one = shared_scale(self.factors, self.aligned)
+        if one is not None:
+            lengths = item_lengths(self.factors.items, self.factors.item_bias, one)
+        self.find_limit(not self._finite_for_sure(lengths, request), request)
         self.longest_first = None
-        if self.limit is not None:
-            self.longest_first = LongestFirst.of(self.factors, self.aligned)
+        if self.limit is not None and lengths is not None:
+            assert one is not None
+            rows = self.aligned.item_rows
+            lengths = lengths if rows is None else lengths[rows]
+            self.longest_first = LongestFirst.in_parts(lengths, [self.places], None, one)
+
+    def _finite_for_sure(self, lengths: Float64 | None, request: Request) -> bool:
+        """Return whether no score can be NaN or infinite; found once for all parts of the users.
+
+        No factor is larger than the longest of the `lengths` of the items, if these are known.
+        """
+        factors = self.factors
+        if lengths is not None and factors.finite_up_to(
+            largest(factors.users), float(lengths.max())
+        ):
+            return True
+        if request.part is None:
+            return factors.finite_for_sure()
+        arrays = factors.users, factors.items
+        return request.part.memory.find("finite", None, factors.finite_for_sure, same=arrays)
 
     def find_limit(self, check: bool, request: Request) -> None:
         """Settle how deep is ranked; `check` says whether scores may not be finite."""
@@ -109,6 +134,8 @@ class FactorsWork:
 
     def rank_all(self, request: Request) -> None:
         """Rank the items for all users."""
+        if self.aligned.ranked is None:
+            self.best = np.empty_like(self.above)
         self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
 
     def _rank(self, block: slice, ticker: Ticker) -> None:
@@ -120,6 +147,8 @@ class FactorsWork:
         self.settle(block)
         self.count(block, users, ticker)
         self.finish(block)
+        if self.best is not None:
+            _kernel.best_first(indptr, self.above, self.before, self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items, for users with these factors."""
@@ -200,7 +229,7 @@ class FactorsWork:
     def ranks(self, threads: int) -> Ranks:
         """Put the blocks together."""
         counts = self.above, self.tied, self.before
-        return of_ranked(self.aligned, *counts, self.limit, threads)
+        return of_ranked(self.aligned, *counts, self.limit, threads, self.best)
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the factors of some users as the kernel's functions take them."""
@@ -240,11 +269,3 @@ class FactorsWork:
         n_factors: int = self.factors.items.shape[1]
         seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
         return 10 * seconds if self.instruction_set == "plain" else seconds
-
-
-def _finite_for_sure(factors: FactorArrays, request: Request) -> bool:
-    """Return whether no score can be NaN or infinite; found once for all parts of the users."""
-    if request.part is None:
-        return factors.finite_for_sure()
-    arrays = factors.users, factors.items
-    return request.part.memory.find("finite", None, factors.finite_for_sure, same=arrays)
