@@ -2,10 +2,16 @@
 #pragma once
 
 #include "counting.hpp"
+#include "keys.hpp"
 #include "ranking.hpp"
 
 namespace recometer {
 namespace {
+
+// Of so many candidates one may be undecided by its key, beside the first few; with more of them
+// keys cost more than they save.
+constexpr std::int64_t kPerUndecided = 4096;
+constexpr std::int64_t kFewUndecided = 2;
 
 /// The distinct scores of a block of users' judged items, the thresholds, and their counts.
 ///
@@ -13,12 +19,15 @@ namespace {
 /// not fit into the nearer caches.
 ///
 /// @tparam D one of descent.hpp
-template <class S, class D = ByMasks<S>>
+/// @tparam K one of keys.hpp, and @tparam N its vectors, for users with few thresholds
+template <class S, class D = ByMasks<S>, class K = NoKeys, class N = S>
 class Board {
  public:
     using Real = typename S::Real;
     using Int = typename S::Int;
     using C = Counting<S, D>;
+    using Keyed = Counting<N, K, kLowPlanes - 1>;  // its vectors have twice the lanes
+    static_assert(!K::kUsed || (Keyed::kChunk == C::kChunk && K::kTables <= D::kTables));
 
     /// @param finished null, or see RankFactors
     Board(const Judged<Real>& judged, const Falling& falling, const std::uint8_t* finished,
@@ -42,6 +51,8 @@ class Board {
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
             user.end = finished != nullptr && finished[u] != 0 ? user.begin : collect(u);
             user.active = user.begin;
+            user.keyed = 0;
+            user.undecided = 0;
             const std::size_t groups =
                 static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
             tables += groups;
@@ -67,8 +78,23 @@ class Board {
 
     /// Count a chunk of the user's scores: the items from, from + 1, ..., NaN where none is.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
-        const User& user = user_[u];
+        User& user = user_[u];
         std::uint32_t ties[kChunkVectors];
+        if constexpr (K::kUsed) {
+            if (user.keyed != 0) {
+                if (Keyed::count(user.keyed, scores, user.tables, planes, n_planes - 1, ties) ==
+                    0) {
+                    return;
+                }
+                settle_keys(user, scores, from, ties);
+                if (user.undecided > kFewUndecided + (from - first_) / kPerUndecided) {
+                    flush(u, planes, n_planes);
+                    user.undecided = kDense;
+                    build(user);
+                }
+                return;
+            }
+        }
         const Real* tables = user.tables;
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
@@ -82,6 +108,13 @@ class Board {
 
     void flush(std::size_t u, Int* planes, int n_planes) {
         const User& user = user_[u];
+        if constexpr (K::kUsed) {
+            if (user.keyed != 0) {
+                Keyed::flush(planes, n_planes - 1, size(user.active, user), user.keyed,
+                             reached_.get() + user.active);
+                return;
+            }
+        }
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
             C::flush(planes, n_planes, n, C::levels_for(n), reached_.get() + group);
@@ -117,6 +150,8 @@ class Board {
         std::int64_t begin, end;  // its thresholds, ascending
         std::int64_t active;      // those before are given up
         Real* tables;
+        int keyed;               // the levels of its tables of keys, or 0
+        std::int64_t undecided;  // candidates that had to be compared in full
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score: positions in Judged::order
@@ -125,6 +160,8 @@ class Board {
         std::int64_t equal;       // candidates with this score
         std::int64_t met;         // those of them that are judged
     };
+
+    static constexpr std::int64_t kDense = -1;  // of User::undecided: there were too many
 
     std::size_t judged_count() const {
         return static_cast<std::size_t>(judged_.table.indptr[n_users_] - judged_.table.indptr[0]);
@@ -167,8 +204,18 @@ class Board {
         return t;
     }
 
-    void build(const User& user) const {
+    void build(User& user) const {
         Real* tables = user.tables;
+        if constexpr (K::kUsed) {
+            const std::int64_t n = user.end - user.active;
+            user.keyed = 0;
+            if (n >= K::kFewest && n <= K::kMost && user.undecided != kDense) {
+                const int levels = C::levels_for(static_cast<int>(n));
+                const Real* const values = value_.get() + user.active;
+                if (K::build(values, static_cast<int>(n), levels, tables)) user.keyed = levels;
+            }
+            if (user.keyed != 0) return;
+        }
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
             D::build(value_.get() + group, n, C::levels_for(n), tables);
@@ -184,22 +231,54 @@ class Board {
             for (std::uint32_t mask = ties[v]; mask != 0; mask &= mask - 1) {
                 const int at = v * S::kLanes + __builtin_ctz(mask);
                 if (!(value_[t] == scores[at])) t = find(group, group + n, scores[at]);
-                const std::int64_t item = falling_.item(from + at);
-                Ties& tie = ties_[t];
-                ++tie.equal;
-                // Nearly always a judged item meets itself, and no other has its score.
-                if (tie.item == item && tie.end - tie.begin == 1) {
-                    ++tie.met;
-                    continue;
-                }
-                std::int64_t higher = first_not_below(tie, item);
-                if (higher < tie.end && item_at(higher) == item) {
-                    ++tie.met;
-                    ++higher;
-                }
-                if (higher < tie.end) ++lower_[higher];
+                meet(ties_[t], from + at);
             }
         }
+    }
+
+    /// Settle the candidates of a chunk that have the key of a threshold: it was counted as
+    /// reached.
+    void settle_keys(User& user, const Real* scores, std::int64_t from, const std::uint32_t* ties) {
+        for (int v = 0; v < Keyed::kChunk / N::kLanes; ++v) {
+            if (ties[v] == 0) continue;
+            for (std::uint32_t mask = N::in_order(ties[v]); mask != 0; mask &= mask - 1) {
+                const int at = v * N::kLanes + __builtin_ctz(mask);
+                const Real score = scores[at];
+                const std::int64_t higher = user.active + reached_by(score, user);
+                if (higher > user.active && value_[higher - 1] == score) {
+                    meet(ties_[higher - 1], from + at);
+                    continue;
+                }
+                ++user.undecided;
+                if (higher < user.end &&
+                    K::key(value_[higher], user.tables) == K::key(score, user.tables)) {
+                    --reached_[higher];
+                }
+            }
+        }
+    }
+
+    /// How many of the user's thresholds, at most kLanes, a score reaches.
+    int reached_by(Real score, const User& user) const {
+        const auto reached = S::reaches(S::broadcast(score), S::load(value_.get() + user.active));
+        return __builtin_popcount(S::bits(reached) & ((1u << (user.end - user.active)) - 1));
+    }
+
+    /// Note that the candidate at a place has the score of a threshold.
+    void meet(Ties& tie, std::int64_t place) {
+        const std::int64_t item = falling_.item(place);
+        ++tie.equal;
+        // Nearly always a judged item meets itself, and no other has its score.
+        if (tie.item == item && tie.end - tie.begin == 1) {
+            ++tie.met;
+            return;
+        }
+        std::int64_t higher = first_not_below(tie, item);
+        if (higher < tie.end && item_at(higher) == item) {
+            ++tie.met;
+            ++higher;
+        }
+        if (higher < tie.end) ++lower_[higher];
     }
 
     /// The first of the judged items with this score that is not below `item`, or their end.

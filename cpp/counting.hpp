@@ -55,13 +55,14 @@ __attribute__((always_inline)) inline void add_words(typename S::Int* planes, in
     }
 }
 
-/// @tparam D one of descent.hpp
-template <class S, class D = ByMasks<S>>
+/// @tparam D one of descent.hpp, or of keys.hpp
+/// @tparam kLow log2 of the vectors that are counted in one go
+template <class S, class D = ByMasks<S>, int kLow = kLowPlanes>
 struct Counting {
     using Real = typename S::Real;
     using Int = typename S::Int;
     static constexpr int kGroup = (1 << S::kLevels) - 1;
-    static constexpr int kChunk = kChunkVectors * S::kLanes;
+    static constexpr int kChunk = (1 << kLow) * S::kLanes;
 
     /// Add the chunk's candidates to the planes of a group; write a mask of the lanes of each
     /// vector that equal a threshold, and return whether there is one.
@@ -79,7 +80,7 @@ struct Counting {
                 out[i] = S::one_hot(path[i]);
             }
         };
-        add_words<S, kLowPlanes>(planes, n_planes, words);
+        add_words<S, kLow>(planes, n_planes, words);
         return any;
     }
 
@@ -111,8 +112,8 @@ struct Counting {
 
     /// The number of planes that can hold the counts of `chunks` chunks.
     static int planes_for(std::int64_t chunks) {
-        int planes = kLowPlanes;
-        while ((1ll << (planes - kLowPlanes)) <= chunks) ++planes;
+        int planes = kLow;
+        while ((1ll << (planes - kLow)) <= chunks) ++planes;
         return planes;
     }
 

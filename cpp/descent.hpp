@@ -88,6 +88,26 @@ struct ByMasks {
     };
 };
 
+/// The rank that a path stands for whose bits are set where a threshold is not reached.
+inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
+
+/// Write the n thresholds by such paths: that of the next node, `table` numbers per level, and the
+/// one that was reached last. `none` stands for those that are not there.
+template <class Number, class Threshold>
+inline void write_by_signs(int n, int levels, int table, Number none, Threshold threshold,
+                           Number* next, Number* reached) {
+    for (int l = 0; l < levels; ++l) {
+        for (int path = 0; path < (1 << l); ++path) {
+            const int at = node_at(rank_by_signs(path, l), l, levels);
+            next[l * table + path] = at < n ? threshold(at) : none;
+        }
+    }
+    for (int path = 0; path < (1 << levels); ++path) {
+        const int at = rank_by_signs(path, levels) - 1;
+        reached[path] = at >= 0 && at < n ? threshold(at) : none;
+    }
+}
+
 /// Decisions are the signs of differences, and the lowest bit of a path is the last one: fewer
 /// operations, for scores that are finite or `not_a_number()`.
 ///
@@ -103,21 +123,14 @@ struct BySigns {
     static constexpr int kTables = kReached + 2 * kTable;
     static constexpr int kTogether = 1 << S::kTogether;
 
-    static int rank_of(int path, int levels) { return (1 << levels) - 1 - path; }
+    static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
 
     static void build(const Real* thresholds, int n, int levels, Real* tables) {
-        for (int l = 0; l < levels; ++l) {
-            for (int path = 0; path < (1 << l); ++path) {
-                const int at = node_at(rank_of(path, l), l, levels);
-                Real& out = tables[l * kTable + path];
-                out = at < n ? thresholds[at] : not_a_number<Real>();
-                if (out == 0) out = -Real{0};
-            }
-        }
-        for (int path = 0; path < (1 << levels); ++path) {
-            const int at = rank_of(path, levels) - 1;
-            tables[kReached + path] = at >= 0 && at < n ? thresholds[at] : not_a_number<Real>();
-        }
+        const auto threshold = [&](int at) {
+            return thresholds[at] == 0 ? -Real{0} : thresholds[at];
+        };
+        write_by_signs(n, levels, kTable, not_a_number<Real>(), threshold, tables,
+                       tables + kReached);
     }
 
     template <int L>

@@ -15,6 +15,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from orders_of_items import OWN_ORDER, in_order
+from ranked_biases import NOTHING, rank_biases, tables, zero_counts
 
 from recometer import _kernel
 from recometer._kernel import NanRule, reference
@@ -34,21 +35,6 @@ def ragged(rng, n_users, n_items, most, avoid=None):
         rows.append(np.sort(rng.choice(pool, size, replace=False)))
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
-
-
-def zero_counts(n):
-    return {name: np.zeros(n, np.int64) for name in ("above", "tied", "before")}
-
-
-def tables(excluded, judged, judged_scores):
-    """What is left out and what is looked for, as the kernel takes them."""
-    return {
-        "excluded_indptr": excluded[0],
-        "excluded": excluded[1],
-        "judged_indptr": judged[0],
-        "judged": judged[1],
-        "judged_scores": judged_scores,
-    }
 
 
 class Problem:
@@ -218,7 +204,6 @@ def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, h
 
 
 N_MANY = 150_000
-NOTHING = np.zeros(2, np.int64), np.zeros(0, np.int32)
 
 
 def many_scores(constant):
@@ -227,28 +212,6 @@ def many_scores(constant):
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
     return scores.astype(np.float32), judged
-
-
-def rank_biases(instruction_set, scores, judged, own, counts, check=False):
-    """Rank for one user with factors that have no columns: the biases are the scores."""
-    nothing = np.zeros((len(scores), 0), scores.dtype)
-    return _kernel.rank_factors(
-        instruction_set=instruction_set,
-        users=nothing[:1],
-        items=nothing,
-        bias=scores,
-        rows=None,
-        **OWN_ORDER,
-        first=0,
-        last=len(scores),
-        **tables(NOTHING, (np.array([0, len(own)]), judged), own),
-        **counts,
-        limit=None,
-        check=check,
-        nan_rule=NanRule.UNDEFINED,
-        flags=np.zeros(1, np.uint32),
-        finished=np.zeros(1, np.uint8),
-    )
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -299,7 +262,7 @@ def test_zeros_of_both_signs_and_the_smallest_and_largest_numbers(
     own = scores[judged]
     for which, check in product(SETS, (True,) if infinite else (True, False)):
         counts = zero_counts(n_judged)
-        assert rank_biases(which, scores, judged, own, counts, check) == -1
+        assert rank_biases(which, scores, judged, own, counts, check=check) == -1
         said = f"{which} {check}"
         above = [(scores > s).sum() for s in own]
         tied = [(scores == s).sum() - 1 for s in own]

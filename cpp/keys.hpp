@@ -1,0 +1,115 @@
+// A descent by 16-bit keys: twice as many candidates per vector as by signs.
+//
+// The range of a user's thresholds is cut into about 65,000 steps of one length; the key of a
+// score is the number of its step. Keys do not fall where scores rise, so that a candidate whose
+// key is not that of a threshold is on the same side of it as its key. The few others are compared
+// in full (board.hpp).
+#pragma once
+
+#include "basics.hpp"
+#include "descent.hpp"
+
+namespace recometer {
+namespace {
+
+/// Where scores have no keys.
+struct NoKeys {
+    static constexpr bool kUsed = false;
+    static constexpr int kTables = 0;
+};
+
+/// S offers vectors of 16-bit numbers with the operations of descent.hpp, and
+///     keys(p, scale, offset)  of the kLanes scores at p: scale * score + offset, rounded, at most
+///                             kMostKey, and kLeastKey for what is lower and for NaN
+///     key(score, scale, offset)  the same of one
+///     in_order(lanes)         a mask of lanes as one of the scores at p
+template <class S>
+struct ByKeys {
+    using Real = typename S::Real;
+    using Int = typename S::Int;
+    static constexpr bool kUsed = true;
+    static constexpr int kTogether = 1 << S::kTogether;
+    // Fewer thresholds are found faster by signs.
+    static constexpr int kFewest = 4;
+    static constexpr int kMost = (1 << S::kLevels) - 1;
+    static constexpr int kReached = S::kTable * S::kLevels;  // where those reached last begin
+    static constexpr int kPerReal = sizeof(Real) / sizeof(std::int16_t);
+    static constexpr int kTables = S::kStart + (kReached + S::kTable) / kPerReal;
+
+    static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
+
+    /// The scale and the offset come first, then 16-bit numbers: per level the thresholds by path,
+    /// and those reached last.
+    static std::int16_t* numbers(Real* tables) {
+        return reinterpret_cast<std::int16_t*>(tables + S::kStart);
+    }
+    static const std::int16_t* numbers(const Real* tables) {
+        return reinterpret_cast<const std::int16_t*>(tables + S::kStart);
+    }
+
+    static std::int16_t key(Real score, const Real* tables) {
+        return S::key(score, tables[0], tables[1]);
+    }
+
+    /// Returns whether each of the thresholds has a key of its own, and none that of NaN; else
+    /// `tables` are not to be used.
+    static bool build(const Real* thresholds, int n, int levels, Real* tables) {
+        const Real lowest = thresholds[0] / 2, highest = thresholds[n - 1] / 2;
+        tables[0] = S::kSteps / 2 / (highest - lowest);
+        tables[1] = -tables[0] * (lowest + highest);
+        std::int16_t keys[kMost];
+        for (int i = 0, before = S::kLeastKey; i < n; before = keys[i++]) {
+            keys[i] = key(thresholds[i], tables);
+            if (keys[i] <= before) return false;
+        }
+        std::int16_t* const next = numbers(tables);
+        write_by_signs(
+            n, levels, S::kTable, S::kNoKey, [&](int at) { return keys[at]; }, next,
+            next + kReached);
+        return true;
+    }
+
+    template <int L>
+    class Tree {
+     public:
+        __attribute__((always_inline)) explicit Tree(const Real* tables)
+            : reached_(S::table(numbers(tables) + kReached)),
+              root_(S::broadcast_number(numbers(tables)[0])),
+              scale_(S::broadcast(tables[0])),
+              offset_(S::broadcast(tables[1])) {
+            for (int l = 0; l < L; ++l) level_[l] = S::table(numbers(tables) + l * S::kTable);
+        }
+
+        /// Write the paths of kTogether vectors, and masks of the lanes with a threshold's key.
+        __attribute__((always_inline)) void descend(const Real* scores, Int* path,
+                                                    std::uint32_t* ties) const {
+            Int key[kTogether];
+            for (int i = 0; i < kTogether; ++i) {
+                key[i] = S::keys(scores + i * S::kLanes, scale_, offset_);
+                path[i] = S::push_sign(S::zero(), S::subtract(key[i], root_));
+            }
+            descend_from<1>(key, path);
+            for (int i = 0; i < kTogether; ++i) {
+                ties[i] = S::equal(key[i], S::lookup(reached_, path[i]));
+            }
+        }
+
+     private:
+        template <int kLevel>
+        __attribute__((always_inline)) void descend_from(const Int* key, Int* path) const {
+            if constexpr (kLevel < L) {
+                for (int i = 0; i < kTogether; ++i) {
+                    const Int threshold = S::lookup(level_[kLevel], path[i]);
+                    path[i] = S::push_sign(path[i], S::subtract(key[i], threshold));
+                }
+                descend_from<kLevel + 1>(key, path);
+            }
+        }
+
+        Int level_[L], reached_, root_;
+        typename S::Vec scale_, offset_;
+    };
+};
+
+}  // namespace
+}  // namespace recometer

@@ -1,0 +1,46 @@
+"""Calls of the kernel for one user whose scores are the biases of the items."""
+
+import numpy as np
+from orders_of_items import OWN_ORDER
+
+from recometer import _kernel
+from recometer._kernel import NanRule
+
+NOTHING = np.zeros(2, np.int64), np.zeros(0, np.int32)
+
+
+def zero_counts(n):
+    return {name: np.zeros(n, np.int64) for name in ("above", "tied", "before")}
+
+
+def tables(excluded, judged, judged_scores):
+    """What is left out and what is looked for, as the kernel takes them."""
+    return {
+        "excluded_indptr": excluded[0],
+        "excluded": excluded[1],
+        "judged_indptr": judged[0],
+        "judged": judged[1],
+        "judged_scores": judged_scores,
+    }
+
+
+def rank_biases(instruction_set, scores, judged, own, counts, *, check=False, limit=None):
+    """Rank for one user with factors that have no columns: the biases are the scores."""
+    nothing = np.zeros((len(scores), 0), scores.dtype)
+    return _kernel.rank_factors(
+        instruction_set=instruction_set,
+        users=nothing[:1],
+        items=nothing,
+        bias=scores,
+        rows=None,
+        **OWN_ORDER,
+        first=0,
+        last=len(scores),
+        **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+        **counts,
+        limit=limit,
+        check=check,
+        nan_rule=NanRule.UNDEFINED,
+        flags=np.zeros(1, np.uint32),
+        finished=np.zeros(1, np.uint8),
+    )

@@ -1,0 +1,78 @@
+"""Scores that differ by less than the kernel rounds them to, where it counts by 16-bit keys.
+
+The ranks must be the same on all instruction sets, of which only some have keys.
+"""
+
+import numpy as np
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from ranked_biases import rank_biases, zero_counts
+
+from recometer import _kernel
+
+STEPS = 65_000  # between a user's lowest and highest threshold, see cpp/keys.hpp
+N_ITEMS = 3000
+
+
+def single(values):
+    """Values as float32, the largest for those that are larger."""
+    largest = np.finfo(np.float32).max
+    return np.clip(values, -largest, largest).astype(np.float32)
+
+
+def thresholds(rng, n, kind):
+    """Scores of judged items: ascending, distinct in most cases."""
+    if kind == "neighbours":  # numbers of which keys cannot tell any two apart
+        first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
+        steps = np.arange(n) * rng.integers(1, 4)
+        return (first.view(np.int32) + steps.astype(np.int32)).view(np.float32)
+    values = np.sort(rng.standard_normal(n))
+    if kind == "a step apart":
+        values = np.sort(rng.integers(0, 6 * n, n)) / STEPS
+        values[-1] = 1
+    scale = rng.choice([1e-44, 1e-38, 1e-3, 1.0, 1e20, 1e38])
+    center = rng.choice([0.0, 0.0, -1.0, 1e3, 1e6])
+    return single((values + center) * scale)
+
+
+def candidates(rng, own, dense):
+    """Scores near the thresholds, within a step or a few, and from all over."""
+    width = np.float64(own.max()) - own.min()
+    near = rng.choice(own, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
+    far = rng.normal(own.mean(dtype=np.float64), width, N_ITEMS) * rng.choice([1, 1, 1e3, 1e12])
+    scores = np.where(rng.random(N_ITEMS) < dense, near, far)
+    some = rng.random(N_ITEMS) < 0.01
+    scores[some] = rng.choice(own, some.sum())
+    return single(scores)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    n_judged=st.integers(3, 17),
+    kind=st.sampled_from(["any", "neighbours", "a step apart"]),
+    dense=st.sampled_from([0.0, 0.001, 0.02, 0.5]),
+    limit=st.sampled_from([None, 1, 40]),
+)
+@examples(4)
+def test_scores_with_the_same_key(seed, n_judged, kind, dense, limit):
+    rng = np.random.default_rng(seed)
+    own = thresholds(rng, n_judged, kind)
+    scores = candidates(rng, own, dense)
+    judged = np.sort(rng.choice(N_ITEMS, n_judged, replace=False)).astype(np.int32)
+    rng.shuffle(own)
+    scores[judged] = own
+    expected = [
+        [(scores > s).sum() for s in own],
+        [(scores == s).sum() - 1 for s in own],
+        [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)],
+    ]
+    within = np.array(expected[0]) < (N_ITEMS if limit is None else limit)
+    for which in _kernel.instruction_sets():
+        counts = zero_counts(n_judged)
+        assert rank_biases(which, scores, judged, own, counts, limit=limit) == -1
+        for name, values in zip(("above", "tied", "before"), expected, strict=True):
+            np.testing.assert_array_equal(
+                counts[name][within], np.array(values)[within], f"{which} {name}"
+            )
+        assert (counts["above"][~within] >= (limit or 0)).all()
