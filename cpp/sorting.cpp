@@ -1,6 +1,9 @@
 #include "sorting.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "hashing.hpp"
 
@@ -127,6 +130,39 @@ void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int6
             if (above_a != above_b) return above_a < above_b;
             return before && before[a] != before[b] ? before[a] < before[b] : a < b;
         });
+    }
+}
+
+void longest_first(const double* lengths, std::size_t n, std::int32_t* order, double* bounds) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    constexpr double kLevels = 65'535;
+    constexpr std::size_t kDigit = 256;
+    double largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (lengths[i] > largest && lengths[i] < kInfinity) largest = lengths[i];
+    }
+    // By the digits of 16-bit levels, the last one first.
+    std::vector<std::uint16_t> levels(n);
+    std::vector<std::size_t> low(kDigit + 1), high(kDigit + 1);
+    for (std::size_t i = 0; i < n; ++i) {
+        const double share = largest > 0 ? std::min(lengths[i], largest) / largest : 0;
+        levels[i] = static_cast<std::uint16_t>(kLevels - std::floor(kLevels * share));
+        ++low[levels[i] % kDigit + 1];
+        ++high[levels[i] / kDigit + 1];
+    }
+    std::partial_sum(low.begin(), low.end(), low.begin());
+    std::partial_sum(high.begin(), high.end(), high.begin());
+    std::vector<std::uint32_t> by_low(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        by_low[low[levels[i] % kDigit]++] = static_cast<std::uint32_t>(i);
+    }
+    for (const std::uint32_t i : by_low) {
+        order[high[levels[i] / kDigit]++] = static_cast<std::int32_t>(i);
+    }
+    double bound = 0;
+    for (std::size_t place = n; place-- > 0;) {
+        bound = std::max(bound, lengths[order[place]]);
+        bounds[place] = bound;
     }
 }
 

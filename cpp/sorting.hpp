@@ -77,4 +77,11 @@ class ExcludedPlaces {
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order);
 
+/// Order numbers from the largest to the smallest, but for differences of less than 1 / 65,535 of
+/// the largest finite one; infinite ones count as that one.
+/// @param lengths [n]: at least 0, not NaN
+/// @param order, bounds [n]: written, and the largest of the number at each place and those after
+/// it
+void longest_first(const double* lengths, std::size_t n, std::int32_t* order, double* bounds);
+
 }  // namespace recometer

@@ -299,6 +299,15 @@ void bind_ranking(nb::module_& m) {
             best_first(indptr.data(), n_users, above.data(), data_or_null(before), order.data());
         },
         exact("indptr"), exact("above"), exact_or_none("before"), exact("order"));
+    m.def(
+        "longest_first",
+        [](In1<double> lengths, Out1<std::int32_t> order, Out1<double> bounds) {
+            const std::size_t n = lengths.shape(0);
+            require(order.shape(0) == n && bounds.shape(0) == n, "one place per length");
+            nb::gil_scoped_release release;
+            longest_first(lengths.data(), n, order.data(), bounds.data());
+        },
+        exact("lengths"), exact("order"), exact("bounds"));
 }
 
 }  // namespace recometer

@@ -382,6 +382,27 @@ def test_best_first(users):
         np.testing.assert_array_equal(mine, other)
 
 
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.sampled_from([0, 1, 2, 300, 3000]),
+    kind=st.sampled_from(["any", "few", "zero", "infinite", "tiny"]),
+)
+def test_longest_first(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    lengths = rng.gamma(0.5, size=n)
+    if kind == "few":
+        lengths = rng.integers(0, 4, n).astype(float)
+    elif kind == "infinite":
+        lengths[rng.random(n) < rng.choice([0.01, 0.5, 1])] = np.inf
+    elif kind in ("zero", "tiny"):
+        lengths *= 0 if kind == "zero" else 1e-320
+    mine, other = ((np.empty(n, np.int32), np.empty(n)) for _ in range(2))
+    _kernel.longest_first(lengths, *mine)
+    reference.longest_first(lengths, *other)
+    for one, expected in zip(mine, other, strict=True):
+        np.testing.assert_array_equal(one, expected)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_sets_with_fused_arithmetic_give_the_same_bits(dtype):
     """Random factors: every score is rounded, and ranks must not depend on the vectors' width."""

@@ -156,6 +156,10 @@ TIMED |= {"order": RowOrder.LATEST}
 # The arguments of each function, and what it writes.
 ROWS = {
     "best_first": ({"indptr": filled(1), "above": filled(0), "before": filled(0)}, {"order": 0}),
+    "longest_first": (
+        {"lengths": filled(0, float)},
+        {"order": (0, np.int32), "bounds": (0, float)},
+    ),
     "count_rows": ({"list": NO_ROWS}, {"counts": 0}),
     "place_rows": (
         {"list": NO_ROWS, "items": NO_ROWS, "places": NO_ROWS, "first": 0, "indptr": filled(1)},

@@ -275,6 +275,9 @@ def best_first(
     before: NDArray[numpy.int64] | None,
     order: NDArray[numpy.int64],
 ) -> None: ...
+def longest_first(
+    lengths: NDArray[numpy.float64], order: NDArray[numpy.int32], bounds: NDArray[numpy.float64]
+) -> None: ...
 def rank_lists(
     *,
     items: NDArray[numpy.int32],

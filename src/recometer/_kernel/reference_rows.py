@@ -139,6 +139,14 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
         order[begin:end] = begin + np.lexsort((before[begin:end], above[begin:end], unranked))
 
 
+def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
+    """Write the order of falling lengths, nearly, and the largest of those from each place on."""
+    largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
+    shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
+    order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
+    bounds[:] = np.maximum.accumulate(lengths[order][::-1])[::-1]
+
+
 PRIMES = (
     *(0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9),
     *(0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5),

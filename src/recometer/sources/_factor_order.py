@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from recometer import _kernel
 from recometer.arrays import Array, Float64, Int32
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays
@@ -25,9 +26,6 @@ LEAST_USERS = 16
 # Where the median length of some rows is nearer to the longest, hardly a user leaves early.
 MOST_ALIKE = 0.6
 SAMPLE = 256
-
-# Lengths are put in order with this precision: a sort of 16-bit numbers takes little time.
-LEVELS = 2**16 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,20 +54,19 @@ class LongestFirst:
     ) -> LongestFirst:
         """Put the items of each part in order, the parts one after the other.
 
-        `lengths` (float64 [n_items], overwritten) are those of the items by their places as they
-        are now: the item at each is `by_place`, or has the number of its place. Bounds hold within
-        a part.
+        `lengths` (float64 [n_items]) are those of the items by their places as they are now: the
+        item at each is `by_place`, or has the number of its place. Bounds hold within a part.
         """
-        found = np.empty(len(lengths), np.int32)
+        found, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
         for part in parts:
-            order = _descending(lengths[part])
-            following = lengths[part][order][::-1]
-            lengths[part] = np.maximum.accumulate(following)[::-1]
+            order = found[part]
+            _kernel.longest_first(lengths[part], order, bounds[part])
             order += np.int32(part.start)
-            found[part] = order if by_place is None else by_place[order]
+            if by_place is not None:
+                order[:] = by_place[order]
         places = np.empty(len(lengths), np.int32)
         places[found] = np.arange(len(lengths), dtype=np.int32)
-        return cls(found, places, lengths, one)
+        return cls(found, places, bounds, one)
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the order and the bounds for some users as the kernel's functions take them."""
@@ -158,14 +155,3 @@ def _balance(users: Array, items: Array, bias: Float64) -> float:
     if not (np.isfinite(squared) and squared > 0):
         return 1.0
     return float(2.0 ** np.clip(np.round(np.log2(squared) / 2), -30, 30))
-
-
-def _descending(lengths: Float64) -> Int32:
-    """Return the order of falling lengths, nearly; infinite ones count as the longest."""
-    largest = lengths.max(initial=0.0)
-    if np.isinf(largest):
-        largest = lengths[np.isfinite(lengths)].max(initial=0.0)
-        lengths = np.minimum(lengths, largest)
-    shares = lengths / largest if largest > 0 else np.zeros(len(lengths))
-    levels = LEVELS - (LEVELS * shares).astype(np.uint16)
-    return np.argsort(levels, kind="stable").astype(np.int32)
