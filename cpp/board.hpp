@@ -19,13 +19,14 @@ constexpr std::int64_t kFewUndecided = 2;
 /// not fit into the nearer caches.
 ///
 /// @tparam D one of descent.hpp
-/// @tparam K one of keys.hpp, and @tparam N its vectors, for users with few thresholds
-template <class S, class D = ByMasks<S>, class K = NoKeys, class N = S>
+/// @tparam K one of keys.hpp, for users with few thresholds
+template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
 class Board {
  public:
     using Real = typename S::Real;
     using Int = typename S::Int;
     using C = Counting<S, D>;
+    using N = typename K::Vectors;
     using Keyed = Counting<N, K, kLowPlanes - 1>;  // its vectors have twice the lanes
     static_assert(!K::kUsed || (Keyed::kChunk == C::kChunk && K::kTables <= D::kTables));
 

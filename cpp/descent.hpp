@@ -91,6 +91,20 @@ struct ByMasks {
 /// The rank that a path stands for whose bits are set where a threshold is not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
+/// Append to such paths the decisions of the levels kLevel to L - 1.
+/// @param level their tables, @param score as many vectors as are counted together
+template <class S, int kLevel, int L, class Vec>
+__attribute__((always_inline)) inline void descend_by_signs(const Vec* level, const Vec* score,
+                                                            typename S::Int* path) {
+    if constexpr (kLevel < L) {
+        for (int i = 0; i < 1 << S::kTogether; ++i) {
+            const Vec threshold = S::template lookup<kLevel>(level[kLevel], path[i]);
+            path[i] = S::push_sign(path[i], S::subtract(score[i], threshold));
+        }
+        descend_by_signs<S, kLevel + 1, L>(level, score, path);
+    }
+}
+
 /// Write the n thresholds by such paths: that of the next node, `table` numbers per level, and the
 /// one that was reached last. `none` stands for those that are not there.
 template <class Number, class Threshold>
@@ -151,7 +165,7 @@ struct BySigns {
                 score[i] = S::load(scores + i * S::kLanes);
                 path[i] = S::push_sign(S::zero(), S::subtract(score[i], root_));
             }
-            descend_from<1>(score, path);
+            descend_by_signs<S, 1, L>(level_, score, path);
             for (int i = 0; i < kTogether; ++i) {
                 Vec reached;
                 if constexpr (L < S::kLevels) {
@@ -164,17 +178,6 @@ struct BySigns {
         }
 
      private:
-        template <int kLevel>
-        __attribute__((always_inline)) void descend_from(const Vec* score, Int* path) const {
-            if constexpr (kLevel < L) {
-                for (int i = 0; i < kTogether; ++i) {
-                    const Vec threshold = S::template lookup<kLevel>(level_[kLevel], path[i]);
-                    path[i] = S::push_sign(path[i], S::subtract(score[i], threshold));
-                }
-                descend_from<kLevel + 1>(score, path);
-            }
-        }
-
         Vec level_[L], reached_[2], root_;
     };
 };

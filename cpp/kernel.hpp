@@ -47,8 +47,8 @@ namespace recometer {
 namespace {
 
 /// @tparam D one of descent.hpp
-/// @tparam K one of keys.hpp, and @tparam N its vectors
-template <class S, class D = ByMasks<S>, class K = NoKeys, class N = S>
+/// @tparam K one of keys.hpp
+template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
 std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     using Real = typename S::Real;
     using Int = typename S::Int;
@@ -61,7 +61,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     std::int64_t chunks = packed_chunks<Real>(p.n_factors, range, kChunk);
     if (chunks > kMaxChunks) chunks = kMaxChunks;
 
-    Board<S, D, K, N> board(p.judged, p.falling, p.finished, p.n_users, p.first, p.last, p.limit);
+    Board<S, D, K> board(p.judged, p.falling, p.finished, p.n_users, p.first, p.last, p.limit);
     // Planes are read out seldom where nobody leaves and those of all users fit into a cache.
     const bool everybody = p.limit >= p.items.n_items;
     const std::int64_t most = everybody && chunks < kKeptChunks ? kKeptChunks : chunks;

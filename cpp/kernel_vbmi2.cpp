@@ -6,7 +6,7 @@
 namespace recometer {
 
 std::int64_t rank_by_signs(const RankFactors<float>& p) {
-    return rank_factors<SingleVbmi2, BySigns<SingleVbmi2>, ByKeys<Keys512>, Keys512>(p);
+    return rank_factors<SingleVbmi2, BySigns<SingleVbmi2>, ByKeys<Keys512>>(p);
 }
 
 std::int64_t rank_by_signs(const RankFactors<double>& p) {

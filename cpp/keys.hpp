@@ -13,7 +13,9 @@ namespace recometer {
 namespace {
 
 /// Where scores have no keys.
+template <class S>
 struct NoKeys {
+    using Vectors = S;
     static constexpr bool kUsed = false;
     static constexpr int kTables = 0;
 };
@@ -25,6 +27,7 @@ struct NoKeys {
 ///     in_order(lanes)         a mask of lanes as one of the scores at p
 template <class S>
 struct ByKeys {
+    using Vectors = S;
     using Real = typename S::Real;
     using Int = typename S::Int;
     static constexpr bool kUsed = true;
@@ -88,24 +91,13 @@ struct ByKeys {
                 key[i] = S::keys(scores + i * S::kLanes, scale_, offset_);
                 path[i] = S::push_sign(S::zero(), S::subtract(key[i], root_));
             }
-            descend_from<1>(key, path);
+            descend_by_signs<S, 1, L>(level_, key, path);
             for (int i = 0; i < kTogether; ++i) {
-                ties[i] = S::equal(key[i], S::lookup(reached_, path[i]));
+                ties[i] = S::equal(key[i], S::template lookup<L>(reached_, path[i]));
             }
         }
 
      private:
-        template <int kLevel>
-        __attribute__((always_inline)) void descend_from(const Int* key, Int* path) const {
-            if constexpr (kLevel < L) {
-                for (int i = 0; i < kTogether; ++i) {
-                    const Int threshold = S::lookup(level_[kLevel], path[i]);
-                    path[i] = S::push_sign(path[i], S::subtract(key[i], threshold));
-                }
-                descend_from<kLevel + 1>(key, path);
-            }
-        }
-
         Int level_[L], reached_, root_;
         typename S::Vec scale_, offset_;
     };

@@ -44,7 +44,10 @@ struct Keys512 : Bits512 {
     static Int table(const std::int16_t* p) {
         return _mm512_castsi256_si512(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
     }
-    static Int lookup(Int table, Int index) { return _mm512_permutexvar_epi16(index, table); }
+    template <int kBit>
+    static Int lookup(Int table, Int index) {
+        return _mm512_permutexvar_epi16(index, table);
+    }
     static Int subtract(Int a, Int b) { return _mm512_subs_epi16(a, b); }
     static Int push_sign(Int path, Int x) { return _mm512_shldi_epi16(path, x, 1); }
     static Int one_hot(Int x) { return _mm512_sllv_epi16(_mm512_set1_epi16(1), x); }

@@ -80,14 +80,18 @@ class FactorsWork:
         No factor is larger than the longest of the `lengths` of the items, if these are known.
         """
         factors = self.factors
-        if lengths is not None and factors.finite_up_to(
-            largest(factors.users), float(lengths.max())
-        ):
-            return True
-        if request.part is None:
+
+        def look() -> bool:
+            if lengths is not None:
+                user, item = largest(factors.users), float(lengths.max())
+                if factors.finite_up_to(user, item):
+                    return True
             return factors.finite_for_sure()
+
+        if request.part is None:
+            return look()
         arrays = factors.users, factors.items
-        return request.part.memory.find("finite", None, factors.finite_for_sure, same=arrays)
+        return request.part.memory.find("finite", None, look, same=arrays)
 
     def find_limit(self, check: bool, request: Request) -> None:
         """Settle how deep is ranked; `check` says whether scores may not be finite."""
