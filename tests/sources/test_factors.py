@@ -552,13 +552,14 @@ def test_messages_of_shapes_and_ids_that_do_not_fit(data):
 INTERRUPTED = """
 import numpy as np, scipy.sparse as sp, sys, threading, time
 import recometer as rm
-n = 40_000
 rng = np.random.default_rng(0)
-users, items = (rng.standard_normal((n, 128), dtype=np.float32) for _ in range(2))
-test = sp.csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
+users, items = (rng.standard_normal((n, 128), dtype=np.float32) for n in (160_000, 40_000))
+which = np.arange(len(users))
+cells = np.ones(len(users)), (which, which % len(items))
+test = sp.csr_array(cells, shape=(len(users), len(items)))
 print("ready", flush=True)
 try:
-    rm.evaluate(rm.Factors(users, items), test, metrics="roc_auc")
+    rm.evaluate(rm.Factors(users, items), test, metrics="roc_auc", threads=2)
 except KeyboardInterrupt:
     print("interrupted", threading.active_count(), flush=True)
 """

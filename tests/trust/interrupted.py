@@ -1,7 +1,8 @@
 """Interrupts a phase of long work at several moments, and says how long it goes on after that.
 
-`python interrupted.py PHASE` prints a line for each interruption, with seconds of the processor:
-those of the clock depend on what else the machine does. Run by `test_interrupted.py`.
+`python interrupted.py PHASE` prints how long the work takes, then a line for each interruption,
+both in seconds of the processor: those of the clock depend on what else the machine does. Run by
+`test_interrupted.py`.
 """
 
 import atexit
@@ -23,6 +24,7 @@ import recometer as rm
 
 RNG = np.random.default_rng(0)
 SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # of the work, at which it is interrupted
+TRIES = 5
 PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
 
 
@@ -47,15 +49,15 @@ def normal(*shape):
 
 @phase
 def factors():
-    model, test = rm.Factors(normal(6000, 64), normal(40_000, 64)), some(6000, 40_000, 4)
+    model, test = rm.Factors(normal(60_000, 64), normal(40_000, 64)), some(60_000, 40_000, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=1)
 
 
 @phase
 def many_items():
-    """Few users of many items: their factors are checked, and their fingerprint is computed."""
-    model, test = rm.Factors(normal(40, 64), normal(2_000_000, 64)), some(40, 2_000_000, 4)
-    return lambda: rm.evaluate(model, test, metrics="ndcg@10", threads=1)
+    """Many items: their factors are checked, and their fingerprint is computed."""
+    model, test = rm.Factors(normal(1600, 64), normal(2_000_000, 64)), some(1600, 2_000_000, 4)
+    return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=1)
 
 
 @phase
@@ -65,33 +67,33 @@ def factors_in_a_file():
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
-    model, test = rm.Factors(normal(600, 64), items, memory="40MB"), some(600, 500_000, 4)
+    model, test = rm.Factors(normal(4000, 64), items, memory="40MB"), some(4000, 500_000, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=2)
 
 
 @phase
 def lists_of_factors():
-    model, test = rm.Factors(normal(6000, 64), normal(40_000, 64)), some(6000, 40_000, 4)
+    model, test = rm.Factors(normal(60_000, 64), normal(40_000, 64)), some(60_000, 40_000, 4)
     return lambda: rm.evaluate(model, test, metrics="coverage@10", threads=1)
 
 
 @phase
 def scores():
-    model, test = rm.Scores(normal(2000, 50_000)), some(2000, 50_000, 20)
-    return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
+    model, test = rm.Scores(normal(4000, 50_000)), some(4000, 50_000, 500)
+    return lambda: rm.evaluate(model, test, metrics="ndcg roc_auc coverage@10", threads=1)
 
 
 @phase
 def metrics():
-    model = rm.Scores(RNG.integers(0, 5, (100_000, 30)).astype(np.float32))
-    test = some(100_000, 30, 8)
+    model = rm.Scores(RNG.integers(0, 5, (300_000, 30)).astype(np.float32))
+    test = some(300_000, 30, 8)
     names = "ndcg@1..9 ap@1..9 err@1..9 rr roc_auc"
     return lambda: rm.evaluate(model, test, metrics=names, threads=1)
 
 
 @phase
 def expected_ties():
-    model, test = rm.Scores(np.zeros((3, 100_000), np.float32)), some(3, 100_000, 40_000)
+    model, test = rm.Scores(np.zeros((80, 100_000), np.float32)), some(80, 100_000, 40_000)
     return lambda: rm.evaluate(model, test, metrics="rr err ap ndcg@100", threads=1)
 
 
@@ -104,8 +106,8 @@ def rows(n, text=False):
 
 @phase
 def lists_with_ids():
-    listed = rows(1_000_000, text=True).rename({"time": "score"})
-    test = rows(1_000_000, text=True).drop("time")
+    listed = rows(3_000_000, text=True).rename({"time": "score"})
+    test = rows(3_000_000, text=True).drop("time")
     return lambda: rm.evaluate(rm.Lists(listed), test, metrics="ndcg@10", threads=1)
 
 
@@ -150,13 +152,13 @@ def reading():
 
 @phase
 def split():
-    table = rows(5_000_000)
+    table = rows(25_000_000)
     return lambda: rm.split(table, rm.split.Last(1), threads=1)
 
 
 @phase
 def audit():
-    made = rm.split(rows(2_000_000), rm.split.Last(1))
+    made = rm.split(rows(6_000_000), rm.split.Last(1))
     return lambda: rm.audit(made)
 
 
@@ -174,16 +176,29 @@ def compare():
     return lambda: str(rm.compare(results, threads=1))
 
 
-def interrupted_after(seconds, work):
-    """Return the seconds of processor time that work goes on after a delay, or None if it ended."""
-    begin = time.process_time()
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        work()
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        return None
-    except KeyboardInterrupt:
-        return time.process_time() - begin - seconds
+def interrupted_at(share, whole, work):
+    """Interrupt work at a share of its whole time; return how long it goes on, in seconds.
+
+    Work that ended before that moment is done again, with the moment set by its latest time.
+    """
+    came = []
+
+    def interrupt(*_):
+        came.append(True)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGPROF, interrupt)
+    for _ in range(TRIES):
+        begin = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, share * whole)
+        try:
+            work()
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        except KeyboardInterrupt:
+            return time.process_time() - begin - share * whole
+        assert not came, "the work went on to its end, though it was interrupted"
+        whole = time.process_time() - begin
+    raise AssertionError(f"the work ended {TRIES} times before {share:.0%} of its time")
 
 
 def main():
@@ -193,13 +208,13 @@ def main():
     begin = time.process_time()
     work()
     whole = time.process_time() - begin
-    signal.signal(signal.SIGPROF, signal.default_int_handler)  # as SIGINT is
+    print(whole, flush=True)
     for share in SHARES:
-        print(interrupted_after(share * whole, work), flush=True)
+        print(interrupted_at(share, whole, work), flush=True)
         left = [one.name for one in threading.enumerate() if one.name.startswith("recometer-")]
         assert not left, left
     work()
-    print("again", whole, flush=True)
+    print("again", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,7 @@ PHASES = [
 @pytest.mark.parametrize("phase", PHASES)
 def test_long_work_ends_soon(phase):
     printed = run_script("interrupted.py", phase, timeout=600)
-    *latencies, again = printed.split("\n")[:-1]
-    assert again.startswith("again")
-    found = [float(one) for one in latencies if one != "None"]
-    assert len(found) >= 3  # the last moments may come after the end
-    assert max(found) < LATEST
+    whole, *latencies, again = printed.split("\n")[:-1]
+    assert again == "again"
+    assert float(whole) > LATEST, "the work is too short for the test to notice that it goes on"
+    assert max(map(float, latencies)) < LATEST
