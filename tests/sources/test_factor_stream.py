@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, InputError
+from recometer.ranks import UserFlag
 from recometer.sources import _assemble, _factor_order, _factor_stream
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
@@ -248,6 +249,18 @@ def test_parts_are_not_read_for_users_with_nothing_left_within_the_depth(monkeyp
     assert 8 * len(items) + 4 * 8 * begins[1] <= 20_000
     # All of them for the scores of the judged items, then the first alone.
     assert begins == [*sorted(set(begins)), 0]
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+def test_a_score_that_is_no_number_is_noticed_for_users_with_nothing_left_within_the_depth():
+    items = np.zeros((900, 8), np.float16)
+    items[:10] = 2
+    items[-1, 0] = np.nan
+    judged = np.zeros((2, len(items)))
+    judged[:, 400] = 1
+    source = rm.Factors(np.ones((2, 8), np.float32), items, memory="20 kB")
+    ranks = source.rank(Request(rm.Interactions.of(judged), depth=5))
+    assert (ranks.flags & np.uint32(UserFlag.NAN_SCORE)).all()
 
 
 def test_what_is_in_memory_is_not_copied(monkeypatch, model):
