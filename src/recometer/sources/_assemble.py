@@ -89,9 +89,10 @@ def assemble(
     if any_of(tied):
         tied, before = tied[order], before[order]
         # A judged item with everything else tied to it: all candidates have the same score.
-        rows = np.flatnonzero(tied >= max(1, n_candidates.min() - 1))
+        others = n_candidates - 1
+        rows = np.flatnonzero(tied >= max(1, others.min()))
         users = np.searchsorted(aligned.judged_indptr, rows, side="right") - 1
-        constant = tied[rows] == n_candidates[users] - 1
+        constant = tied[rows] == others[users]
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
     gain, relevant = aligned.in_order(order)
     return Ranks(
