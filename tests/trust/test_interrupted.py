@@ -3,26 +3,11 @@
 import signal
 
 import pytest
+from interrupted import PHASES
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
 LATEST = 0.5  # seconds
-PHASES = [
-    "factors",
-    "many_items",
-    "factors_in_a_file",
-    "lists_of_factors",
-    "scores",
-    "metrics",
-    "expected_ties",
-    "lists_with_ids",
-    "lists_in_files",
-    "rows_in_files",
-    "reading",
-    "split",
-    "audit",
-    "compare",
-]
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
