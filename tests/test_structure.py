@@ -7,7 +7,7 @@ import pathlib
 
 from modules import FILES, statements_of, text_of, tree_of
 
-MOST_AT_THE_TOP = 16
+MOST_AT_THE_TOP = 17
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60  # its docstring apart
 

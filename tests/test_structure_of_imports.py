@@ -13,6 +13,7 @@ ORDER = (
     "arrays",
     "remembered",
     "errors",
+    "removed",
     "ragged",
     "version",
     "protocol",

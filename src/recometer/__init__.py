@@ -144,7 +144,11 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
         globals()[name] = value  # found without this function from now on
         return value
-    raise AttributeError(f"module 'recometer' has no attribute {name!r}")
+    import recometer.removed
+
+    gone = recometer.removed.NAMES
+    hint = f". Hint: {gone[name]}" if name in gone else ""
+    raise AttributeError(f"module 'recometer' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 from typer.core import TyperGroup
 
+from recometer import removed
 from recometer.cli._exit import ExitCode, epilog
 from recometer.errors import DataWarning, RecometerError, UnknownNameError
 from recometer.version import __version__
@@ -58,13 +59,20 @@ class Commands(TyperGroup):
         """Return the names of all commands."""
         return list(COMMANDS)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is called; name what replaces one that is gone."""
+        if args and args[0] in removed.COMMANDS:
+            hint = removed.COMMANDS[args[0]]
+            raise UnknownNameError(f"There is no command {args[0]!r}. Hint: {hint}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; errors of recometer become messages on standard error."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
                 warnings.showwarning = _show_warning
-                return super().invoke(ctx)
+                return self._invoke(ctx)
         except RecometerError as error:
             typer.echo(f"Error: {_in_words(error)}", err=True)
             unknown = isinstance(error, UnknownNameError)
@@ -72,6 +80,18 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             typer.echo("Interrupted.", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from error
+
+    def _invoke(self, ctx: Any) -> Any:
+        """Run a command; name what replaces an option that is gone."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # Click's NoSuchOption; Typer brings a copy of Click, or none.
+            option = getattr(error, "option_name", None)
+            if option not in removed.OPTIONS:
+                raise
+            hint = removed.OPTIONS[option]
+            raise UnknownNameError(f"There is no option {option}. Hint: {hint}") from None
 
 
 app = typer.Typer(

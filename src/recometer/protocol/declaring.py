@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
 from recometer.remembered import cached_property
+from recometer.removed import ARGUMENTS
 
 Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
@@ -166,6 +167,8 @@ def ruled(protocol: Class) -> Class:
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **rules: Any) -> None:
         for name in rules:
+            if name in ARGUMENTS:
+                raise UnknownNameError(f"There is no argument {name!r}. Hint: {ARGUMENTS[name]}")
             if name not in known:
                 raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, known)}")
         init(self, *args, **rules)

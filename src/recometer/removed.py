@@ -1,0 +1,41 @@
+"""Arguments, options, commands and names that are gone, and how to do their job now."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from recometer.errors import InputTypeError
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+# Each entry says what to do instead. Python's arguments, by name.
+ARGUMENTS: dict[str, str] = {}
+# Names of the package, such as recometer.Name.
+NAMES: dict[str, str] = {}
+# Options of the command line, such as "--option", and commands.
+OPTIONS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {}
+
+
+def without(
+    *names: str,
+) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
+    """Make a function refuse arguments that it no longer has, with the way to do their job."""
+
+    def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+        @functools.wraps(function)
+        def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Returned:
+            for name in names:
+                if name in options:
+                    called = function.__qualname__.removesuffix(".__init__")
+                    raise InputTypeError(
+                        f"{called} has no argument {name!r}. Hint: {ARGUMENTS[name]}"
+                    )
+            return function(*args, **options)
+
+        return checked
+
+    return decorate
