@@ -11,13 +11,27 @@ from recometer.errors import InputTypeError
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
+DATA_SETS = (
+    "scipy.stats.friedmanchisquare(*means.T) tests whether models differ over data sets, and "
+    "autorank says which ones do."
+)
+PUBLISHED = (
+    "published means do not say whether models differ; recometer compare does, from the values of "
+    "each user. Evaluate the models again, on the lists or the split of the authors."
+)
+
 # Each entry says what to do instead. Python's arguments, by name.
 ARGUMENTS: dict[str, str] = {}
-# Names of the package, such as recometer.Name.
-NAMES: dict[str, str] = {}
+# Names of the package, such as Name of recometer.Name and stats.name of recometer.stats.name.
+NAMES: dict[str, str] = {
+    "stats.Friedman": DATA_SETS,
+    "stats.Published": PUBLISHED,
+    "stats.friedman": DATA_SETS,
+    "stats.published": PUBLISHED,
+}
 # Options of the command line, such as "--option", and commands.
 OPTIONS: dict[str, str] = {}
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 
 
 def without(

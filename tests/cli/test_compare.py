@@ -1,4 +1,4 @@
-"""``recometer compare`` and ``recometer significance``."""
+"""``recometer compare``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from command_line import CliRunner, Result
 from results import evaluation
 
 import recometer as rm
-from recometer import stats
 from recometer.cli._app import app, command_of
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -220,60 +219,6 @@ def test_what_differs_is_refused_in_words_of_the_command_line() -> None:
     assert "different test data" in found.stderr
     assert "--allow test compares them" in found.stderr
     assert run("compare", "results/prod.parquet", "other.parquet", "--allow", "test").exit_code == 0
-
-
-def test_a_published_table_tells_what_it_can() -> None:
-    pathlib.Path("table.csv").write_text("model,ndcg@10,hit@10\nals,.31,.5\npop,.30,.3\nbpr,,.4\n")
-    found = run("significance", "table.csv", "--users", "943", "--format", "json")
-    assert found.exit_code == 0, found.stderr
-    rows = json.loads(found.stdout)["rows"]
-    assert [(row["metric"], row["model"], row["other"]) for row in rows] == [
-        ("ndcg@10", "als", "pop"),
-        ("hit@10", "als", "pop"),
-        ("hit@10", "als", "bpr"),
-        ("hit@10", "pop", "bpr"),
-    ]
-    expected = stats.published(0.31, 0.30, 943, alpha=0.05 / 4)
-    assert (rows[0]["smallest_p"], rows[0]["largest_p"]) == (
-        expected.smallest_p,
-        expected.largest_p,
-    )
-    assert [row["verdict"] for row in rows[:2]] == ["cannot be told", "significant"]
-    binary = stats.published(0.5, 0.3, 943, binary=True, alpha=0.05 / 4)
-    assert rows[1]["smallest_p"] == binary.smallest_p
-    shown = run("significance", "table.csv", "-n", "943", "--baseline", "pop").stdout
-    assert "943 users" in shown
-    assert "Bonferroni, 3 comparisons" in shown
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments", "code", "message"),
-    [
-        ("model,rr\nals,1\n", (), 1, "1 models has nothing"),
-        ("model,rr\nals,1\nals,1\n", (), 1, "two rows called 'als'"),
-        ("model,rr\nals,x\npop,1\n", (), 1, "is 'x', which is not a number"),
-        ("model\nals\npop\n", (), 1, "column 'model' alone"),
-        ("model,profit\nals,1\npop,1\n", (), 2, "--bounds 0 1"),
-        ("model,dcg@10\nals,1\npop,1\n", (), 1, "has no known range"),
-        ("model,coverage@10\nals,1\npop,1\n", (), 1, "one value for all users"),
-        ("model,rr\nals,2\npop,1\n", (), 1, "outside the range"),
-        ("model,rr\nals,1\npop,1\n", ("--baseline", "x"), 2, "not one of the models"),
-    ],
-)
-def test_tables_that_cannot_be_read(
-    text: str, arguments: tuple[str, ...], code: int, message: str
-) -> None:
-    pathlib.Path("table.csv").write_text(text)
-    found = run("significance", "table.csv", "-n", "100", *arguments)
-    assert found.exit_code == code, found.output
-    assert message in one_line(found.stderr)
-
-
-def test_another_range_can_be_given() -> None:
-    pathlib.Path("table.csv").write_text("model,profit\nals,30\npop,10\n")
-    found = run("significance", "table.csv", "-n", "500", "--bounds", "0", "50")
-    assert found.exit_code == 0, found.stderr
-    assert "significant" in found.stdout
 
 
 def test_the_action_uses_options_that_exist() -> None:

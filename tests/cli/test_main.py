@@ -55,9 +55,9 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 
 def test_as_a_module_and_a_stated_failure() -> None:
     """A process of its own: nothing on standard output, one line on standard error."""
-    result = run("significance", "missing.csv", "-n", "5")
+    result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: There is no file missing.csv. Hint: ")
+    assert result.stderr.startswith("Error: There is no file missing.parquet. Hint: ")
     assert len(result.stderr.splitlines()) == 1
 
 

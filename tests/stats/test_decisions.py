@@ -1,4 +1,4 @@
-"""Adjusted p-values, power, equivalence, published tables, several models."""
+"""Adjusted p-values, power, equivalence, several models."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from recometer.stats import (
     adjust,
     compare,
     equivalence,
-    friedman,
     over_runs,
     power,
     power_of,
-    published,
     randomisation,
     rank_intervals,
     smallest_difference,
@@ -318,65 +316,6 @@ def test_equivalence_of_few_who_differ() -> None:
         equivalence(differences, 0.1, test="sign")  # type: ignore[arg-type]
 
 
-@given(
-    st.integers(4, 60).flatmap(
-        lambda n: st.tuples(
-            st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n),
-            st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n),
-        )
-    )
-)
-def test_published_means_bound_the_p_that_the_values_have(values) -> None:
-    first, second = (np.array(one) for one in values)
-    found = published(first.mean(), second.mean(), len(first))
-    p = scipy.stats.ttest_rel(first, second).pvalue if (first - second).std() > 0 else np.nan
-    assert found.smallest_p <= found.largest_p <= 1
-    if np.isfinite(p):
-        assert p <= found.largest_p * (1 + 1e-9)
-    assert randomisation(first - second).p_value >= found.smallest_p * (1 - 1e-9)
-
-
-def test_what_published_tables_tell() -> None:
-    assert published(0.40, 0.30, 10_000).verdict == "significant"
-    assert published(0.401, 0.400, 10_000).verdict == "cannot be told"
-    few = published(0.42, 0.40, 100, binary=True)
-    assert (few.verdict, few.smallest_p) == ("not significant", 0.5)
-    hits = published(0.77, 0.70, 100, binary=True)
-    assert hits.smallest_p == pytest.approx(scipy.stats.binomtest(7, 7).pvalue)
-    one = published(0.41, 0.40, 100, binary=True)
-    assert one.smallest_p == one.largest_p > 0.5
-    for mean, n in ((0.4, 1_000), (0.3, 6)):
-        edge = published(mean, mean, n).certain_difference
-        assert published(mean + edge / 2, mean - edge / 2, n).largest_p == pytest.approx(0.05)
-    # All users differ by 1: one assignment of signs of 2^8 on each side.
-    assert published(1.0, 0.0, 8).largest_p == 2.0**-7
-    # Users of two hits that have nothing to do with each other: the variances of two shares.
-    deviation = np.sqrt((0.4 * 0.6 + 0.3 * 0.7) / 499)
-    independent = 2 * scipy.stats.t.sf(0.1 / deviation, 499)
-    assert published(0.4, 0.3, 500).p_if_independent == pytest.approx(independent)
-    mirrored = published(0.6, 0.6, 1_000).certain_difference
-    assert mirrored == pytest.approx(published(0.4, 0.4, 1_000).certain_difference)
-    # Six users can just be significant, if the level is their least p.
-    assert not np.isnan(published(0.5, 0.5, 6, alpha=2.0**-5).certain_difference)
-    for mean, n in ((0.5, 3), (0.1, 10), (0.9, 10)):
-        assert np.isnan(published(mean, mean, n).certain_difference)
-    scaled = published(4.0, 3.0, 500, bounds=(0, 10))
-    moved, plain = published(9.0, 8.0, 500, bounds=(5, 15)), published(0.4, 0.3, 500)
-    assert scaled.largest_p == moved.largest_p == pytest.approx(plain.largest_p)
-    assert published(0.6, 0.7, 500).largest_p == pytest.approx(plain.largest_p)
-    assert (
-        scaled.p_if_independent == moved.p_if_independent == pytest.approx(plain.p_if_independent)
-    )
-    for one in (scaled, moved):
-        assert one.certain_difference == pytest.approx(10 * plain.certain_difference)
-        assert one.difference == pytest.approx(10 * plain.difference)
-    with pytest.raises(InputError, match="lies outside"):
-        published(1.4, 0.3, 100)
-    for bounds in ((0, np.inf), (-np.inf, 1), (1, 1), (1, 0)):
-        with pytest.raises(InputError, match="not a range"):
-            published(0.4, 0.3, 100, bounds=bounds)
-
-
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
     distances = np.array([0.5, 2.0, 3.5, 5.0])
@@ -482,35 +421,3 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
     assert (equal.low.tolist(), equal.high.tolist()) == ([1, 1], [2, 2])
     with pytest.raises(InputError, match=r"must have the shape \(2, 2\)"):
         rank_intervals([0.1, 0.2], p)
-
-
-@pytest.mark.parametrize("digits", [1, 8])
-def test_friedman_is_scipys_and_nemenyi_demsars(digits: int) -> None:
-    means = np.round(np.random.default_rng(5).random((14, 4)) + np.array([0.3, 0.1, 0, 0]), digits)
-    found = friedman(means)
-    expected = scipy.stats.friedmanchisquare(*means.T)
-    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
-    iman = 13 * expected.statistic / (14 * 3 - expected.statistic)
-    assert found.p_iman_davenport == pytest.approx(scipy.stats.f.sf(iman, 3, 39), rel=1e-9)
-    # Demšar 2006, table 5: q is 2.569 for four models at 0.05.
-    assert found.critical_difference == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
-    significant = np.abs(np.subtract.outer(found.mean_ranks, found.mean_ranks))
-    np.testing.assert_array_equal(found.p_values < 0.05, significant > found.critical_difference)
-    assert (np.diag(found.p_values) == 1).all()
-    assert friedman(-means, higher_is_better=False).p_value == found.p_value
-
-
-def test_friedman_says_what_it_lacks() -> None:
-    assert "2 data sets" in friedman([[0.1, 0.2, 0.3], [0.2, 0.1, 0.5]]).note
-    few, enough = (friedman(np.random.default_rng(0).random((n, 3))).note for n in (9, 10))
-    assert (few[:17], enough) == ("With 9 data sets ", "")
-    tied = friedman(np.ones((12, 3)))
-    assert (tied.p_value, tied.p_iman_davenport) == (1, 1)
-    assert tied.note == "All models are tied on every data set."
-    perfect = friedman(np.tile([0.1, 0.2, 0.3], (12, 1)))
-    assert perfect.p_iman_davenport == 0.0
-    assert perfect.mean_ranks.tolist() == [3, 2, 1]
-    with pytest.raises(InputError, match="at least three models"):
-        friedman([[0.1, 0.2], [0.3, 0.4]])
-    with pytest.raises(InputError, match="Model 1 has no mean on data set 0"):
-        friedman([[0.1, np.nan, 0.3], [0.2, 0.1, 0.5]])

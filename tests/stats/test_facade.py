@@ -38,3 +38,11 @@ def test_no_module_hides_a_function():
 def test_other_names_do_not_exist():
     with pytest.raises(AttributeError, match="no attribute 'intervall'"):
         stats.intervall  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [("friedman", "friedmanchisquare"), ("published", "recometer compare")]
+)
+def test_names_that_are_gone_say_what_does_their_job(name, way):
+    with pytest.raises(AttributeError, match=way):
+        getattr(stats, name)

@@ -16,7 +16,6 @@ from recometer.stats import (
     compare,
     compare_all,
     equivalence,
-    friedman,
     interval,
     intervals_of,
     most_changed,
@@ -24,7 +23,6 @@ from recometer.stats import (
     over_runs,
     power,
     power_of,
-    published,
     randomisation,
     tukey,
 )
@@ -82,7 +80,6 @@ def test_gaffkes_interval_in_other_units(unit: float) -> None:
 
 def test_two_users_are_enough() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
-    assert published(0.6, 0.4, 2).smallest_p == 0.5
     assert np.isfinite(effects([0.1, 0.3]).standardised)
     found = paired_t([0.1, 0.3])
     assert found.p_value == pytest.approx(scipy.stats.ttest_1samp([0.1, 0.3], 0).pvalue)
@@ -251,11 +248,6 @@ def test_bets_need_a_range(bounds: tuple[float, float]) -> None:
         ConfidenceSequence(bounds)
 
 
-def test_a_single_data_set_is_refused() -> None:
-    with pytest.raises(InputError, match=r"at least two data sets .* has \(1, 3\)"):
-        friedman([[0.1, 0.2, 0.3]])
-
-
 @pytest.mark.parametrize("confidence", [2, "0.9"])
 def test_an_impossible_confidence_is_refused_of_groups_too(confidence: object) -> None:
     differences = group([0.1, -0.2, 0.3])
@@ -350,13 +342,6 @@ def test_a_relative_difference_of_runs_needs_a_mean_above_0() -> None:
     assert np.isfinite([*found.interval]).all()
     for second in ([0.0, 0.0], [-0.2, -0.3]):
         assert np.isnan(over_values([0.5, 0.6], second, 0.01, 100, relative=True).mean)
-
-
-def test_a_level_that_p_may_just_reach_is_not_excluded() -> None:
-    """The smallest p of 5 users is 1/16."""
-    assert published(0.6, 0.4, 5, alpha=1 / 16).verdict == "cannot be told"
-    assert published(0.6, 0.4, 5, alpha=0.06).verdict == "not significant"
-    assert published(1.0, 0.0, 5, alpha=1 / 16).verdict == "significant"
 
 
 def test_who_is_missing_in_students_test_is_said() -> None:

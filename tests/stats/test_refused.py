@@ -13,14 +13,12 @@ from recometer.stats import (
     ConfidenceSequence,
     compare,
     compare_all,
-    friedman,
     interval,
     most_changed,
     over_folds,
     over_runs,
     power,
     power_of,
-    published,
     rank_intervals,
     smallest_difference,
     tukey,
@@ -57,10 +55,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: smallest_difference(1.0, -math.inf), "n=-inf must be a finite number"),  # type: ignore[arg-type]
     (lambda: smallest_difference(1.0, math.inf), "n=inf must be a finite number"),  # type: ignore[arg-type]
     (lambda: smallest_difference(1.0, 10, wanted=0.05), r"power wanted, 0\.05, must be above"),
-    (lambda: published(math.nan, 0.4, 10), "first=nan must be a finite number"),
-    (lambda: published(0.4, math.nan, 10), "second=nan must be a finite number"),
-    (lambda: published(0.4, 0.3, 10, alpha=1), "alpha=1 must be"),
-    (lambda: friedman(np.eye(3), alpha=0), "alpha=0 must be"),
     (lambda: tukey(np.eye(3), alpha=0), "alpha=0 must be"),
     (lambda: tukey(np.eye(3), seed=-1), "seed=-1 must be a whole number, at least 0"),
     (lambda: tukey(np.eye(3), n_resamples=0), "n_resamples=0 must be a whole number, at least 1"),
@@ -98,23 +92,8 @@ def test_pairs_that_are_no_two_columns(pair: object) -> None:
 
 
 def test_options_are_true_or_false() -> None:
-    with pytest.raises(InputTypeError, match="binary=1 must be True or False"):
-        published(0.4, 0.3, 10, binary=1)  # type: ignore[arg-type]
-    for call in (
-        lambda: friedman(np.eye(3), higher_is_better="no"),  # type: ignore[arg-type]
-        lambda: rank_intervals([0.1], [[1.0]], higher_is_better="no"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(InputTypeError, match="higher_is_better='no' must be True or False"):
-            call()
-
-
-def test_published_means_that_are_no_numbers() -> None:
-    for first in (True, "0.5", None):
-        with pytest.raises(InputTypeError, match="must be a number"):
-            published(first, 0.4, 10)  # type: ignore[arg-type]
-    for n in (None, True, 10.5, -1, 1):
-        with pytest.raises(InputError, match=r"n=.* must be a whole number, at least 2"):
-            published(0.5, 0.4, n)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match="higher_is_better='no' must be True or False"):
+        rank_intervals([0.1], [[1.0]], higher_is_better="no")  # type: ignore[arg-type]
 
 
 def test_a_share_of_nobody_is_unknown() -> None:

@@ -18,7 +18,7 @@ from recometer.version import __version__
 
 # In the order of the help. Each is a function in a module of its name, which declares its options.
 COMMANDS = (
-    *("evaluate", "compare", "report", "significance", "split", "audit", "check", "show"),
+    *("evaluate", "compare", "report", "split", "audit", "check", "show"),
     *("metrics", "conventions", "why", "demo"),
 )
 MARKUP: Final = "markdown"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recometer.stats.comparing import Difference, compare, compare_all
-    from recometer.stats.data_sets import Friedman, friedman
     from recometer.stats.effect_sizes import Effects, effects, most_changed, relative_difference
     from recometer.stats.ends import Interval
     from recometer.stats.means import interval, intervals_of
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         unit_of,
         users_needed,
     )
-    from recometer.stats.published_tables import Published, published
     from recometer.stats.runs import Runs, over_folds, over_runs
     from recometer.stats.sequential import ConfidenceSequence
     from recometer.stats.several import Ranking, Tukey, rank_intervals, tukey
@@ -40,10 +38,8 @@ __all__ = [
     "Difference",
     "Effects",
     "Equivalence",
-    "Friedman",
     "Interval",
     "Power",
-    "Published",
     "Ranking",
     "Runs",
     "TestResult",
@@ -53,7 +49,6 @@ __all__ = [
     "compare_all",
     "effects",
     "equivalence",
-    "friedman",
     "interval",
     "intervals_of",
     "most_changed",
@@ -62,7 +57,6 @@ __all__ = [
     "paired_t",
     "power",
     "power_of",
-    "published",
     "randomisation",
     "rank_intervals",
     "relative_difference",
@@ -81,10 +75,8 @@ LAZY = {
     "Difference": "comparing",
     "Effects": "effect_sizes",
     "Equivalence": "two_one_sided",
-    "Friedman": "data_sets",
     "Interval": "ends",
     "Power": "planning",
-    "Published": "published_tables",
     "Ranking": "several",
     "Runs": "runs",
     "TestResult": "test_result",
@@ -94,7 +86,6 @@ LAZY = {
     "compare_all": "comparing",
     "effects": "effect_sizes",
     "equivalence": "two_one_sided",
-    "friedman": "data_sets",
     "interval": "means",
     "intervals_of": "means",
     "most_changed": "effect_sizes",
@@ -103,7 +94,6 @@ LAZY = {
     "paired_t": "paired",
     "power": "planning",
     "power_of": "planning",
-    "published": "published_tables",
     "randomisation": "sign_flips",
     "rank_intervals": "several",
     "relative_difference": "effect_sizes",
@@ -119,4 +109,8 @@ LAZY = {
 def __getattr__(name: str) -> Any:
     if name in LAZY:
         return getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
-    raise AttributeError(f"module 'recometer.stats' has no attribute {name!r}")
+    from recometer.removed import NAMES
+
+    gone = f"stats.{name}"
+    hint = f". Hint: {NAMES[gone]}" if gone in NAMES else ""
+    raise AttributeError(f"module 'recometer.stats' has no attribute {name!r}{hint}")
