@@ -160,7 +160,7 @@ def test_times_may_be_left_out() -> None:
 
 def test_standard_input() -> None:
     data = pathlib.Path("test.csv").read_bytes()
-    result = audit("--train", "train.csv", "--test", "-", stdin=data)
+    result = audit("--train", "train.csv", "--test", "-", "--format-in", "csv", stdin=data)
     assert result.stdout == audit("--train", "train.csv", "--test", "test.csv").stdout
     assert "test: standard input" in result.stderr
     assert audit("--train", "-", "--test", "-", stdin=data).exit_code == 2

@@ -308,23 +308,26 @@ def test_out_names_a_folder(folder) -> None:
     ],
 )
 def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by: str) -> None:
-    path, stdin = f"test.{extension}", None
+    path, stdin, form = f"test.{extension}", None, ()
     if by != "name":
-        stdin, path = (folder / path).read_bytes(), "-"
+        stdin, path, form = (folder / path).read_bytes(), "-", ("--format-in", extension)
     if by.startswith("gzip"):
         stdin = gzip.compress(stdin)
-    arguments = ("--test", path, *BASIC[2:], *MF, "--format", "json")
+    arguments = ("--test", path, *BASIC[2:], *MF, "--format", "json", *form)
     result = evaluate(*arguments, stdin=stdin)
     assert means(result)["mf"] == expected().mean()
     shown = path if by == "name" else "standard input"
     assert f"test: {shown} (user 'user_id', item 'movieId', value 'rating')" in result.stderr
 
 
-def test_the_format_of_standard_input_can_be_given(folder) -> None:
+def test_the_format_of_standard_input_must_be_given(folder) -> None:
     # One column with a comma in its name: it looks like CSV.
     text = (folder / "test.tsv").read_text("utf-8").replace("rating", "a,b,c,d,e")
     arguments = ("--test", "-", *BASIC[2:], *MF, "--format", "json", "--value", "a,b,c,d,e")
-    assert evaluate(*arguments, stdin=text.encode()).exit_code == 1
+    refused = evaluate(*arguments, stdin=text.encode())
+    assert refused.exit_code == 2
+    said = " ".join(re.sub("[│╭╮╰╯─]", " ", refused.stderr).split())
+    assert "--format-in: it is required, because - does not tell its format: csv, tsv" in said
     result = evaluate(*arguments, "--format-in", "tsv", stdin=text.encode())
     assert means(result)["mf"] == expected().mean()
 
@@ -464,10 +467,11 @@ def test_an_order_of_rows_is_said_and_warned_of(folder) -> None:
 def test_lists_on_standard_input(folder, path: str) -> None:
     by_name = means(evaluate(*LISTS, "--run", f"a={path}", "--format", "json"))
     stdin = (folder / path).read_bytes()
-    result = evaluate(*LISTS, "--run", "a=-", "--format", "json", stdin=stdin)
+    form = ("--format", "json", "--format-in", path.rpartition(".")[2])
+    result = evaluate(*LISTS, "--run", "a=-", *form, stdin=stdin)
     assert means(result) == by_name
     assert "a: standard input (user 'user_id', " in result.stderr
-    result = evaluate(*LISTS, "--run", "-", "--format", "json", stdin=stdin)
+    result = evaluate(*LISTS, "--run", "-", *form, stdin=stdin)
     assert list(means(result)) == ["stdin"]
 
 
@@ -745,13 +749,13 @@ def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> No
 
 
 def test_empty_standard_input(folder) -> None:
-    result = evaluate("--test", "-", *MF, stdin=b"")
+    result = evaluate("--test", "-", "--format-in", "csv", *MF, stdin=b"")
     assert result.exit_code == 1
     assert "Error: Standard input is empty." in result.stderr
 
 
 def test_errors_speak_of_standard_input(folder) -> None:
-    result = evaluate("--test", "-", *MF, stdin=b"who,what\n1,2\n")
+    result = evaluate("--test", "-", "--format-in", "csv", *MF, stdin=b"who,what\n1,2\n")
     assert result.exit_code == 1
     assert "Error: standard input: No column has a common name for users." in result.stderr
 
@@ -761,7 +765,7 @@ def test_errors_speak_of_standard_input(folder) -> None:
 
 def test_as_a_module_with_a_pipe(folder) -> None:
     result = run(
-        *("--test", "-", *BASIC[2:], *MF, "--format", "json"),
+        *("--test", "-", *BASIC[2:], *MF, "--format", "json", "--format-in", "csv"),
         input=(folder / "test.csv").read_bytes(),
     )
     assert result.returncode == 0
@@ -792,7 +796,7 @@ def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
     copies = folder / "copies"
     copies.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", script, "evaluate", "--test", "-", *MF],
+        [sys.executable, "-c", script, "evaluate", "--test", "-", "--format-in", "csv", *MF],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -57,7 +57,7 @@ def test_as_a_module_and_a_stated_failure() -> None:
     """A process of its own: nothing on standard output, one line on standard error."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: There is no file missing.parquet. Hint: ")
+    assert result.stderr.startswith("Error: There is no file 'missing.parquet'. Hint: ")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,6 +20,7 @@ from recometer.cli._app import app
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="names of pipes of POSIX")
 METRICS = ("-m", "rr@2", "--format", "csv", "--quiet")
+CSV = ("--format-in", "csv")
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +55,20 @@ def pipe(file: str) -> Iterator[str]:
         os.close(reading)
 
 
+@contextlib.contextmanager
+def named_pipe(file: str) -> Iterator[str]:
+    """Give the name of a pipe with the extension of the file that it holds."""
+    path = pathlib.Path(f"piped_{file}")
+    os.mkfifo(path)
+    copy = threading.Thread(target=lambda: path.write_bytes(pathlib.Path(file).read_bytes()))
+    copy.start()
+    try:
+        yield str(path)
+    finally:
+        copy.join()
+        path.unlink()
+
+
 @pytest.fixture
 def expected() -> str:
     result = evaluate("--test", "test.csv", "--run", "x=run.csv", *METRICS)
@@ -62,7 +78,7 @@ def expected() -> str:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
 def test_pipes_of_a_shell_give_what_files_give(expected: str) -> None:
-    command = [sys.executable, "-m", "recometer", "evaluate", *METRICS]
+    command = [sys.executable, "-m", "recometer", "evaluate", *METRICS, *CSV]
     command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
     found = subprocess.run(
         ["bash", "-c", " ".join(command)],
@@ -90,7 +106,7 @@ def test_pipes_give_what_files_give(
         tests = stdin if test is None else opened.enter_context(pipe(test))
         runs = "run.csv" if run is None else opened.enter_context(pipe(run))
         given = ("--test", str(tests), "--run", f"x={runs}")
-        found = evaluate(*given, *METRICS, stdin=None if stdin is None else "test.csv")
+        found = evaluate(*given, *METRICS, *CSV, stdin=None if stdin is None else "test.csv")
     assert (found.exit_code, found.stderr, found.stdout) == (0, "", expected)
 
 
@@ -100,8 +116,8 @@ def test_factors_of_pipes_and_what_is_said() -> None:
     assert expected.exit_code == 0, expected.stderr
     said = []
     for options in (METRICS, METRICS[:-1]):
-        with pipe("test.csv") as test, pipe("users.npy") as users:
-            found = evaluate("--test", test, "--factors", f"x={users},{rest}", *options)
+        with pipe("test.csv") as test, named_pipe("users.npy") as users:
+            found = evaluate("--test", test, "--factors", f"x={users},{rest}", *options, *CSV)
         assert (found.exit_code, found.stdout) == (0, expected.stdout)
         said.append(found.stderr)
     assert "test: /dev/fd/" in said[1]
@@ -110,9 +126,31 @@ def test_factors_of_pipes_and_what_is_said() -> None:
 
 def test_pipes_that_cannot_be_read() -> None:
     with pipe("nothing") as nothing:
-        empty = evaluate("--test", nothing, "--run", "run.csv", *METRICS)
+        empty = evaluate("--test", nothing, "--run", "run.csv", *METRICS, *CSV)
     assert empty.exit_code == 1
     assert "is empty. Hint: does the command that writes it fail?" in empty.stderr
-    twice = evaluate("--test", "-", "--run", "/dev/stdin", *METRICS, stdin="test.csv")
+    twice = evaluate("--test", "-", "--run", "/dev/stdin", *METRICS, *CSV, stdin="test.csv")
     assert twice.exit_code == 2
     assert "can be read only once" in twice.stderr
+
+
+def test_what_tells_the_format(expected: str) -> None:
+    with pipe("test.csv") as test:
+        refused = evaluate("--test", test, "--run", "run.csv", *METRICS)
+    assert refused.exit_code == 2
+    assert f"--format-in: it is required, because {test} does not tell" in refused.stderr
+    with named_pipe("test.csv") as test:
+        found = evaluate("--test", test, "--run", "x=run.csv", *METRICS)
+    assert (found.exit_code, found.stderr, found.stdout) == (0, "", expected)
+    with pipe("users.npy") as users:
+        model = f"x={users},items.npy,user_ids.npy,item_ids.npy"
+        form = ("--format-in", "npy")
+        found = evaluate("--test", "test.csv", "--factors", model, *METRICS, *form)
+    assert found.exit_code == 0, found.stderr
+    with named_pipe("test.csv") as test:
+        unused = evaluate("--test", test, "--run", "run.csv", *METRICS, *CSV)
+        pathlib.Path(test).read_bytes()
+    assert unused.exit_code == 2
+    assert "the name of a file tells its format" in unused.stderr
+    wrong = evaluate("--test", "-", "--run", "run.csv", *METRICS, *CSV, stdin="users.npy")
+    assert wrong.exit_code == 1

@@ -237,7 +237,7 @@ def test_text_and_standard_input() -> None:
     expected = splits.split("ratings.csv", splits.Last(1))
     split("ratings.csv", "--what", "last=1", "--out", "text")
     content = pathlib.Path("ratings.csv").read_bytes()
-    piped = split("-", "--what", "last=1", "--out", "piped", stdin=content)
+    piped = split("-", "--format-in", "csv", "--what", "last=1", "--out", "piped", stdin=content)
     assert piped.exit_code == 0, piped.stderr
     assert piped.stderr.startswith("data: standard input (user 'user_id', item 'movieId'")
     for name in ("text", "piped"):

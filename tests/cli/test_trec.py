@@ -178,8 +178,8 @@ def test_a_saved_protocol_is_taken_as_it_is(files) -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("form", [(), ("--format-in", "trec")])
-def test_standard_input(files, compressed: bool, form: tuple[str, ...]) -> None:
+def test_standard_input(files, compressed: bool) -> None:
+    form = ("--format-in", "trec")
     pack = gzip.compress if compressed else bytes
     by_name = evaluated("--test", "qrels.test", "--run", "run.txt", "-m", "ap")
     from_run = ("--test", "qrels.test", "--run", "-", "-m", "ap", *form)

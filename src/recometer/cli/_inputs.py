@@ -25,7 +25,7 @@ from recometer.cli._alike import (
 )
 from recometer.cli._factors import known_ids, like, read_factors, read_ids, read_matrix
 from recometer.cli._models import Model
-from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
+from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, needs_format
 from recometer.cli._text import Note
 from recometer.data import ids, trec
 from recometer.data.catalogue import Catalogue
@@ -76,11 +76,18 @@ def catalogue_columns(
     return found
 
 
-def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
-    """Raise if standard input is named twice, or a format where every file has a name."""
+def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
+    """Raise if standard input is named twice, or its format is not told, or told in vain."""
     if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
-    if form is not None and not any(map(is_stream, paths)):
+    nameless = next(filter(needs_format, paths), None)
+    if form is None and nameless is not None:
+        raise typer.BadParameter(
+            f"it is required, because {nameless} does not tell its format: "
+            f"{', '.join(InputFormat)}.",
+            param_hint="--format-in",
+        )
+    if form is not None and nameless is None:
         raise typer.BadParameter(
             "it is only for standard input (-) and pipes: the name of a file tells its format.",
             param_hint="--format-in",

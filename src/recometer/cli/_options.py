@@ -281,7 +281,9 @@ Form = Annotated[
 ]
 FormatIn = Annotated[
     InputFormat | None,
-    data_option(help="Format of standard input and of pipes.", show_default="recognised"),
+    data_option(
+        help="Format of standard input and of pipes, required where the name does not tell it.",
+    ),
 ]
 Depth = Annotated[
     int | None,

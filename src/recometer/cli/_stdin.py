@@ -9,12 +9,12 @@ import shutil
 import stat
 import sys
 import tempfile
-import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from recometer.data.trec import kind_of
+from recometer.data.files import EXTENSIONS
+from recometer.data.trec import GZIP, kind_of
 from recometer.errors import FileError
 
 STDIN = "-"
@@ -22,10 +22,7 @@ STDIN = "-"
 ALSO_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STREAMS = ("/dev/fd/", "/proc/self/fd/")  # what a shell writes for <(command)
 
-HEAD = 2**16  # bytes by which the format is recognised
-GZIP = b"\x1f\x8b"
-PARQUET = b"PAR1"
-NUMPY = b"\x93NUMPY"
+TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # ends of names that tell a format
 
 
 def is_stdin(text: str) -> bool:
@@ -44,19 +41,27 @@ def is_stream(text: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
+def needs_format(text: str) -> bool:
+    """Return whether a path can be read only once, and its name does not tell its format."""
+    return is_stream(text) and not text.lower().endswith(TELLING)
+
+
 class InputFormat(str, enum.Enum):
-    """The format of standard input and pipes; text may be compressed by gzip."""
+    """The format of standard input and pipes; csv, tsv and trec may be compressed by gzip."""
 
     csv = "csv"
     tsv = "tsv"
     parquet = "parquet"
     trec = "trec"
+    npy = "npy"
+    npz = "npz"
+    txt = "txt"
 
 
 class StandardInput:
     """Gives paths: of files, and of copies of standard input and of pipes. A context manager.
 
-    `form` is the format of input without a name. None recognises it by its first bytes.
+    `form` is the format of those whose names do not tell it.
     """
 
     def __init__(self, form: InputFormat | None) -> None:
@@ -102,23 +107,27 @@ class StandardInput:
         except OSError as error:
             raise FileError(f"{_called(name)} cannot be read: {error.strerror}.") from error
         with raw.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(len(GZIP))
         called = "Standard input" if name == STDIN else name
         if not head:
             hint = "pipe a file into it: ... < file.csv."
             if name != STDIN:
                 hint = "does the command that writes it fail?"
             raise FileError(f"{called} is empty. Hint: {hint}")
-        trec = self._form is InputFormat.trec
-        if trec or (self._form is None and not head.startswith((PARQUET, NUMPY))):
-            if kind_of(raw) is not None:
-                return raw  # files of TREC are recognised by what is in them
-            if trec:
+        if not needs_format(name):
+            extension = next(end for end in TELLING if name.lower().endswith(end))
+        elif self._form is InputFormat.trec:
+            if kind_of(raw) is None:
                 raise FileError(
                     f"{called} is not a file of TREC. Hint: qrels have the fields topic, 0, "
                     "document and relevance, runs topic, Q0, document, rank, score and a name."
                 )
-        return raw.rename(raw.with_name(raw.name + _extension(head, self._form)))
+            return raw
+        else:
+            assert self._form is not None  # check_stdin has seen to it
+            text = self._form in (InputFormat.csv, InputFormat.tsv)
+            extension = f".{self._form.value}" + (".gz" if text and head == GZIP else "")
+        return raw.rename(raw.with_name(raw.name + extension))
 
 
 def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
@@ -128,17 +137,3 @@ def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
 
 def _called(name: str) -> str:
     return "standard input" if name == STDIN else name
-
-
-def _extension(head: bytes, form: InputFormat | None) -> str:
-    if head.startswith(PARQUET) or form is InputFormat.parquet:
-        return ".parquet"
-    if head.startswith(NUMPY):
-        return ".npy"
-    compressed = head.startswith(GZIP)
-    if compressed:
-        head = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(head)
-    if form is None:
-        first = head.partition(b"\n")[0]
-        form = InputFormat.tsv if first.count(b"\t") > first.count(b",") else InputFormat.csv
-    return f".{form.value}" + (".gz" if compressed else "")

@@ -17,7 +17,7 @@ from recometer.cli._compared import Allow, Baseline, Primary
 from recometer.cli._exit import usage_of
 from recometer.cli._folder import load_split
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._inputs import Inputs, catalogue_columns
+from recometer.cli._inputs import Inputs, catalogue_columns, check_stdin
 from recometer.cli._job import named_by, reading
 from recometer.cli._models import Model
 from recometer.cli._results import named_results, paths_of
@@ -98,6 +98,7 @@ class Data:
     test: options.Test = None
     train: options.Train = None
     split: options.Split = None
+    format_in: options.FormatIn = None
     user: options.User = None
     item: options.Item = None
     value: options.Value = None
@@ -190,6 +191,7 @@ def report(
     """
     path = page.path()
     check_report(path, files)
+    check_stdin(files, data.format_in)
     asked = " ".join(metrics) if metrics else None
     run = options.RunOptions(quiet=quiet, threads=threads)
     if data.score:
@@ -198,7 +200,7 @@ def report(
         first = str(next(iter(found.values()))[0].metrics[0])
         primary = primary or ([first] if asked is None and len(found) > 1 else None)
     else:
-        found, more = _of_results(results or [], data, models, asked, run)
+        found, more = _of_results(results or [], data, models, asked, run, files)
     made = _make(found, asked, primary, baseline, allow or (), threads)
     title = page.title
     options_of = {"name": next(iter(found))} if len(found) == 1 else {}
@@ -268,7 +270,12 @@ def _check_shown(result: Evaluation, metrics: str | None) -> None:
 
 
 def _of_results(
-    results: Sequence[str], data: Data, models: Models, metrics: str | None, run: options.RunOptions
+    results: Sequence[str],
+    data: Data,
+    models: Models,
+    metrics: str | None,
+    run: options.RunOptions,
+    files: Files,
 ) -> tuple[dict[str, list[Evaluation]], dict[str, Any]]:
     """Return the evaluations of each model, and what its lists need."""
     _check_saved(results)
@@ -283,7 +290,7 @@ def _of_results(
                 param_hint="RESULT",
             )
         return found, _audited(data, run)
-    known, inputs = _read_models(data, models, run)
+    known, inputs = _read_models(data, models, run, files)
     for name, source in known.items():
         if name not in found:
             _check_evaluable(name, found)
@@ -313,7 +320,7 @@ def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
             param_hint=", ".join(f"--{name}" for name in DATA if name in given),
         )
     columns = {name: getattr(data, name) for name in ("user", "item", "value")}
-    with StandardInput(None) as stdin:
+    with StandardInput(data.format_in) as stdin:
         inputs = Inputs(stdin, {**columns, "time": None}, run.note)
         test = inputs.interactions("test", str(data.test), value=True, time=True)
         train = inputs.interactions("train", str(data.train), value=False, time=True, test=test)
@@ -350,14 +357,14 @@ def _rest(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_models(
-    data: Data, models: Models, run: options.RunOptions
+    data: Data, models: Models, run: options.RunOptions, files: Files
 ) -> tuple[dict[str, Source], dict[str, Any]]:
     """Read the models that options name, with test and train."""
     wanted = options.ModelOptions(
         run=models.run, factors=models.factors, baselines=models.baselines
     )
     read = data.options()
-    named = named_by(read, wanted, Files(()))
+    named = named_by(read, wanted, files)
     if named.folds:
         raise typer.BadParameter(
             "lists are shown for one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
@@ -391,7 +398,7 @@ def _of_scores(
         asked = None if metrics is None else parse_under(metrics, Protocol())
     for column in _columns(path, data.score or []):
         columns = {"user": data.user, "item": data.item, "value": data.value, "score": column}
-        with StandardInput(None) as stdin:
+        with StandardInput(data.format_in) as stdin:
             inputs = Inputs(stdin, {**columns, "rank": None}, run.note)
             inputs.check_columns([path])
             source = inputs.source(Model(column, "pairs", [path]), None, None)
@@ -434,7 +441,7 @@ def _titles(data: Data) -> dict[str, Any]:
     """Return what is known of the items, for their titles."""
     if data.catalogue is None:
         return {}
-    with StandardInput(None) as stdin:
+    with StandardInput(data.format_in) as stdin:
         inputs = Inputs(stdin, {}, lambda text: None)
         columns = catalogue_columns(data.catalogue, None, None, None)
         return {"catalogue": inputs.catalogue(data.catalogue, None, columns)}
