@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mutants
 import pytest
-from run import Drawn, draw, explained, main
+from run import WIDER, draw, main
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -100,13 +100,14 @@ def test_who_survives_is_seen(
     nearest.write_text('[cutoffs]\n"metrics/cutoffs.py" = ["mutation/sample.py"]\n')
     few = ("--share", 0, "--least", 2, "--seed", 7)  # one of each kind: every mutant is a process
     assert run("--nearest", nearest, "--needed", 0.51, *few) == 1
-    *verdicts, last = capsys.readouterr().out.splitlines()
+    *verdicts, area, last = capsys.readouterr().out.splitlines()
     assert len(verdicts) == 2
     (killed,) = (line for line in verdicts if line.startswith("killed"))
     assert killed.endswith(": 1 -> 2  [tests/mutation/sample.py::test_a_cutoff_at_the_end]")
     (survived,) = (line for line in verdicts if line.startswith("survived"))
     assert survived.endswith(": parts is None or found is None -> parts is None and found is None")
-    assert last == "cutoffs: 1 of 2 killed (50.0%)"
+    assert area == "cutoffs: 1 of 2 killed (50.0%)"
+    assert last == "all: 1 of 2 killed (50.0%)"
 
 
 def test_what_is_drawn_depends_on_the_seed_and_on_no_other_module() -> None:
@@ -122,21 +123,16 @@ def test_what_is_drawn_depends_on_the_seed_and_on_no_other_module() -> None:
     assert {path for path, *_ in more} == {"metrics/cutoffs.py", "metrics/listed/exposure.py"}
 
 
-def test_explained_survivors_are_mutants_and_are_not_drawn() -> None:
-    drawn = [one.named() for one in draw({"ties": {"ties.py": ["test_ties.py"]}}, None, 1, 0, 0)]
-    entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
-    assert all(one["reason"] for each in entries.values() for one in each)
-    for entry in entries["ties.py"]:
-        asked = {name: text for name, text in entry.items() if name != "reason"}
-        assert not any(asked.items() <= one.items() for one in drawn)
-    other = Drawn("ties", "ties.py", ("test_ties.py",), (), mutants.mutants_of("x = 1")[0], 0)
-    found = explained("ties.py", [other], {"mutant": "1 -> 2", "line": "x = 1", "reason": "none"})
-    assert found == [other]
-    assert explained("ties.py", [other], {"line": "x = 1", "reason": "all of it"}) == [other]
-    with pytest.raises(SystemExit, match="has no mutant at all in a line x = 2"):
-        explained("ties.py", [other], {"line": "x = 2", "reason": "none"})
-    with pytest.raises(SystemExit, match="has no mutant 1 -> 3 in a line x = 1"):
-        explained("ties.py", [other], {"mutant": "1 -> 3", "line": "x = 1", "reason": "none"})
+def test_tests_and_modules_of_all_areas_are_there() -> None:
+    areas = tomllib.loads((HERE / "nearest.toml").read_text("utf-8"))
+    modules = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
+    wrong = []
+    for nearest in areas.values():
+        for start, tests in nearest.items():
+            if start != WIDER and not any(path.startswith(start) for path in modules):
+                wrong.append(f"src/recometer/{start}")
+            wrong += [one for one in tests if not (HERE.parent / one.partition("::")[0]).exists()]
+    assert wrong == [], "nearest.toml names what is not there: change its lines"
 
 
 @needs_processes
