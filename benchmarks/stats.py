@@ -1,4 +1,4 @@
-"""Whether intervals cover, tests err and gates alarm as often as they claim, and how fast they are.
+"""Whether intervals cover, tests and sequences err as often as they claim, and how fast they are.
 
 Users are drawn with replacement from those of two data sets, whose means then are the truth. Prints
 tables and writes ``results/stats.json``. (Not statistics.py: benchmarks import the module of that
@@ -233,7 +233,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
 
 
 def alarms(population: Population, repeats: int) -> dict[str, Any]:
-    """Return how often a gate looked at 100 times alarms, the models being equally good."""
+    """Return how often a sequence looked at 100 times alarms, the models being equally good."""
     low, high = population.bounds
     bounds = (low - high, high - low)
     n, alarmed, naive, without = 2_000, 0, 0, 0
@@ -269,7 +269,7 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
     """Return coverage, errors, power and alarms, and what is to be reached."""
     data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
     repeats = 60 if options.quick else options.repeats
-    for_gates = max(50, repeats // 4)
+    for_sequences = max(50, repeats // 4)
     cells = [(one, n, repeats) for one, n in itertools.product(data, sizes)]
     large = [cell for cell in cells if cell[1] >= 50]
     # Small samples take processors nothing that numerical libraries could share out.
@@ -281,9 +281,9 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
         covered = list(itertools.chain(*_each(coverage, cells, workers)))
         wrong = _each(errors, large, workers)
         found = list(itertools.chain(*_each(powers, large, workers)))
-        alarmed = _each(alarms, [(one, for_gates) for one in data], workers)
+        alarmed = _each(alarms, [(one, for_sequences) for one in data], workers)
     table = [*_of_intervals(covered, repeats), *_of_power(found, repeats)]
-    table += [*_of_gates(alarmed, for_gates), *_of_tests(wrong, repeats)]
+    table += [*_of_sequences(alarmed, for_sequences), *_of_tests(wrong, repeats)]
     if options.quick:  # so few samples tell nothing
         table = [dataclasses.replace(one, target=None) for one in table]
     return {"coverage": covered, "errors": wrong, "power": found, "alarms": alarmed}, table
@@ -322,10 +322,10 @@ def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
     ]
 
 
-def _of_gates(alarmed: list[dict[str, Any]], repeats: int) -> list[Measure]:
+def _of_sequences(alarmed: list[dict[str, Any]], repeats: int) -> list[Measure]:
     return [
         Measure(
-            f"false alarms of the sequential gate over {LOOKS} looks, the most",
+            f"false alarms of the confidence sequence over {LOOKS} looks, the most",
             "",
             f"t at every look: {min(one['t at every look'] for one in alarmed):.2f}",
             max(max(one["sequential"], one["without replacement"]) for one in alarmed),

@@ -21,7 +21,10 @@ PUBLISHED = (
 )
 
 # Each entry says what to do instead. Python's arguments, by name.
-ARGUMENTS: dict[str, str] = {}
+ARGUMENTS: dict[str, str] = {
+    "mode": "one rule decides gates: passed, failed or undecided; undecided='pass' or 'fail' turns "
+    "the third outcome into one of the others.",
+}
 # Names of the package, such as Name of recometer.Name and stats.name of recometer.stats.name.
 NAMES: dict[str, str] = {
     "stats.Friedman": DATA_SETS,
@@ -30,7 +33,10 @@ NAMES: dict[str, str] = {
     "stats.published": PUBLISHED,
 }
 # Options of the command line, such as "--option", and commands.
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "--gate-mode": "one rule decides gates: passed, failed or undecided; --undecided pass or fail "
+    "turns the third outcome into one of the others.",
+}
 COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 
 

@@ -77,26 +77,32 @@ def test_a_gate_that_fails_ends_with_1_and_names_the_harmed() -> None:
     assert "bad: rr >= -5%: failed" in found.stderr
     assert "Most harmed users:" in found.stderr
     assert "new: rr" not in found.stderr
+    assert "would decide" not in found.stderr
     assert "rr >= -5%" in found.stdout
     root = ElementTree.parse("gates.xml").getroot()
     assert (root.get("tests"), root.get("failures")) == ("3", "1")
     assert run(*gated, "rr >= -50%").exit_code == 0
 
 
-def test_what_is_undecided_ends_with_3_in_strict_mode() -> None:
+def test_what_is_undecided_ends_with_3_or_as_was_asked_for() -> None:
     pair = ("compare", "results/same.parquet", "results/prod.parquet", "--baseline", "prod")
     compared = rm.compare(["results/same.parquet", "results/prod.parquet"], baseline="prod")
-    inside = f"rr >= {compared.rows[0].difference - 1e-4:.5f}"
-    for mode, code in (
-        ("strict", 3),
-        ("sequential", 3),
-        ("interval", 1),
-        ("point", 0),
-        ("test", 0),
-    ):
-        assert run(*pair, "--gate", inside, "--gate-mode", mode).exit_code == code, mode
+    inside = f"rr >= {compared.rows[0].difference - 1e-3:.5f}"
+    for mapping, code in ((), 3), (("--undecided", "pass"), 0), (("--undecided", "fail"), 1):
+        found = run(*pair, "--gate", inside, *mapping, "--junit", "gates.xml")
+        assert found.exit_code == code, mapping
+        assert f"same: {inside}: undecided" in one_line(found.stderr)
+        assert re.search(r"About [\d,]+ to [\d,]+ users in all would decide it", found.stderr)
+        assert "would decide it" in one_line(found.stdout)
+        root = ElementTree.parse("gates.xml").getroot()
+        counts = (str(int(code == 1)), str(int(code == 3)))
+        assert (root.get("failures"), root.get("skipped")) == counts
+        content = json.loads(run(*pair, "--gate", inside, *mapping, "--format", "json").stdout)
+        assert content["gates"]["verdict"] == "undecided"
+        assert content["gates"]["passed"] is (code == 0)
     failing = ("compare", "results", "--baseline", "prod", "--gate", inside)
-    assert run(*failing, "--gate-mode", "strict").exit_code == 1
+    for mapping in ((), ("--undecided", "pass")):
+        assert run(*failing, *mapping).exit_code == 1
 
 
 def test_every_format_has_the_gates() -> None:
@@ -184,8 +190,8 @@ def test_chance_is_a_model() -> None:
         (("results", "--gate", "rr >= 0"), 2, "a gate needs --baseline"),
         (("results", "--baseline", "prod", "--gate", "rr > 0"), 2, "cannot be read"),
         (("results", "--baseline", "prod", "--gate", "ap >= 0"), 2, "'ap' was not compared"),
-        (("results", "--gate-mode", "strict"), 2, "it also needs the option --gate"),
-        (("results", "--gate-mode", "strikt"), 2, "Did you mean 'strict'"),
+        (("results", "--undecided", "pass"), 2, "it also needs the option --gate"),
+        (("results", "--undecided", "passed"), 2, "Did you mean 'pass'"),
         (
             ("results", *("--baseline", "prod", "--gate", "rr >= -1", "--junit", "missing/a.xml")),
             1,
@@ -251,7 +257,7 @@ def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int
         "RESULTS": "results/bad.parquet results/prod.parquet",
         "BASELINE": "prod",
         "GATES": "rr >= -0.5%\n\nrr >= -90%\n",
-        "MODE": "interval",
+        "UNDECIDED": "",
         "METRICS": "",
         "PRIMARY": "rr",
         "JUNIT": "gates.xml",
@@ -290,6 +296,24 @@ def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
     assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
     assert ElementTree.parse("gates.xml").getroot().get("tests") == "2"
+
+
+@pytest.mark.parametrize(
+    ("undecided", "code", "verdict"),
+    [("", 3, "undecided"), ("pass", 0, "passed"), ("fail", 1, "failed")],
+)
+def test_the_action_maps_what_is_undecided(
+    tmp_path: pathlib.Path, undecided: str, code: int, verdict: str
+) -> None:
+    inside = "rr >= -0.2%"
+    mapping = ("--undecided", undecided) if undecided else ()
+    pair = ("results/same.parquet", "results/prod.parquet", "--baseline", "prod")
+    answer = run("compare", *pair, "--gate", inside, *mapping, "--format", "markdown")
+    assert answer.exit_code == code
+    program = f'echo "$*" > given.txt; echo "$0 was called"; exit {code}'
+    assert run_action(tmp_path, program, UNDECIDED=undecided) == code
+    assert f"verdict={verdict}" in pathlib.Path("output.txt").read_text(encoding="utf-8")
+    assert ("--undecided" in pathlib.Path("given.txt").read_text("utf-8")) == bool(undecided)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])

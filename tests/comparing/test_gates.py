@@ -10,9 +10,9 @@ import pytest
 from results import evaluation
 
 import recometer as rm
-from recometer import stats
-from recometer.comparing.gates import MODES, Gate
+from recometer.comparing.gates import Gate, users_needed
 from recometer.comparing.junit import junit
+from recometer.stats import Interval
 
 OLD = np.round(np.random.default_rng(3).random(2_000), 2)
 ACTIVITY = np.arange(2_000) % 100
@@ -31,62 +31,132 @@ def compared() -> rm.Comparison:
     return rm.compare(models, baseline="old")
 
 
-def verdicts(comparison: rm.Comparison, gate: str, mode: str) -> dict[str, str]:
-    return {row.model: row.verdict for row in comparison.gate(gate, mode).rows}  # type: ignore[arg-type]
+def verdicts(comparison: rm.Comparison, gate: str) -> dict[str, str]:
+    return {row.model: row.verdict for row in comparison.gate(gate).rows}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_what_is_clear_is_clear_in_every_mode(compared: rm.Comparison, mode: str) -> None:
+def test_what_is_clear_is_clear(compared: rm.Comparison) -> None:
     for gate in ("rr >= -1.5%", "rr >= -0.0075"):
-        found = verdicts(compared, gate, mode)
+        found = verdicts(compared, gate)
         assert (found["better"], found["worse"]) == ("passed", "failed")
 
 
-def test_modes_differ_where_chance_decides(compared: rm.Comparison) -> None:
+def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
-    inside = f"rr >= {row.difference - 1e-4:.6f}"
-    assert verdicts(compared, inside, "point")["same"] == "passed"
-    assert verdicts(compared, inside, "interval")["same"] == "failed"
-    assert verdicts(compared, inside, "test")["same"] == "passed"
-    assert verdicts(compared, inside, "strict")["same"] == "undecided"
-    assert verdicts(compared, inside, "sequential")["same"] == "undecided"
-    keeps = f"rr >= {row.low - 1e-6:.6f}"
-    assert verdicts(compared, keeps, "interval")["same"] == "passed"
-    relative = f"rr >= {100 * row.relative_low - 1e-3:.4f}%"
-    assert verdicts(compared, relative, "interval")["same"] == "passed"
+    for low, high, sign in (
+        (row.low, row.high, ""),
+        (100 * row.relative_low, 100 * row.relative_high, "%"),
+    ):
+        assert verdicts(compared, f"rr >= {low - 1e-5:.9f}{sign}")["same"] == "passed"
+        assert verdicts(compared, f"rr >= {low + 1e-5:.9f}{sign}")["same"] == "undecided"
+        assert verdicts(compared, f"rr >= {high - 1e-5:.9f}{sign}")["same"] == "undecided"
+        assert verdicts(compared, f"rr >= {high + 1e-5:.9f}{sign}")["same"] == "failed"
+    for bound, verdict in ((row.low, "passed"), (row.high, "undecided")):  # ends count
+        (found,) = (
+            one for one in compared.gate(Gate("rr", bound, False)).rows if one.model == "same"
+        )
+        assert found.verdict == verdict
 
 
-def test_the_test_is_one_of_the_bound(compared: rm.Comparison) -> None:
-    report = compared.gate("rr >= -2%", "test")
-    values = compared.per_user("rr", means=False)
-    expected = stats.adjust(
-        [
-            stats.randomisation(values[name].to_numpy() - 0.98 * values["old"].to_numpy()).p_value
-            for name in ("better", "worse", "same")
-        ]
+def test_what_is_undecided_counts_as_was_asked_for(compared: rm.Comparison) -> None:
+    row = compared.row("rr", "same")
+    pair = rm.compare({"old": compared.model("old").first, "same": made(0.0)}, baseline="old")
+    gate = f"rr >= {row.difference - 1e-4:.6f}"
+    plain = pair.gate(gate)
+    assert (plain.verdict, plain.passed, plain.undecided) == ("undecided", False, None)
+    for undecided, passed in (("pass", True), ("fail", False)):
+        report = pair.gate(gate, undecided=undecided)  # type: ignore[arg-type]
+        assert (report.verdict, report.passed) == ("undecided", passed)
+        assert report.rows == plain.rows
+        assert f"Undecided gates count as {undecided}ed." in str(report)
+        assert report.to_dict()["passed"] is passed
+        # A verdict that is known stays.
+        assert compared.gate("rr >= -1.5%", undecided=undecided).verdict == "failed"  # type: ignore[arg-type]
+        assert not compared.gate("rr >= -1.5%", undecided=undecided).passed  # type: ignore[arg-type]
+        assert compared.gate("rr >= -90%", undecided=undecided).passed  # type: ignore[arg-type]
+
+
+def test_two_equal_models_are_undecided_rather_than_failed() -> None:
+    found = []
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        old = np.clip(generator.normal(0.5, 0.25, 500), 0, 1)
+        new = np.clip(old + generator.normal(0, 0.15, 500), 0, 1)
+        models = {"new": evaluation({"rr": new.tolist()}), "old": evaluation({"rr": old.tolist()})}
+        found.append(rm.compare(models, baseline="old").gate("rr >= -0.5%").verdict)
+    assert found.count("undecided") >= 36
+    assert found.count("failed") <= 2
+
+
+def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
+    interval = Interval(-0.03, 0.05, "t", 0.95, 500)  # about 0.01
+    # The bound is 0.02 below, and the lower end 0.04: 500 times (0.04 / 0.02)^2, and 4 times that.
+    assert users_needed(500, 0.01, interval, -0.01) == (2_000, 8_000)
+    assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)  # above, it is the other end
+    uneven = Interval(-0.03, 0.03, "t", 0.95, 500)
+    assert users_needed(500, 0.01, uneven, 0.02) == (2_000, 8_000)
+    assert users_needed(500, 0.01, interval, -0.012) == (1_700, 6_700)  # 1,652.9 and 6,611.6
+    assert users_needed(500, 0.01, interval, 0.01) is None
+    # It always takes more users than left it undecided.
+    assert users_needed(500, 0.01, interval, 0.05) == (510, 2_100)
+
+
+def test_an_undecided_gate_says_how_many_users_decide_it(compared: rm.Comparison) -> None:
+    row = compared.row("rr", "same")
+    report = compared.gate(Gate("rr", row.low / 2 + row.difference / 2, False))
+    (found,) = (one for one in report.rows if one.model == "same")
+    assert (found.fewest_users, found.most_users) == (8_000, 32_000)
+    text = "About 8,000 to 32,000 users in all would decide it, if the difference and its spread"
+    assert text in str(report).replace("\n  ", " ")
+    (values,) = (one for one in report.to_dict()["gates"] if one["model"] == "same")
+    assert (values["fewest_users"], values["most_users"]) == (8_000, 32_000)
+    assert "8000,32000" in report.to_csv()
+    (better,) = (one for one in report.rows if one.model == "better")
+    assert (better.fewest_users, better.most_users) == (None, None)
+    (equal,) = (
+        one for one in compared.gate(Gate("rr", row.difference, False)).rows if one.model == "same"
     )
-    assert [row.p_value for row in report.rows] == pytest.approx(expected.tolist())
+    assert "so no number of users would decide it" in equal.note
+    assert equal.fewest_users is None
 
 
-def test_a_sequence_grows_with_batches_and_errs_seldom() -> None:
-    def batches(values: np.ndarray) -> list[rm.Evaluation]:
-        return [
-            evaluation({"rr": values[at].tolist()}, user_ids=at)
-            for at in np.split(np.arange(1_200), 4)
-        ]
+def test_as_many_users_as_needed_do_decide() -> None:
+    generator = np.random.default_rng(5)
+    old = np.clip(generator.normal(0.5, 0.2, 400), 0, 1)
+    new = np.clip(old + generator.normal(0, 0.1, 400), 0, 1)
 
-    new, old = batches(np.clip(OLD[:1_200] - 0.1, 0, 1)), batches(OLD[:1_200])
-    widths = []
-    for n in range(1, 5):
-        compared = rm.compare({"new": new[:n], "old": old[:n]}, baseline="old")
-        (row,) = compared.gate("rr >= 0", "sequential").rows
-        assert row.n == 300 * n
-        widths.append(row.high - row.low)
-    assert widths == sorted(widths, reverse=True)
-    # What was seen of the first batches stays as it was.
-    order = compared.users.order(compared.model("new"))
-    assert set(order[:300].tolist()) == set(range(300))
-    assert row.verdict == "failed"
+    def of(times: int) -> rm.Comparison:  # the difference and its spread stay as they are
+        models = {"new": np.tile(new, times), "old": np.tile(old, times)}
+        return rm.compare(
+            {name: evaluation({"rr": values.tolist()}) for name, values in models.items()},
+            baseline="old",
+        )
+
+    row = of(1).rows[0]
+    gate = Gate("rr", row.difference + 0.4 * (row.low - row.difference), False)
+    (found,) = of(1).gate(gate).rows
+    assert found.verdict == "undecided"
+    assert found.fewest_users == 2_500  # 400 / 0.4^2
+    assert of(6).gate(gate).verdict == "undecided"
+    assert of(7).gate(gate).verdict == "passed"
+
+
+def test_users_needed_are_not_known_of_all() -> None:
+    values = {"rr": OLD.tolist()}
+    models = {"old": evaluation(values, activity=ACTIVITY), "new": [made(0.0), made(0.001)]}
+    seeds = rm.compare(models, baseline="old")
+    (row,) = seeds.gate(Gate("rr", seeds.rows[0].difference - 1e-6, False)).rows
+    assert (row.verdict, row.fewest_users) == ("undecided", None)
+    assert "also over seeds" in row.note
+    generator = np.random.default_rng(1)
+    test = generator.random((60, 30)) < 0.1
+    lists = {
+        name: rm.evaluate(rm.Scores(generator.random((60, 30))), test, metrics="coverage@2")
+        for name in ("old", "new")
+    }
+    (row,) = rm.compare(lists, baseline="old").gate("coverage@2 >= 0").rows
+    assert (row.verdict, row.fewest_users) == ("undecided", None)
+    assert "no mean over users" in row.note
 
 
 def test_lower_is_better_turns_the_sign() -> None:
@@ -94,8 +164,17 @@ def test_lower_is_better_turns_the_sign() -> None:
     values = {"new": one["rr"], "old": two["rr"]}
     models = {name: evaluation({"rmse": of.tolist()}) for name, of in values.items()}
     compared = rm.compare(models, baseline="old")
-    assert verdicts(compared, "rmse <= 1%", "strict") == {"new": "failed"}
-    assert verdicts(compared, "rmse <= 0.9", "interval") == {"new": "passed"}
+    assert verdicts(compared, "rmse <= 1%") == {"new": "failed"}
+    assert verdicts(compared, "rmse <= 0.9") == {"new": "passed"}
+    row = compared.rows[0]
+    for bound, verdict in (
+        (row.high, "passed"),
+        (row.high - 1e-6, "undecided"),
+        (row.low, "undecided"),
+        (row.low - 1e-6, "failed"),
+    ):
+        found = compared.gate(Gate("rmse", bound, False, higher_is_better=False)).verdict
+        assert found == verdict
     with pytest.raises(rm.InputError, match="Lower is better for rmse, so its gate"):
         compared.gate("rmse >= -1%")
 
@@ -121,18 +200,32 @@ def test_junit_has_a_case_per_gate_and_model(
     assert [suite.get("name") for suite in root] == [
         f"{name} against old" for name in ("better", "worse", "same")
     ]
-    failed = {
-        (suite.get("name"), case.get("name"))
-        for suite in root
-        for case in suite
-        if case.find("failure") is not None
-    }
-    assert failed == {
-        (f"{row.model} against old", str(row.gate))
-        for row in report.rows
-        if row.verdict != "passed"
-    }
-    assert root.get("failures") == str(len(failed))
+
+    def cases(kind: str) -> set[tuple[str | None, str | None]]:
+        return {
+            (suite.get("name"), case.get("name"))
+            for suite in root
+            for case in suite
+            if case.find(kind) is not None
+        }
+
+    def rows(verdict: str) -> set[tuple[str, str]]:
+        return {
+            (f"{row.model} against old", str(row.gate))
+            for row in report.rows
+            if row.verdict == verdict
+        }
+
+    assert cases("failure") == rows("failed") == {("worse against old", "rr >= -0.5%")}
+    assert cases("skipped") == rows("undecided") == {("same against old", "rr >= -0.5%")}
+    assert cases("system-out") == rows("passed")
+    assert (root.get("failures"), root.get("skipped")) == ("1", "1")
+    for undecided, failures in (("pass", "1"), ("fail", "2")):
+        mapped = compared.gate(["rr >= -0.5%", "rr >= -0.9"], undecided)  # type: ignore[arg-type]
+        root = ElementTree.fromstring(junit(mapped))
+        assert (root.get("failures"), root.get("skipped")) == (failures, "0")
+        assert len(cases("failure")) == int(failures)
+        assert not cases("skipped")
 
 
 def test_a_gate_is_written_as_it_is_read(compared: rm.Comparison) -> None:
@@ -142,20 +235,20 @@ def test_a_gate_is_written_as_it_is_read(compared: rm.Comparison) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gate", "mode", "error", "message"),
+    ("gate", "undecided", "error", "message"),
     [
-        ("rr > 0", "interval", rm.InputError, "cannot be read"),
-        ("rr >= much", "interval", rm.InputError, "cannot be read"),
-        ("ap >= 0", "interval", rm.UnknownNameError, "'ap' was not compared"),
-        ("rr >= 0", "intervall", rm.UnknownNameError, "Did you mean 'interval'"),
-        ([], "interval", rm.InputError, "No gate"),
+        ("rr > 0", None, rm.InputError, "cannot be read"),
+        ("rr >= much", None, rm.InputError, "cannot be read"),
+        ("ap >= 0", None, rm.UnknownNameError, "'ap' was not compared"),
+        ("rr >= 0", "strict", rm.UnknownNameError, "none of 'pass', 'fail' and None"),
+        ([], None, rm.InputError, "No gate"),
     ],
 )
 def test_bad_gates(
-    compared: rm.Comparison, gate: str, mode: str, error: type[Exception], message: str
+    compared: rm.Comparison, gate: str, undecided: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        compared.gate(gate, mode)  # type: ignore[arg-type]
+        compared.gate(gate, undecided)  # type: ignore[arg-type]
 
 
 def test_a_gate_needs_a_baseline(compared: rm.Comparison) -> None:
@@ -168,16 +261,12 @@ def test_what_is_not_known_does_not_pass() -> None:
     models = {"new": evaluation({"rr": [0.5, 0.2]}), "old": evaluation({"rr": [0.0, 0.0]})}
     compared = rm.compare(models, baseline="old")
     (row,) = compared.gate("rr >= -1%").rows
-    assert row.verdict == "failed"
+    assert row.verdict == "undecided"
     assert "not above 0" in row.note
-    assert compared.gate("rr >= -1%", "strict").verdict == "undecided"
-
-
-def test_a_confidence_sequence_follows_users_who_are_independent() -> None:
-    models = {"old": evaluation({"rr": OLD.tolist()}), "new": made(0.01)}
-    found = rm.compare(models, baseline="old", cluster=np.arange(len(OLD)) // 2)
-    with pytest.raises(rm.InputError, match="have to be independent"):
-        found.gate("rr >= -1%", "sequential")
+    assert "Its difference is not known." in row.note
+    assert "not known" in compared.gate("rr >= -1%").to_markdown().splitlines()[2]
+    assert row.fewest_users is None
+    assert not compared.gate("rr >= -1%").passed
 
 
 def test_chance_is_held_against_no_gate() -> None:
@@ -191,9 +280,3 @@ def test_chance_is_held_against_no_gate() -> None:
     assert [row.model for row in report.rows] == ["new"]
     against = rm.compare(models, baseline="chance", chance=True).gate("ndcg@5 >= 10%")
     assert [row.model for row in against.rows] == ["old", "new"]
-
-
-def test_a_confidence_sequence_is_of_one_seed() -> None:
-    models = {"old": evaluation({"rr": OLD.tolist()}), "new": [made(0.01), made(0.02)]}
-    with pytest.raises(rm.InputError, match="several seeds"):
-        rm.compare(models, baseline="old").gate("rr >= -1%", "sequential")

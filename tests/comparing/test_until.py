@@ -180,10 +180,7 @@ def test_gates_and_reports_of_what_was_read(tmp_path: Path) -> None:
         sources, evaluator=evaluator, baseline="bad", primary="ndcg@5", until=until()
     )
     assert found.gate("ndcg@5 >= -0.1").verdict == "passed"
-    assert found.gate("ndcg@5 >= -1%", mode="strict").verdict == "passed"
-    for mode in ("test", "sequential"):
-        with pytest.raises(InputError, match="mode='interval' or 'strict'"):
-            found.gate("ndcg@5 >= -0.1", mode=mode)
+    assert found.gate("ndcg@5 >= -1%").verdict == "passed"
     with pytest.raises(InputError, match="of groups nothing follows"):
         found.by(np.arange(found.users.n) % 2, "ndcg@5", "good")
     found.report(tmp_path / "report.md")

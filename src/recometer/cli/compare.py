@@ -18,7 +18,7 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
 from recometer.cli._words import output
 from recometer.comparing.corrections import KNOWN
-from recometer.comparing.gates import MODES, GateReport, read_gate
+from recometer.comparing.gates import GateReport, Undecided, read_gate
 from recometer.comparing.junit import junit as write_junit
 from recometer.comparing.result import Comparison
 from recometer.comparison import compare as run_comparison
@@ -29,6 +29,7 @@ from recometer.results.evaluation import load
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
 
+EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCode.VERDICT}
 gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
 
@@ -126,8 +127,14 @@ Gate = Annotated[
     list[str] | None,
     gate_option(
         metavar="GATE",
-        help="Bound for the difference to the baseline: 'ndcg@10 >= -0.5%', 'coverage@10 >= "
+        help="Bound for the difference to the baseline: 'ndcg@10 >= -5%', 'coverage@10 >= "
         "-0.02'. May be repeated.",
+    ),
+]
+UndecidedAs = Annotated[
+    str | None,
+    _chosen(
+        get_args(Undecided), "How an undecided gate counts", "neither: exit code 3", gate_option
     ),
 ]
 Junit = Annotated[
@@ -156,9 +163,7 @@ def compare(
     cluster: Cluster = None,
     chance: Chance = False,
     gate: Gate = None,
-    gate_mode: Annotated[
-        str, _chosen(list(MODES), "Rule by which a gate is passed", "interval", gate_option)
-    ] = "interval",
+    undecided: UndecidedAs = None,
     junit: Junit = None,
     seed: options.Seed = 0,
     form: options.Form = "table",
@@ -168,9 +173,9 @@ def compare(
     """Test whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
 
     Models are compared user by user. With --gate, the command fails if a model is worse than
-    the baseline by more than the bound.
+    the baseline by more than the bound, and ends with 3 if the users are too few to tell.
     """
-    _check_gates(gate, baseline, gate_mode, junit)
+    _check_gates(gate, baseline, undecided, junit)
     if junit is not None:
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
     check_flat(flat, files)
@@ -200,16 +205,16 @@ def compare(
         return
     with usage_of("--gate"):
         gates = [read_gate(text, comparison) for text in gate]
-    report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
+    report = comparison.gate(gates, undecided)  # type: ignore[arg-type]
     _conclude(comparison, report, form, junit)
 
 
 def _check_gates(
-    gate: list[str] | None, baseline: str | None, mode: str, junit: Path | None
+    gate: list[str] | None, baseline: str | None, undecided: str | None, junit: Path | None
 ) -> None:
     if gate and baseline is None:
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
-    without_gate = {"--gate-mode": mode != "interval", "--junit": junit is not None}
+    without_gate = {"--undecided": undecided is not None, "--junit": junit is not None}
     for option in (name for name, given in without_gate.items() if given and not gate):
         raise typer.BadParameter("it also needs the option --gate.", param_hint=option)
 
@@ -244,7 +249,4 @@ def _conclude(comparison: Comparison, report: GateReport, form: str, junit: Path
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)
-    if report.verdict == "failed":
-        raise typer.Exit(ExitCode.FAILED)
-    if report.verdict == "undecided":
-        raise typer.Exit(ExitCode.VERDICT)
+    raise typer.Exit(EXIT[report.counted(report.verdict)])

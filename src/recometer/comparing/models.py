@@ -359,17 +359,6 @@ class Users:
         mean: Float64 = np.mean(found, axis=0)
         return mean
 
-    def order(self, model: Model) -> Int64:
-        """Return the users batch by batch, at random within one, but always the same."""
-        from recometer.draws import mix
-
-        keys = mix(ids.user_keys(self.ids, self.n))
-        batch = np.zeros(self.n, np.int64)
-        if model.batches:
-            for number, place in enumerate(self.places[model.name]):
-                batch[place] = number
-        return np.lexsort((keys, batch)).astype(np.int64)
-
     def show(self, position: int) -> str:
         """Return a user as one would type it."""
         return str(position) if self.ids is None else ids.show(self.ids, position)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from recometer.comparing import wording
 from recometer.comparing.compared import Compared
-from recometer.comparing.gates import Gate, GateReport, Mode, check_gates
+from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
 from recometer.comparing.leaderboard import leaderboard
 from recometer.comparing.rows import difference_columns, user_columns
+from recometer.removed import without
 from recometer.rendering import Column, Printed, Table
 from recometer.results.flat import FlatName
 from recometer.results.reported import Reported
@@ -48,29 +49,33 @@ class Comparison(Compared, Tracked, Reported, Printed):
         Whether the primary metrics were chosen; if not, they are all metrics.
     """
 
-    def gate(self, gates: str | Gate | Sequence[str | Gate], mode: Mode = "interval") -> GateReport:
+    @without("mode")
+    def gate(
+        self, gates: str | Gate | Sequence[str | Gate], undecided: Undecided | None = None
+    ) -> GateReport:
         """Check bounds for the difference of every model, except chance, to the baseline.
+
+        A gate is passed if the lower end of the interval reaches the bound, failed if the upper
+        end is below it, and undecided otherwise; it then says how many users would decide it.
 
         Parameters
         ----------
         gates
-            ``"ndcg@10 >= -0.5%"`` bounds the relative difference, and ``"coverage@10 >= -0.02"``
-            the absolute difference. Use ``<=`` if lower values are better.
-        mode
-            ``"point"`` reads only the difference. With ``"interval"``, the whole interval must
-            respect the bound. ``"test"`` fails only if the difference violates the bound
-            significantly. ``"strict"`` is undecided if the bound lies within the interval.
-            ``"sequential"`` is the same with a confidence sequence, which you may check after
-            every batch of users.
+            ``"ndcg@10 >= -5%"`` bounds the relative difference, and ``"coverage@10 >= -0.02"``
+            the absolute difference. Use ``<=`` if lower values are better; the two ends of the
+            interval then change roles.
+        undecided
+            How an undecided gate counts in ``passed`` of the report and in JUnit: ``"pass"`` or
+            ``"fail"``. Its verdict stays ``"undecided"``.
 
         Raises
         ------
         InputError
             If a gate cannot be read, or there is no baseline.
         UnknownNameError
-            If a metric or mode does not exist.
+            If a metric or value of `undecided` does not exist.
         """
-        return check_gates(self, gates, mode)
+        return check_gates(self, gates, undecided)
 
     def table(self) -> Table:
         """Return the differences, and the notes on the comparison."""
