@@ -9,8 +9,7 @@ import numpy as np
 from recometer.comparing.models import Model, Users
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.protocol import Protocol
-from recometer.results.evaluation import Evaluation
-from recometer.results.origins import fingerprints
+from recometer.results.evaluation import Evaluation, fingerprints
 
 INPUTS = {
     "test": "test data",

@@ -374,9 +374,26 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
-        from recometer.results.dividing import divided  # few results are divided
+        # Few results are divided.
+        from recometer.results.clusters import read_clusters
+        from recometer.results.groups import quantiles as quantiles_of
+        from recometer.results.groups import read_groups, segments_of
 
-        return divided(self, groups, column, user, quantiles, weights, interval, cluster)
+        if isinstance(groups, str) and groups in PROFILE:
+            codes, names = quantiles_of(groups, getattr(self, groups), quantiles)
+        else:
+            codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
+        of_ids = cluster is None or cluster is False  # which some users still have
+        clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
+
+        def summed_up(chosen: Int64) -> list[SummaryRow]:
+            weight = self._averaging.weights_of(weights, chosen)
+            own = cluster if clusters is None else clusters[chosen]
+            return self.of_users(chosen).summary(weight, interval, cluster=own)
+
+        kept = weights is not None or self.list_data is not None
+        not_kept = () if kept else tuple(self.over_users)
+        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of only some users.
@@ -498,3 +515,15 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
         If the file does not exist, has another content, or is of a newer version of recometer.
     """
     return saved.read(path, Evaluation)
+
+
+def fingerprints(result: Evaluation, name: str) -> dict[str, Any]:
+    """Return what identifies an input of a result or of its folds; empty if it was not given.
+
+    The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
+    """
+    return {
+        key: described.get("fingerprints")
+        for key, described in result.inputs.items()
+        if key == name or key.endswith(f": {name}")
+    }

@@ -9,14 +9,19 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
+import numpy as np
+
 from recometer.arrays import Array
 from recometer.data.columns import Columns
+from recometer.data.frames import open_frame
+from recometer.data.ids import encode
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path
+from recometer.data.sessions import selected
 from recometer.errors import InputTypeError
-from recometer.rendering import Shown, Table
+from recometer.rendering import Column, Shown, Table
 from recometer.rendering.formats import to_notebook
-from recometer.split import saving, summary
+from recometer.split import saving
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -26,6 +31,17 @@ else:
     from typing import TypeVar
 
     Part = TypeVar("Part")
+
+
+def _counts(title: str) -> Column:
+    return Column(title, (title.replace(" ", "_"),), "{:,}".format, number=True)
+
+
+OF_SPLIT = (
+    Column("part"),
+    *map(_counts, ("users", "items", "interactions")),
+    Column("share", show="{:.1%}".format, number=True),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,7 +140,21 @@ class Split(Shown, Generic[Part]):
 
     def table(self) -> Table:
         """Return the numbers of users, items and interactions of each part, and those left out."""
-        return summary.table_of_split(self)
+        counts = self.protocol.counts
+        total = sum(counts[part] for part in saving.PARTS)
+        rows = []
+        for name in saving.PARTS:
+            part = getattr(self, name)
+            if part is not None:
+                users, items = _distinct(part, self.columns)
+                row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
+                rows.append({**row, "share": counts[name] / total if total else 0.0})
+        notes = _notes(self.protocol, self.protocol.removed)
+        # For instance what users who are not tested have after the time of a split.
+        rest = counts["left_out"] - sum(self.protocol.removed.values())
+        if rest:
+            notes.append(f"in no part: {rest:,}")
+        return Table(OF_SPLIT, rows, notes)
 
     def interactions(self) -> Split[Interactions]:
         """Return the same split with parts that are `Interactions`.
@@ -226,4 +256,42 @@ class Folds(Shown):
 
     def table(self) -> Table:
         """Return the numbers of users and interactions of each fold, all of which are made."""
-        return summary.table_of_folds(self)
+        rows: list[dict[str, int]] = []
+        protocols, apart = [], False
+        for number, made in enumerate(self):
+            apart = made.remainder is not None
+            rows.append({"fold": number, "users_of_test": len(made.users), **made.protocol.counts})
+            protocols.append(made.protocol)
+        parts = (*(saving.PARTS if apart else saving.PARTS[:2]), "left out")
+        # What filters leave out before the split is the same in every fold.
+        first = protocols[0]
+        removed = {
+            name: n
+            for name, n in first.removed.items()
+            if all(protocol.removed[name] == n for protocol in protocols)
+        }
+        columns = [Column("fold", number=True), *map(_counts, ("users of test", *parts))]
+        return Table(columns, rows, _notes(dataclasses.replace(first, fold=None), removed))
+
+
+def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
+    """Return the number of users and of items that have a row in a part of a split."""
+    import polars as pl
+
+    if isinstance(part, Interactions):
+        return int(np.count_nonzero(np.diff(part.indptr))), len(np.unique(part.items))
+    user, item, *_ = columns or Columns("user", "item", None, None)
+    if isinstance(part, pl.LazyFrame):
+        counted = part.select(selected(part, user).n_unique(), pl.col(item).n_unique())
+        n_users, n_items = counted.collect(engine="streaming").row(0)
+        return n_users, n_items
+    _, fetch = open_frame(part)
+    names = zip(("user", "item"), fetch([user, item]), strict=True)
+    n_users, n_items = (len(encode(ids, what)[1]) for what, ids in names)
+    return n_users, n_items
+
+
+def _notes(protocol: SplitProtocol, removed: Mapping[str, int]) -> list[str]:
+    """Say how it was made, and how many rows the filters left out."""
+    notes = [f"made by: {protocol}"]
+    return notes + [f"left out by {name}: {n:,}" for name, n in removed.items()]
