@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.auditing._build import of_rows, of_users
-from recometer.auditing._sides import Sides
+from recometer.auditing._sides import Sides, of_rows, of_users
 from recometer.auditing.findings import Finding, counted
 from recometer.data import ids
 from recometer.data.interactions import Interactions

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recometer.auditing._build import of_rows
-from recometer.auditing._sides import Sides, newest
+from recometer.auditing._sides import Sides, newest, of_rows
 from recometer.auditing.findings import Finding, Level
 
 OLDER = "interactions of test older than anyone's newest in train"

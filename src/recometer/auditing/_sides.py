@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Array, Bool, Int64
+from recometer.auditing.findings import Finding, Level, counted
 from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
@@ -171,3 +173,35 @@ def check_times(train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
                 "Dates are microseconds since 1970. Hint: convert one side, or pass time=False to "
                 "leave times unchecked."
             )
+
+
+def of_rows(
+    sides: Sides,
+    chosen: Bool,
+    what: str,
+    level: Level,
+    found: str,
+    clear: str,
+    among: Bool | None = None,
+    statistics: Mapping[str, float] | None = None,
+) -> Finding:
+    """Return what was found in some rows of test, bool [len(test)], of all or of those `among`.
+
+    The sentence is `found` if there are such rows, and `clear` if there are none.
+    """
+    total = len(chosen) if among is None else int(np.count_nonzero(among))
+    rows = np.flatnonzero(chosen)
+    few = rows[:EXAMPLES]
+    users = sides.examples(sides.user[few], sides.test.user_ids)
+    examples = zip(users, sides.examples(sides.test.items[few], sides.test.item_ids), strict=True)
+    return counted(len(rows), total, tuple(examples), what, level, found, clear, statistics)
+
+
+def of_users(
+    sides: Sides, chosen: Bool, what: str, level: Level, found: str, clear: str
+) -> Finding:
+    """Return what was found in some users of test, bool [test.n_users]."""
+    users = np.flatnonzero(chosen)
+    examples = sides.examples(users, sides.test.user_ids)
+    total = int(np.count_nonzero(sides.tested))
+    return counted(len(users), total, examples, what, level, found, clear)

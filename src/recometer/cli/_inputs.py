@@ -14,20 +14,11 @@ import numpy as np
 import typer
 
 from recometer.arrays import Array
-from recometer.cli._alike import (
-    ORDERS,
-    alike,
-    lists_like,
-    make_alike,
-    named_alike,
-    pl_frame,
-    same_kinds,
-)
 from recometer.cli._factors import known_ids, like, read_factors, read_ids, read_matrix
 from recometer.cli._models import Model
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, needs_format
 from recometer.cli._text import Note
-from recometer.data import ids, trec
+from recometer.data import ids, sessions, trec
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import (
     REQUIRED,
@@ -56,7 +47,7 @@ from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
 if TYPE_CHECKING:
-    pass
+    import polars as pl
 
 
 def catalogue_columns(
@@ -491,3 +482,52 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
 
 def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
+
+
+ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
+
+
+def alike(lists: Lists, test: Interactions | None) -> bool:
+    """Return whether ids are of the same kinds, as far as both have any."""
+    arrays = lists.arrays()
+    pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
+    return all(same_kinds(given, known) for given, known in pairs)
+
+
+def same_kinds(given: object, known: Array | None) -> bool:
+    """Return whether ids are of the same kinds, as far as both have any."""
+    if not isinstance(given, np.ndarray) or known is None or not len(given) or not len(known):
+        return True
+    return sessions.kinds(given) == sessions.kinds(sessions.as_named_by(known, given))
+
+
+def lists_like(file: Path, wanted: Mapping[str, object], test: Interactions | None) -> Lists:
+    """Read lists once more, with ids such as test has: TREC's are texts, others may be numbers."""
+    if wanted:
+        found, fetch = open_file(file, wanted)
+        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
+    else:
+        columns = trec.read_run(file).to_dict()
+    make_alike(columns, test)
+    return Lists(pl_frame(columns), **named_alike(columns))
+
+
+def make_alike(columns: dict[str, Any], test: Interactions | None) -> None:
+    """Let ids be texts or numbers, as those of test are."""
+    for what in REQUIRED:
+        columns[what] = like(columns[what], known_ids(test, what))
+
+
+def named_alike(columns: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options of `Lists` for columns that are called by what they hold."""
+    given: dict[str, Any] = {name: name if name in columns else False for name in ORDERS}
+    if given["rank"]:
+        given["score"] = False
+    return {**{what: what for what in REQUIRED}, **given}
+
+
+def pl_frame(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Return a data frame of some columns."""
+    import polars as pl
+
+    return pl.DataFrame(columns)

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from recometer.comparing import wording
 from recometer.comparing.compared import Compared
+from recometer.comparing.corrections import Correction
 from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
-from recometer.comparing.leaderboard import leaderboard
-from recometer.comparing.rows import difference_columns, user_columns
+from recometer.comparing.pairs import Options
+from recometer.comparing.rows import (
+    SIGNS,
+    Standing,
+    difference_columns,
+    standing_text,
+    user_columns,
+)
 from recometer.removed import without
 from recometer.rendering import Column, Printed, Table
 from recometer.results.flat import FlatName
 from recometer.results.reported import Reported
+from recometer.results.side_by_side import fitting, metric_column
 from recometer.results.tracked import Tracked
 from recometer.version import __version__
 
@@ -168,3 +176,36 @@ def _named(
 ) -> Iterator[tuple[FlatName, float]]:
     for statistic, value in values.items():
         yield FlatName(metric, statistic, model, other), value  # type: ignore[arg-type]
+
+
+def leaderboard(
+    standings: Sequence[Standing],
+    metrics: Sequence[str],
+    options: Options,
+    correction: Correction,
+    *,
+    width: int | None,
+) -> list[Table]:
+    """Return a row per model and a column per metric, best first by the first of all.
+
+    There are several tables if one is wider than `width`; the last one has the notes.
+    """
+    order = [row.model for row in standings if row.metric == metrics[0]]
+    of = {(row.model, row.metric): row for row in standings}
+
+    def table(some: Sequence[str]) -> Table:
+        lines = [
+            {"model": model, **{one: standing_text(of[model, one]) for one in some}}
+            for model in order
+        ]
+        best = {
+            (line, at)
+            for line, model in enumerate(order)
+            for at, metric in enumerate(some, start=1)
+            if of[model, metric].leads
+        }
+        return Table([Column("model"), *map(metric_column, some)], lines, best=best)
+
+    *before, last = fitting(table, metrics, width)
+    notes = wording.on_standings(standings, options, correction)
+    return [*before, dataclasses.replace(last, legend=SIGNS, notes=notes)]

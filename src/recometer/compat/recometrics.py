@@ -6,24 +6,23 @@ Intended differences are listed in ``docs/from_recometrics.md``.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.compat._recometrics_inputs import (
-    factors_of,
-    seed_of,
-    shortened,
-    sparse_rows,
-    threads_of,
-    whole,
-)
-from recometer.compat._recometrics_split import NoTestUsersError, split_reco_train_test
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError, RecometerError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    DataWarning,
+    InputError,
+    InputTypeError,
+    RecometerError,
+    UnknownNameError,
+    did_you_mean,
+)
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, Metric
@@ -32,10 +31,14 @@ from recometer.metrics.names import split
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.sources.base import Request
+from recometer.sources.factors import Factors
+from recometer.split import NoTestUsersError, modes
+from recometer.tasks import resolve_threads
 from recometer.ties import WHOLE, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
+    from scipy.sparse import csr_array
 
 __all__ = [
     "MissingPandasError",
@@ -329,3 +332,224 @@ def _require_pandas() -> None:
             "as_df=True returns a pandas DataFrame, and pandas is not installed. "
             'Hint: pip install "recometer[pandas]", or pass as_df=False.'
         ) from None
+
+
+Rows = TypeVar("Rows", "Array", "csr_array[Any]")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return a whole number of at least `least`; fractions are cut off, as in recometrics."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise InputTypeError(f"{name}={value!r} must be a whole number.") from None
+    if number < least:
+        raise InputError(f"{name}={value!r} must be at least {least}.")
+    return number
+
+
+def seed_of(seed: Any) -> int:
+    """Return a seed; a generator of random numbers draws one."""
+    largest = np.iinfo(np.int32).max
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(largest))
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(largest))
+    return whole("seed", seed, least=0)
+
+
+def threads_of(nthreads: Any) -> int:
+    """Return the number of threads; negative ones count down from all processors, as in joblib."""
+    if nthreads is None:
+        return 1
+    threads = whole("nthreads", nthreads, least=-(2**31))
+    if threads < 0:
+        threads += resolve_threads(None) + 1
+    if threads < 1:
+        raise InputError(
+            f"nthreads={nthreads} leaves no thread to work with. "
+            "Hint: nthreads=-1 uses all processors."
+        )
+    return threads
+
+
+def sparse_rows(matrix: Any, name: str) -> csr_array[Any]:
+    """Return a sparse matrix or array by rows, unchanged or converted."""
+    from scipy.sparse import csr_array, issparse
+
+    understood: bool = issparse(matrix)
+    if not understood:
+        raise InputTypeError(
+            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix or array. "
+            f"Hint: scipy.sparse.csr_array({name})."
+        )
+    rows: csr_array[Any] = csr_array(matrix)
+    return rows
+
+
+def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
+    """Return the first `length` rows; warn if there are more, raise an error if there are fewer."""
+    found = rows.shape[0]
+    if found < length:
+        raise InputError(
+            f"{name} has {found} {unit}, and X_test has {length}. "
+            f"Hint: {name} needs a row for each of them."
+        )
+    if found > length:
+        warnings.warn(
+            f"{name} has {found} {unit}, and X_test has {length}: the others are ignored.",
+            DataWarning,
+            stacklevel=4,
+        )
+    return rows[:length]
+
+
+def factors_of(
+    A: Array | None, B: Array | None, item_biases: npt.ArrayLike | None, shape: tuple[int, int]
+) -> tuple[Factors, np.dtype[Any]]:
+    """Return the model, and the type in which everything is computed."""
+    n_users, n_items = shape
+    if (A is None) != (B is None):
+        raise InputError("A and B must both be given, or both be None.")
+    users, items = np.asarray(A), np.asarray(B)
+    dtype = np.dtype(np.float32 if users.dtype == items.dtype == np.float32 else np.float64)
+    biases = None
+    if item_biases is not None:
+        flat = np.asarray(item_biases, dtype=dtype).reshape(-1)
+        biases = shortened(flat, n_items, "item_biases", "items")
+    if A is None:
+        if biases is None:
+            raise InputError("There is nothing to rank by. Hint: pass A and B, or item_biases.")
+        return Factors(None, None, item_bias=biases), dtype
+    if users.ndim != 2 or items.ndim != 2 or users.shape[1] != items.shape[1]:
+        raise InputError(
+            f"A and B have the shapes {users.shape} and {items.shape}, and must be "
+            "[n_users, n_factors] and [n_items, n_factors]."
+        )
+    users = shortened(users, n_users, "A", "users").astype(dtype, copy=False)
+    items = shortened(items, n_items, "B", "items").astype(dtype, copy=False)
+    return Factors(users, items, item_bias=biases), dtype
+
+
+MODES = ("all", "separated", "joined")
+
+
+def split_reco_train_test(
+    X: Any,
+    split_type: str = "separated",
+    users_test_fraction: float | None = 0.1,
+    max_test_users: float | None = 10000,
+    items_test_fraction: float = 0.3,
+    min_items_pool: int = 2,
+    min_pos_test: int = 1,
+    consider_cold_start: bool = False,
+    seed: int = 1,
+) -> tuple[Any, ...]:
+    """Split interactions into train and test, as ``recometrics.split_reco_train_test`` does.
+
+    For each test user with n interactions, n * ``items_test_fraction`` go to test, rounded
+    half away from zero. The users and items drawn depend on ``seed``, and differ from those that
+    recometrics draws with it.
+
+    Parameters
+    ----------
+    X : sparse matrix or array (n_users, n_items), or anything ``scipy.sparse.csr_array`` takes
+        Interactions. Stored zeros are interactions. float32 is kept, and other types become
+        float64.
+    split_type : {"separated", "joined", "all"}
+        Whether test users are drawn and separated, drawn and left in the training data, or
+        are all users, without any condition.
+    users_test_fraction : float or None
+        Share of the users to draw, in (0, 1), rounded half to even, at least one user. None
+        draws ``max_test_users``.
+    max_test_users : float or None
+        Largest number of users to draw. None or 0 sets no limit.
+    items_test_fraction : float
+        Share of a test user's interactions that go to test, in (0, 1).
+    min_items_pool : int
+        Minimum number of items per test user that are not in their training data.
+    min_pos_test : int
+        Minimum number of interactions per test user in test.
+    consider_cold_start : bool
+        Whether users may be test users without any interaction in train.
+    seed : int
+
+    Returns
+    -------
+    tuple
+        csr_arrays with n_items columns:
+
+        * "separated": ``X_rem`` (the other users), ``X_train``, ``X_test`` (the test users)
+          and ``users_test`` (their rows in X, ascending, int32);
+        * "joined": ``X_train`` (the test users, then the others), ``X_test``, ``users_test``;
+        * "all": ``X_train``, ``X_test``.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or X is empty or has fewer than two users to draw from.
+    NoTestUsersError
+        If no user can be a test user (a RuntimeError). A user with n_items - 1 interactions or
+        more never can.
+
+    Warns
+    -----
+    DataWarning
+        If the share of users is less than one user, or there are fewer users than requested.
+    """
+    matrix = _by_rows(X)
+    n_users, n_items = matrix.shape
+    seed = whole("seed", seed, least=0)
+    most = whole("max_test_users", max_test_users, least=1) if max_test_users else None
+    options: dict[str, Any] = {
+        "users_test_fraction": users_test_fraction,
+        "max_test_users": most,
+        "min_items_pool": whole("min_items_pool", min_items_pool, least=0),
+        "min_pos_test": whole("min_pos_test", min_pos_test, least=0),
+        "consider_cold_start": consider_cold_start,
+    }
+    if split_type not in MODES:
+        raise InputError(
+            f"split_type={split_type!r} does not exist. "
+            f"Hint: it is one of {', '.join(map(repr, MODES))}."
+        )
+    for name in ("min_pos_test", "min_items_pool"):
+        if options[name] >= n_items:
+            raise InputError(
+                f"{name}={options[name]!r} must be below the number of items, {n_items}."
+            )
+    interactions = Interactions.of(matrix)
+    if split_type == "all":
+        made = modes.all(interactions, items_test_fraction=items_test_fraction, seed=seed)
+        return tuple(_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
+    if n_users < 2:
+        raise InputError(
+            f"X has {n_users} user, and must have two to draw from. Hint: split_type='all'."
+        )
+    mode = modes.separated if split_type == "separated" else modes.joined
+    made = mode(interactions, items_test_fraction=items_test_fraction, seed=seed, **options)
+    train, test = (_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
+    users = made.users
+    others = np.setdiff1d(np.arange(n_users), users)
+    rows = users.astype(np.int32)
+    if made.remainder is not None:
+        return _to_scipy(made.remainder, matrix.dtype)[others], train[users], test[users], rows
+    return train[np.concatenate([users, others])], test[users], rows
+
+
+def _by_rows(X: Any) -> csr_array[Any]:
+    from scipy.sparse import csr_array
+
+    matrix = csr_array(X)
+    if matrix.nnz == 0:
+        raise InputError(f"X is empty: it has the shape {matrix.shape} and no entry.")
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+
+
+def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:
+    matrix: csr_array[Any] = interactions.to_csr().astype(dtype)
+    # 32 bits where they suffice, as in recometrics: many libraries take no others.
+    if matrix.nnz < 2**31:
+        matrix.indptr = matrix.indptr.astype(np.int32)
+        matrix.indices = matrix.indices.astype(np.int32)
+    return matrix

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
-from recometer.data.paths import as_path, check_readable
-from recometer.data.polars_errors import unreadable
+from recometer.data.paths import as_path, check_readable, unreadable
 from recometer.data.sessions import paired, selected
 from recometer.data.text import check_parsed, times_of_text
 from recometer.data.unpacking import check_gzip, check_table

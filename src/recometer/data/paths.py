@@ -103,3 +103,10 @@ def write_whole(path: Path, content: bytes) -> None:
     finally:
         if replaces:
             written.unlink(missing_ok=True)
+
+
+def unreadable() -> tuple[type[BaseException], ...]:
+    """Return the exceptions of reading, including a panic, which damaged Parquet may cause."""
+    import polars as pl
+
+    return OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException

@@ -16,8 +16,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data import ids, sessions
 from recometer.data.forks import check_threads
-from recometer.data.paths import as_path, check_readable
-from recometer.data.polars_errors import unreadable
+from recometer.data.paths import as_path, check_readable, unreadable
 from recometer.data.unpacking import check_table
 from recometer.errors import FileError, InputTypeError
 

@@ -9,9 +9,8 @@ from typing import Any, overload
 from recometer.comparing import wording
 from recometer.comparing.compared import known_metric, margin_of, primary_of
 from recometer.comparing.corrections import Correction, adjusted, check_correction
-from recometer.comparing.leaderboard import leaderboard
 from recometer.comparing.pairs import IntervalKind, Options, check_users
-from recometer.comparing.result import Comparison
+from recometer.comparing.result import Comparison, leaderboard
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
 from recometer.comparing.standings import standings_of_whole
 from recometer.draws import seed_of

@@ -16,8 +16,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
-from recometer.data.paths import as_path
-from recometer.data.polars_errors import unreadable
+from recometer.data.paths import as_path, unreadable
 from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids
 from recometer.errors import FileError, InputTypeError
 
