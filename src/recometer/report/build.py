@@ -14,7 +14,6 @@ from recometer.comparing.wording import on_power
 from recometer.errors import InputError, InputTypeError
 from recometer.report import sections
 from recometer.report.facts import audited, call_of, facts
-from recometer.report.found import found
 from recometer.report.given import Given, given_by
 from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
 from recometer.report.inspection import inspector
@@ -109,7 +108,7 @@ def _charts(
         sections.trade_off(given, numbers),
         sections.distributions(numbers, order),
         *sections.differences(numbers),
-        *found(given, pairs),
+        *sections.found(given, pairs),
         *sections.groups(given, numbers),
         popularity(given, known, order, k),
         sections.repeats(given, order),

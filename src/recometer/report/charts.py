@@ -6,10 +6,14 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from recometer import errors
 from recometer.errors import InputError
-from recometer.report.extras import need
 from recometer.report.model import SAME, Chart, Key
 from recometer.report.themes import LIGHT, config
+
+# The packages of the extra "report", imported when they are needed.
+PACKAGES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
+
 
 Spec = dict[str, Any]
 
@@ -468,3 +472,8 @@ SPECS: dict[str, Callable[[Chart], Spec]] = {
     "popularity": _popularity,
     "dots": _dots,
 }
+
+
+def need(module: str) -> Any:
+    """Import a module of the extra; MissingExtraError: it is not installed."""
+    return errors.need(module, "A report", "report", PACKAGES[module])

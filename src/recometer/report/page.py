@@ -11,7 +11,6 @@ from importlib.resources import files
 from typing import Any
 
 from recometer.report import charts, themes
-from recometer.report.extras import need
 from recometer.report.model import Chart, Difference, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
@@ -23,7 +22,7 @@ DIGITS = 6  # of numbers in charts
 
 def to_html(model: ReportModel) -> str:
     """Return the page."""
-    markup = need("jinja2").utils.markupsafe.Markup
+    markup = charts.need("jinja2").utils.markupsafe.Markup
     style, script, library = _asset("report.css"), _asset("report.js"), vega()
     policy = (
         f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; "
@@ -48,7 +47,7 @@ def to_html(model: ReportModel) -> str:
 @functools.lru_cache(maxsize=1)
 def _template() -> Any:
     """Return the template of the page, which takes longer to compile than to fill."""
-    jinja = need("jinja2")
+    jinja = charts.need("jinja2")
     environment = jinja.Environment(
         loader=jinja.FunctionLoader(_asset),
         autoescape=True,
@@ -63,13 +62,13 @@ def _template() -> Any:
 def check_extra() -> None:
     """Raise if a package is missing that the page needs."""
     for module in ("jinja2", "vl_convert"):
-        need(module)
+        charts.need(module)
 
 
 @functools.lru_cache(maxsize=1)
 def vega() -> str:
     """Return Vega, Vega-Lite and what embeds them, in one script."""
-    bundle: str = need("vl_convert").javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    bundle: str = charts.need("vl_convert").javascript_bundle("window.vegaEmbed=vegaEmbed;")
     # In a script it would end that.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
