@@ -62,9 +62,9 @@ evaluating.evaluator evaluating.folds evaluating.identity evaluating.in_blocks e
 evaluating.making evaluating.parts evaluating.reading evaluating.records evaluating.stream
 evaluating.truth evaluating.until evaluation integrations.mlflow report report.build report.facts
 report.given report.headline report.inspection report.lists report.numbers report.page
-report.popularity report.result report.sections results.clusters results.evaluation results.folds
-results.groups results.leaderboard results.reported results.saved results.summary results.together
-results.tracked
+report.popularity report.result report.sections results.clusters results.evaluation results.flat
+results.folds results.groups results.leaderboard results.reported results.saved results.summary
+results.together
 
 data.interaction_checks data.interaction_files data.interactions
 

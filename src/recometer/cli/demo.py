@@ -20,9 +20,9 @@ from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
 from recometer.cli._words import output
 from recometer.comparison import compare
-from recometer.data import shown
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
+from recometer.data.times import values_in_words
 from recometer.errors import InputError
 from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
@@ -227,7 +227,7 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
 def _describe(what: str, interactions: Interactions) -> None:
     values = interactions.values
     some = values is not None and len(values)
-    of_values = f", {shown.values(*interactions.value_range)}" if some else ""
+    of_values = f", {values_in_words(*interactions.value_range)}" if some else ""
     say("Data     ", what)
     say(
         "         ",

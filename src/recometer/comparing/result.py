@@ -20,10 +20,9 @@ from recometer.comparing.rows import (
 )
 from recometer.removed import without
 from recometer.rendering import Column, Printed, Table
-from recometer.results.flat import FlatName
+from recometer.results.flat import FlatName, Tracked
 from recometer.results.reported import Reported
 from recometer.results.side_by_side import fitting, metric_column
-from recometer.results.tracked import Tracked
 from recometer.version import __version__
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path, check_readable, unreadable
 from recometer.data.sessions import paired, selected
-from recometer.data.text import check_parsed, times_of_text
+from recometer.data.times import check_parsed, times_of_text
 from recometer.data.unpacking import check_gzip, check_table
 from recometer.errors import ColumnError, FileError
 

@@ -16,7 +16,7 @@ from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import numbers, plain
 from recometer.data.sessions import paired
 from recometer.data.tensors import is_a, is_nested
-from recometer.data.text import times_of_text
+from recometer.data.times import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
 if TYPE_CHECKING:

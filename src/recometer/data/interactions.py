@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
-from recometer.data import shown
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_order, check_rows
@@ -22,6 +21,7 @@ from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_piece
 from recometer.data.sessions import are_pairs, kinds
 from recometer.data.sizes import bytes_of
 from recometer.data.sorting import order_of_pairs
+from recometer.data.times import times_in_words, values_in_words
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 from recometer.remembered import cached_property
 
@@ -241,9 +241,9 @@ class Interactions:
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"{shown.values(*self.value_range)}{_of(of.value)}")
+            parts.append(f"{values_in_words(*self.value_range)}{_of(of.value)}")
         if self.times is not None and len(self):
-            parts.append(f"{shown.times(self.times)}{_of(of.time)}")
+            parts.append(f"{times_in_words(self.times)}{_of(of.time)}")
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:

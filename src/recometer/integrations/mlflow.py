@@ -18,8 +18,8 @@ from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluation import evaluate
 from recometer.results.evaluation import Evaluation
+from recometer.results.flat import Tracked
 from recometer.results.leaderboard import Leaderboard
-from recometer.results.tracked import Tracked
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.stats.checks import check_whole

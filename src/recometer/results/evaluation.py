@@ -23,6 +23,7 @@ from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.remembered import cached_property
 from recometer.results import saved, summary
+from recometer.results.flat import TrackedEvaluation
 from recometer.results.means import Averaging, Weights, means_with
 from recometer.results.naming import name_of, names_of
 from recometer.results.profiles import FoundByPopularity
@@ -30,7 +31,6 @@ from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
-from recometer.results.tracked import TrackedEvaluation
 from recometer.results.users_read import UsersRead
 from recometer.stats import Interval
 

@@ -13,11 +13,10 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation, fingerprints
-from recometer.results.flat import FlatName
+from recometer.results.flat import FlatName, Tracked
 from recometer.results.groups import Segments
 from recometer.results.side_by_side import cell, fitting, metric_column, span
 from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
-from recometer.results.tracked import Tracked
 from recometer.version import __version__
 
 MODEL = Column("model")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.data.shown import unit_of_times
+from recometer.data.times import unit_of_times
 from recometer.errors import InputError, InputTypeError
 from recometer.split.table import Table
 
