@@ -3,8 +3,8 @@
 Run: python benchmarks/gpu.py           # 100,000 users x 1,000,000 items x 64 factors, float32
      python benchmarks/gpu.py --quick   # tries the script, tiny, also where there is no such device
 
-Needs torch, and Triton for the kernels. Times are on the clock, medians of rounds in which all take
-turns, after one round to warm up (in which the kernels are compiled). What is measured:
+Needs torch. Times are on the clock, medians of rounds in which all take turns, after one round to
+warm up. What is measured:
 
 plain        operations per second of torch's product of two large matrices, float32 without TF32
 ranks        `Factors.rank` of all users: test and train read before, all items scored and counted
@@ -23,7 +23,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ class Device:
         self.real = torch.cuda.is_available()
         self.where = torch.device("cuda" if self.real else "cpu")
         if not self.real:
-            # Tensors take the road of a device nevertheless.
+            # Tensors are ranked as on a device nevertheless.
             tensors.CPU = "none"
 
     def seconds(self, work: Callable[[], object]) -> float:
@@ -108,13 +107,9 @@ class Device:
         return int(torch.cuda.max_memory_allocated() - before)
 
     def describe(self) -> dict[str, Any]:
-        """Return its name and the versions."""
-        try:
-            triton = version("triton")
-        except PackageNotFoundError:
-            triton = None
+        """Return its name and the version of torch."""
         name = torch.cuda.get_device_name() if self.real else "none: tried on the processor"
-        return {"device": name, "torch": torch.__version__, "triton": triton}
+        return {"device": name, "torch": torch.__version__}
 
 
 def measure(size: Size, device: Device) -> dict[str, Any]:

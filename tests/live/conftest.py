@@ -4,16 +4,11 @@ import importlib
 import os
 import warnings
 
-import numpy as np
 import pytest
 
 from recometer.data import tensors
-from recometer.sources import _factor_device
 
 DEVICE = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
-if DEVICE == "cpu":
-    # Read when Triton is imported, whoever imports it first: kernels are interpreted.
-    os.environ["TRITON_INTERPRET"] = "1"
 
 
 def load(name):
@@ -28,47 +23,12 @@ def torch():
     return load("torch")
 
 
-@pytest.fixture(scope="session")
-def triton(torch):
-    found = load("triton")
-    if DEVICE == "cpu":
-        multiply_as_a_device(load("triton.runtime.interpreter"))
-    return found
-
-
-def multiply_as_a_device(interpreter):
-    """Let the interpreter's products of tiles round alike wherever a row and a column meet.
-
-    It takes NumPy's, whose rounding may depend on the place in the tile, as with OpenBLAS' kernel
-    for Haswell.
-    """
-
-    def dot(_builder, left, right, added, *_precision):
-        scores = added.data.copy()
-        with np.errstate(invalid="ignore", over="ignore"):
-            for factor in range(left.data.shape[1]):
-                scores += left.data[:, factor, None] * right.data[None, factor]
-        return interpreter.TensorHandle(scores, added.dtype.scalar)
-
-    interpreter.InterpreterBuilder.create_dot = dot
-
-
 @pytest.fixture
-def there(torch, monkeypatch):
-    """Return a device whose tensors take the road of a device."""
+def device(torch, monkeypatch):
+    """Return a device whose tensors are ranked by torch, where they live."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)
-
-
-@pytest.fixture(params=["torch alone", "triton"])
-def device(there, request, monkeypatch):
-    """Return the device, once without Triton and once with it."""
-    if request.param == "triton":
-        request.getfixturevalue("triton")
-    else:
-        monkeypatch.setattr(_factor_device, "tiles_of", lambda *_, **__: None)
-    return there
 
 
 @pytest.fixture(scope="session")

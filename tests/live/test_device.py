@@ -1,10 +1,11 @@
-"""What ranking on a device takes of its memory, and in which precision it multiplies."""
+"""How much memory ranking on a device takes, and in which precision it multiplies."""
 
 import functools
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,9 +14,8 @@ import pytest
 
 import recometer as rm
 from recometer._kernel import NanRule, TieOrder
-from recometer.errors import InputError
-from recometer.sources import _factor_device, _torch
-from recometer.sources._factor_device import Scored
+from recometer.errors import InputError, InputTypeError
+from recometer.sources import _torch
 from recometer.sources._top import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
@@ -70,60 +70,114 @@ def test_the_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_ord
         assert scores.nbytes < taken < LIMIT / SMALLER
 
 
-def test_the_memory_of_what_is_left_out(torch, peak, monkeypatch):
-    pairs = _factor_device.PAIRS // SMALLER
-    monkeypatch.setattr(_factor_device, "PAIRS", pairs)
-    n_excluded = 100
-    n_judged = 10 * pairs // n_excluded  # several portions
-    judged, excluded = (
-        Scored(np.zeros(n, np.int64), np.arange(n, dtype=np.int32), torch.rand(n))
-        for n in (n_judged, n_excluded)
-    )
-    nobody = SimpleNamespace(tiles=SimpleNamespace(device="cpu"), _there=torch.as_tensor)
-    taken = peak(lambda: _factor_device.Work._compared(nobody, judged, excluded, 1))
-    assert judged.scores.nbytes < taken < LIMIT / SMALLER / 4
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_scores_of_a_block_are_bounded(torch, device, monkeypatch, dtype):
+    """No product is larger than the block, whatever asks for it."""
+    monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * 7 * 50)
+    users, items = (torch.ones(n, 2, dtype=getattr(torch, dtype), device=device) for n in (30, 50))
+    blocks, scorer = [], _torch.scorer
+
+    def scorer_of(*arrays, **options):
+        score = scorer(*arrays, **options)
+
+        def noted(rows):
+            blocks.append(len(rows))
+            return score(rows)
+
+        return noted
+
+    monkeypatch.setattr(_torch, "scorer", scorer_of)
+    source = rm.Factors(users, items)
+    rm.evaluate(source, np.eye(30, 50), metrics="ndcg@1 coverage@1", constant_scores="ties")
+    assert blocks == [7, 7, 7, 7, 2] * 2  # of the ranks, and of the lists
 
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_precision_that_is_asked_for(torch, set_to):
     """The setting of PyTorch does not matter, and stays as it is even after an error."""
-    matmul = torch.backends.cuda.matmul
-    before, seen = matmul.fp32_precision, []
+    places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    before, seen = [place.fp32_precision for place in places], []
 
     def look(allow_tf32):
-        with _torch.multiplying(allow_tf32=allow_tf32):
-            seen.append(matmul.fp32_precision)
+        with _torch.multiplying(torch.device("cpu"), allow_tf32=allow_tf32):
+            seen.append({place.fp32_precision for place in places})
             raise KeyError
 
-    matmul.fp32_precision = set_to
+    for place in places:
+        place.fp32_precision = set_to
     try:
         for allow_tf32 in (False, True):
             with pytest.raises(KeyError):
                 look(allow_tf32)
-            assert matmul.fp32_precision == set_to
+            assert [place.fp32_precision for place in places] == [set_to, set_to]
     finally:
-        matmul.fp32_precision = before
-    assert seen == ["ieee", "tf32"]
+        for place, precision in zip(places, before, strict=True):
+            place.fp32_precision = precision
+    assert seen == [{"ieee"}, {"tf32"}]
+
+
+def test_a_precision_that_is_inherited_stays_inherited(torch):
+    """A change of the setting above is followed after an evaluation as before it."""
+    backends, before = torch.backends, torch.backends.fp32_precision
+    assert backends.cuda.matmul.fp32_precision == before == "none"
+    try:
+        for above in ("tf32", "ieee"):
+            backends.fp32_precision = above
+            with _torch.multiplying(torch.device("cpu"), allow_tf32=above == "ieee"):
+                pass
+            assert backends.cuda.matmul.fp32_precision == above
+    finally:
+        backends.fp32_precision = before
+
+
+def test_an_older_torch_is_set_by_its_older_name(torch, monkeypatch):
+    matmul = SimpleNamespace(allow_tf32=True)
+    monkeypatch.setattr(torch.backends.cuda, "matmul", matmul)
+    with _torch.multiplying(torch.device("cpu"), allow_tf32=False):
+        assert matmul.allow_tf32 is False
+    assert matmul.allow_tf32 is True
+
+
+def test_evaluations_at_the_same_time_wait_for_each_others_setting(torch):
+    """The setting is the whole process's: no product may be made with that of another."""
+    matmul, entered, seen = torch.backends.cuda.matmul, threading.Event(), []
+
+    def other():
+        entered.set()
+        with _torch.multiplying(torch.device("cpu"), allow_tf32=True):
+            seen.append(matmul.fp32_precision)
+
+    thread = threading.Thread(target=other)
+    with _torch.multiplying(torch.device("cpu"), allow_tf32=False):
+        thread.start()
+        entered.wait()
+        thread.join(0.05)
+        assert matmul.fp32_precision == "ieee"
+        assert not seen
+    thread.join()
+    assert seen == ["tf32"]
+
+
+def test_autocast_does_not_reach_the_product(torch, device):
+    """Models are often evaluated within it: torch would multiply in 16 bits."""
+    users, items = torch.tensor([[1.0]]), torch.tensor([[1.0], [1.001], [1.002], [0.999]])
+    source = rm.Factors(users.to(device), items.to(device))
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        assert (users @ items.T).unique().numel() < 4 or device.type != "cpu"
+        result = rm.evaluate(source, np.array([[1, 0, 0, 0]]), metrics="rr")
+    assert result["rr"].tolist() == [1 / 3]
 
 
 @pytest.mark.parametrize("allow_tf32", [False, True])
 def test_factors_are_multiplied_in_that_precision(torch, device, monkeypatch, allow_tf32):
     monkeypatch.setattr(_torch, "CUDA", device.type)
-    asked = []
-    with_torch, with_triton = _torch.multiplying, _factor_device.tiles_of
+    asked, multiplying = [], _torch.multiplying
 
-    def multiplying(*, allow_tf32):
+    def noted(device, *, allow_tf32):
         asked.append(allow_tf32)
-        return with_torch(allow_tf32=allow_tf32)
+        return multiplying(device, allow_tf32=allow_tf32)
 
-    def tiles_of(*factors, allow_tf32):
-        tiles = with_triton(*factors, allow_tf32=allow_tf32)
-        if tiles is not None:
-            asked.append(tiles._constants["PRECISION"] == "tf32")
-        return tiles
-
-    monkeypatch.setattr(_torch, "multiplying", multiplying)
-    monkeypatch.setattr(_factor_device, "tiles_of", tiles_of)
+    monkeypatch.setattr(_torch, "multiplying", noted)
     users, items = (torch.ones(3, 2, device=device) for _ in range(2))
     source = rm.Factors(users, items, allow_tf32=allow_tf32)
     where = f"float32 on {users.device}"
@@ -132,16 +186,40 @@ def test_factors_are_multiplied_in_that_precision(torch, device, monkeypatch, al
     assert set(asked) == {allow_tf32}
 
 
-def test_tf32_where_it_changes_nothing(torch, there):
+def test_tf32_where_it_changes_nothing(torch, device):
     ones = torch.ones(3, 2)
-    for users, kind in ((ones.numpy(), "float32"), (ones.to(there).double(), "float64 on .*")):
+    for users, kind in ((ones.numpy(), "float32"), (ones.to(device).double(), "float64 on .*")):
         with pytest.raises(InputError, match=f"allow_tf32=True is .* but these are {kind}. Hint:"):
             rm.Factors(users, users, allow_tf32=True)
 
 
+def test_float64_where_a_device_has_none(torch, device, monkeypatch):
+    """MPS has no float64, and integers would become float64."""
+    monkeypatch.setattr(_torch, "MPS", device.type)
+    ones = torch.ones(3, 2, device=device)
+    refused = f"which would be ranked in float64, and the device {ones.device} .* Hint: .* float32"
+    for other, kind in (
+        (ones.double(), "float64"),
+        (ones.int(), "int32"),
+        (np.ones((3, 2)), "float64"),
+    ):
+        with pytest.raises(InputTypeError, match=f"items of Factors is {kind}, {refused}"):
+            rm.Factors(ones, other)
+        with pytest.raises(InputTypeError, match=f"users of Factors is {kind}, {refused}"):
+            rm.Factors(other, ones)
+    scores = rm.Scores(torch.eye(3, device=device).double())
+    with pytest.raises(InputTypeError, match=f"The matrix of Scores is float64, {refused}"):
+        rm.evaluate(scores, np.eye(3))
+    bias = np.array([0.0, 0.5, 0.25])
+    for users in (ones, np.ones((3, 2), np.float32)):
+        source = rm.Factors(users, ones, item_bias=bias)
+        result = rm.evaluate(source, np.eye(3), metrics="rr")
+        assert result["rr"].tolist() == [1 / 3, 1, 1 / 2]
+
+
 def test_the_benchmark(torch):
     script = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "gpu.py")]
-    environment = os.environ | {"PYTHONPATH": ":".join(sys.path), "TRITON_INTERPRET": "0"}
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     run = functools.partial(subprocess.run, env=environment, capture_output=True, text=True)
     done = run([*script, "--quick"], check=False)
     assert done.returncode == 0, done.stderr

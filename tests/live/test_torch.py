@@ -1,23 +1,25 @@
 """Tensors of torch: on the CPU read where they lie, elsewhere counted where they lie.
 
-The road of a device is tested on the CPU, by saying that tensors there lie elsewhere; see
+What happens on a device is tested on the CPU, by saying that tensors there lie elsewhere; see
 conftest.py.
 """
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
 from recometer._kernel import NanRule, reference
 from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.ragged import users_of
 from recometer.sources import _torch
 from recometer.sources.base import Request
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
+COLUMNS = ("indptr", "item", "above", "tied", "before", "n_candidates", "depth", "flags")
 ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"
 N_USERS, N_ITEMS = 40, 300
 
@@ -78,6 +80,118 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
     assert source._factors.users.data_ptr() == left.data_ptr() or device.type != "cpu"
 
 
+def drawn(rng, n_users, n_items, likes=0.1, **ids):
+    """Return test and train of random interactions."""
+    kind = rng.random((n_users, n_items))
+    return [
+        rm.Interactions.of(sp.csr_array(rows), **ids)
+        for rows in (kind > 1 - likes, kind < min(0.2, 1 - likes))
+    ]
+
+
+def same_ranks(left, right):
+    for name in COLUMNS:
+        found, expected = getattr(left, name), getattr(right, name)
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:.*were converted from:recometer.DataWarning")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_ranks_and_lists_are_those_of_the_processor_on_exact_scores(
+    torch, device, monkeypatch, data
+):
+    """Scores of small whole numbers are the same in any arithmetic, and often tied."""
+    sizes = [st.integers(1, 70), st.integers(1, 270), st.integers(0, 40)]
+    n_users, n_items, n_factors = (data.draw(size) for size in sizes)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    users, items = (
+        rng.integers(-2, 3, (n, n_factors)).astype(np.float32) for n in (n_users, n_items)
+    )
+    options = {}
+    if data.draw(st.booleans()):
+        options["item_bias"] = rng.integers(-3, 4, n_items).astype(np.float32)
+    ids = {}
+    if data.draw(st.booleans()):
+        # Some users and items of test are strangers to the source, and the other way round.
+        options["user_ids"] = rng.permutation(n_users + 3)[:n_users]
+        options["item_ids"] = rng.permutation(n_items + 9)[:n_items]
+        assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
+        ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
+    likes = data.draw(st.sampled_from([0.02, 0.3]))
+    test, train = drawn(rng, n_users, n_items, likes, **ids)
+    depth = data.draw(st.sampled_from([None, 1, 10]))
+    request = Request(test, data.draw(st.sampled_from([None, train])), depth=depth)
+    dtype = data.draw(st.sampled_from(["float32", "float64", "float16", "bfloat16"]))
+    left, right = (
+        torch.tensor(matrix, device=device).to(getattr(torch, dtype)) for matrix in (users, items)
+    )
+    right = right.T.contiguous().T  # any strides
+    if data.draw(st.booleans()):
+        left = torch.stack([left, -left], dim=2)[:, :, 0]
+    there, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
+    # How many users a block has does not matter.
+    monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
+    same_ranks(there.rank(request), here.rank(request))
+    found, expected = (source.top(request, depth or 7) for source in (there, here))
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
+    np.testing.assert_array_equal(found.flags, expected.flags)
+
+
+def test_ranks_of_random_factors_against_double_precision(torch, device):
+    """Scores may be rounded, by at most a known error."""
+    rng = np.random.default_rng(7)
+    n_users, n_items = 40, 300
+    users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
+    test, train = drawn(rng, n_users, n_items)
+    there = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
+    ranks = there.rank(Request(test, train))
+
+    scores = users.astype(np.float64) @ items.T.astype(np.float64)
+    scores[train.to_csr().toarray() != 0] = np.nan
+    error = 24 * 2.0**-23 * (np.abs(users).astype(float) @ np.abs(items.T).astype(float)).max()
+    who = users_of(ranks.indptr)
+    ranked = ranks.above >= 0
+    assert ranked.sum() > 800
+    rows, own = scores[who[ranked]], scores[who[ranked], ranks.item[ranked]][:, np.newaxis]
+    fewest, most = (rows > own + error).sum(1), (rows > own - error).sum(1) - 1
+    above, tied = ranks.above[ranked], ranks.tied[ranked]
+    assert ((fewest <= above) & (above + tied <= most)).all()
+    clear = fewest == most  # nothing else is near
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(above[clear], fewest[clear])
+    assert not tied[clear].any()
+
+
+@pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
+def test_lists_agree_with_ranks(torch, device, ties):
+    """Scores that are close are the same numbers in both."""
+    rng = np.random.default_rng(7)
+    users, items = (rng.normal(size=(n, 8)).astype(np.float32) for n in (30, 200))
+    items[150:] = items[:50]
+    test, train = drawn(rng, 30, 200)
+    source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
+    request = Request(test, train, rm.Protocol(ties=ties), seed=5)
+    ranks, lists = source.rank(request), source.top(request, 20)
+    who = users_of(ranks.indptr)
+    place = ranks.above + (ranks.before if ties == "item" else ranks.tied - ranks.before)
+    seen = (ranks.above >= 0) & (place < 20)
+    if ties == "random":
+        seen &= ranks.tied == 0
+    assert seen.sum() > 20
+    np.testing.assert_array_equal(lists.items[who[seen], place[seen]], ranks.item[seen])
+
+
+def test_a_rule_that_reads_scores(torch, device, case):
+    users, items, test, train = case
+    source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
+    options = {"train": train, "metrics": "recall@10", "score_above": 2.0}
+    expected = rm.evaluate(rm.Scores(users @ items.T), test, **options)
+    found = rm.evaluate(source, test, **options)
+    np.testing.assert_array_equal(found["recall@10"], expected["recall@10"])
+
+
 def test_read_only_arrays_beside_tensors_on_a_device(torch, device, case):
     """Arrays may be read-only, as a memory-mapped file gives them."""
     users, items, test, train = case
@@ -96,6 +210,7 @@ def test_candidates_on_a_device(torch, device, case):
     masked = np.where(np.arange(N_ITEMS) % 7, 0.0, -np.inf) + users @ items.T
     left, right, scores = (torch.tensor(matrix).to(device) for matrix in (users, items, masked))
     for options in (
+        {"exclude": [3, 5, N_ITEMS - 1]},
         {"candidates": torch.arange(0, N_ITEMS, 2), "exclude": [4]},
         {"candidates": chosen},
         {"candidates": rm.SampledCandidates(20)},
@@ -160,7 +275,6 @@ def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores)
 
 
 @pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
-@pytest.mark.filterwarnings("ignore:.* encountered in matmul:RuntimeWarning")  # interpreted
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
     users, items, test, train = case

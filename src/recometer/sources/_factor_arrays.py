@@ -94,14 +94,14 @@ def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
     Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
     as tensors there.
     """
-    on_device = _torch.any_elsewhere(users, items)
+    on_device = _torch.factors(users, items)
     if on_device and by_rows:
         raise InputError(
             "memory= is about factors in the processor's memory and in files, but these live on "
             "another device. Hint: leave it out."
         )
     if on_device:
-        left, right = _torch.factors(users, items)
+        left, right = on_device
     else:
         left, right = _numbers(users, "users"), _numbers(items, "items")
     for name, matrix in (("users", left), ("items", right)):
@@ -170,7 +170,7 @@ def _vector(values: npt.ArrayLike, name: str) -> Array:
 
 
 def largest(array: Any) -> float:
-    """Return the largest absolute value of an array or a tensor, NaN if there is one."""
+    """Return the largest absolute value of an array, NaN if there is one."""
     if isinstance(array, Rows):
         return float(np.max([largest(piece) for piece in array.pieces()], initial=0.0))
     if array is None or 0 in array.shape:

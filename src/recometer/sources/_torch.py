@@ -1,7 +1,7 @@
 """The same counts with torch, on the device where the tensors live; torch is never imported.
 
-Here a block of users is ranked from their scores of all items. Each judged item's score is read
-from that block, so it always meets itself, whatever the device does with the last bits.
+A block of users is ranked from their scores of all items. The score of a judged item is read from
+that block, so it is the number that the others are compared with.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Int32, Int64, UInt32
 from recometer.data.tensors import (
     CUDA,
+    MPS,
     dtype_and_device,
     dtype_name,
     elsewhere,
@@ -32,11 +34,12 @@ from recometer.sources.base import Request
 
 Tensor = Any
 
-# Memory on the device: of a block's scores, and of the pairs of users and judged items that are
-# compared at once.
+# Memory on the device: of a block's scores, 8 bytes each, and of what is compared at once.
 BLOCK_BYTES = 64 * 2**20
-PAIRS = 2**21  # of items that are scored, or compared, at once
 PIECE = 2**25  # bytes that a fingerprint brings over at once
+
+# The precision of products is a setting of the whole process.
+_setting = threading.Lock()
 
 
 class Counts(NamedTuple):
@@ -49,31 +52,35 @@ class Counts(NamedTuple):
     no_candidates: Int64
 
 
-def as_numbers(tensor: Tensor, what: str) -> Tensor:
-    """Return a tensor as float32 or float64, on its device; the same memory where it is.
+def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
+    """Return a tensor or an array as float32 or float64 on a device; the same memory where it is.
 
     Raises
     ------
     InputTypeError
-        If numbers are complex, or a tensor is not dense.
+        If numbers are complex, a tensor is not dense, or the device has no float64.
     """
     torch = sys.modules["torch"]
+    # An array may be read-only, of which no tensor can be made without a copy.
+    tensor = given if is_tensor(given) else torch.tensor(given, device="cpu")
+    device = device or tensor.device
     if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
         raise InputTypeError(
             f"{what} is a tensor of {tensor.dtype} with layout {tensor.layout}, expected a dense "
             "one of float32 or float64."
         )
     small = tensor.is_floating_point() and tensor.dtype != torch.float64
-    return tensor.detach().to(torch.float32 if small else torch.float64)
+    if not small and device.type == MPS:
+        raise InputTypeError(
+            f"{what} is {dtype_name(tensor)}, which would be ranked in float64, and the device "
+            f"{device} does not have. Hint: make it float32, or move all tensors to the processor "
+            "with .cpu(), which ranks in float64."
+        )
+    return tensor.detach().to(device, torch.float32 if small else torch.float64)
 
 
-def any_elsewhere(*given: object) -> bool:
-    """Return whether there is a tensor that does not lie in the memory of the processor."""
-    return any(map(elsewhere, given))
-
-
-def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
-    """Return factors, of which one at least lives on a device, as tensors there, of one dtype.
+def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
+    """Return factors as tensors of one dtype on a device; None if neither lives on one.
 
     Raises
     ------
@@ -82,26 +89,20 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
     InputTypeError
         See `as_numbers`.
     """
-    torch = sys.modules["torch"]
     devices = [given.device for given in (users, items) if elsewhere(given)]  # type: ignore[attr-defined]
+    if not devices:
+        return None
     if devices[0] != devices[-1]:
         raise InputError(
             f"users of Factors live on {devices[0]}, but items on {devices[-1]}. "
             "Hint: move one of them, for instance items.to(users.device)."
         )
     left, right = (
-        as_numbers(_on(devices[0], given), f"{name} of Factors")
+        as_numbers(given, f"{name} of Factors", devices[0])
         for name, given in (("users", users), ("items", items))
     )
-    dtype = torch.promote_types(left.dtype, right.dtype)
+    dtype = sys.modules["torch"].promote_types(left.dtype, right.dtype)
     return left.to(dtype), right.to(dtype)
-
-
-def _on(device: Any, given: Any) -> Tensor:
-    """Return what is given as a tensor on a device."""
-    torch = sys.modules["torch"]
-    # An array may be read-only, of which no tensor can be made without a copy.
-    return given.to(device) if is_tensor(given) else torch.tensor(given, device=device)
 
 
 def one_at_a_time(request: Request) -> Request:
@@ -126,18 +127,26 @@ def check_tf32(items: Any) -> None:
 
 
 @contextlib.contextmanager
-def multiplying(*, allow_tf32: bool) -> Iterator[None]:
-    """Multiply in float32, or TF32, on CUDA devices, whatever torch is set to."""
-    matmul = sys.modules["torch"].backends.cuda.matmul
-    new = hasattr(matmul, "fp32_precision")  # since torch 2.9
-    name = "fp32_precision" if new else "allow_tf32"
-    value = ("tf32" if allow_tf32 else "ieee") if new else allow_tf32
-    before = getattr(matmul, name)
-    setattr(matmul, name, value)
-    try:
+def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
+    """Multiply in the precision of the factors, or TF32, whatever torch is set to."""
+    torch = sys.modules["torch"]
+    backends = torch.backends
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_setting)
+        if hasattr(backends.cuda.matmul, "fp32_precision"):  # since torch 2.9
+            for place in (backends.cuda.matmul, backends.mkldnn.matmul):
+                before, place.fp32_precision = place.fp32_precision, "none"
+                # What was inherited is inherited again.
+                inherited = place.fp32_precision == before
+                stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
+                place.fp32_precision = "tf32" if allow_tf32 else "ieee"
+        else:
+            matmul = backends.cuda.matmul
+            stack.callback(setattr, matmul, "allow_tf32", matmul.allow_tf32)
+            matmul.allow_tf32 = allow_tf32
+        if torch.amp.is_autocast_available(device.type):
+            stack.enter_context(torch.autocast(device.type, enabled=False))
         yield
-    finally:
-        setattr(matmul, name, before)
 
 
 def scorer(
@@ -149,18 +158,12 @@ def scorer(
 
     def score(rows: Int64) -> Tensor:
         chosen = users[torch.as_tensor(rows, device=users.device)]
-        with multiplying(allow_tf32=allow_tf32):
-            return chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
+        with multiplying(items.device, allow_tf32=allow_tf32):
+            scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
+        # Either infinity makes a user undefined; -inf would be no candidate.
+        return scores.masked_fill_(scores == -torch.inf, torch.inf)
 
     return score
-
-
-def undirected(scores: Tensor) -> Tensor:
-    """Make both infinities +inf, in place: either makes a user undefined.
-
-    To `rank_scores` -inf would be no candidate.
-    """
-    return scores.masked_fill_(scores == -sys.modules["torch"].inf, float("inf"))
 
 
 def rank_scores(

@@ -14,7 +14,7 @@ from recometer.data.sizes import bytes_of
 from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
-from recometer.sources import _factor_candidates, _factor_device, _factor_lists, _top, _torch
+from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
@@ -22,6 +22,7 @@ from recometer.sources._factor_rows import Rows
 from recometer.sources._factor_stream import StreamedWork
 from recometer.sources._factor_work import FactorsWork
 from recometer.sources._indexed import IndexedSource
+from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request
@@ -46,8 +47,8 @@ class Factors(IndexedSource):
         warning).
 
         Both may be torch tensors. Tensors on the CPU are read without a copy. Tensors on another
-        device stay there: the candidates are scored and counted on the device, in the
-        precision of the factors, whatever torch is set to (see ``docs/gpu.md``).
+        device stay there: torch multiplies and counts on the device, in the precision of the
+        factors, whatever it is set to (see ``docs/gpu.md``).
     user_bias : [n_users], optional
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
@@ -138,7 +139,7 @@ class Factors(IndexedSource):
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
-            return _factor_device.rank(self._factors, aligned, request, allow_tf32=self._allow_tf32)
+            return rank_batches(aligned, self._batches(aligned, request))
         work = self._work(aligned, request)
         if aligned.candidates is None:
             work.rank_all(request)
@@ -155,9 +156,7 @@ class Factors(IndexedSource):
         if rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         if is_tensor(self._factors.items):
-            best = _factor_device.best(
-                self._factors, aligned, request, k, rule, allow_tf32=self._allow_tf32
-            )
+            best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
             work = self._work(aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
@@ -169,6 +168,24 @@ class Factors(IndexedSource):
         """Return the rules that have no effect on the rankings, or on the lists, and why."""
         overflow = "infinite scores of factors are products that are too large"
         return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
+
+    def _batches(self, aligned: Aligned, request: Request) -> Batches:
+        """Multiply on a device: some users with all items at a time."""
+        factors, known = self._factors, aligned.rows >= 0
+        flags = aligned.flags[known]
+        factors.flag_user_bias(aligned.rows[known], flags)
+        aligned.flags[known] = flags
+        arrays = factors.users, factors.items, factors.item_bias
+        score = _torch.scorer(*arrays, allow_tf32=self._allow_tf32)
+        # No rule ranks what overflows.
+        protocol = request.protocol.replace(infinite_scores="undefined")
+        return Batches(
+            lambda users: score(aligned.rows[users]),
+            _torch.one_at_a_time(dataclasses.replace(request, protocol=protocol)),
+            n_columns=len(factors.items),
+            bytes_per_batch=_torch.BLOCK_BYTES,
+            ahead=False,
+        )
 
     def _work(self, aligned: Aligned, request: Request) -> FactorsWork:
         if self._memory is None:
