@@ -6,6 +6,7 @@ import numpy as np
 
 import recometer as rm
 from recometer import _kernel
+from recometer.checking.installation import check_installation
 
 rng = np.random.default_rng(0)
 users = rng.integers(-3, 4, (40, 5)).astype(np.float32)
@@ -18,4 +19,6 @@ for user in range(40):
     own = scores[test[user] > 0]
     lower, same = (scores < own).sum(), (scores == own).sum() - 1
     assert result["roc_auc"][user] == (lower + same / 2) / 699, (user, sys.argv)
+found = check_installation()
+assert found.works, found
 print(sys.argv[1], _kernel.instruction_sets(), result.mean())

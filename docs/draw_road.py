@@ -56,7 +56,7 @@ BOXES = {
     "sources": Box(1, 1, "step", "Rank", ("sources",), "alone compares scores"),
     "ranks": Box(2, 1, "record", "Ranks", ("ranks.py",), "where each item of test is"),
     "metrics": Box(3, 1, "step", "Measure", ("measuring", "metrics"), "reasons, then formulas"),
-    "kernel": Box(1, 2, "step", "Count", ("_kernel",), "native code, twin in NumPy"),
+    "kernel": Box(1, 2, "step", "Count", ("_kernel",), "native code"),
     "compare": Box(
         2, 2, "step", "compare()", ("comparison.py", "comparing"), "pairs of models, gates"
     ),

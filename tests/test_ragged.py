@@ -13,8 +13,7 @@ import recometer as rm
 from recometer.metrics import ListData, Side
 from recometer.ragged import Record, Table
 from recometer.ranks import Ranks, Ratings, TopLists
-from recometer.testing.list_cases import list_cases
-from recometer.testing.rankings import cases
+from recometer.testing import cases, list_cases
 
 RECORDS = (Ranks, TopLists, Ratings, ListData, Side)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recometer.testing import Case, cases, copies, rank
+from recometer.testing import RankingCase, cases, rank
 from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
 
 NAN = np.nan
@@ -173,7 +173,7 @@ def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
 
 
 @given(cases(), st.lists(st.integers(1, 8), min_size=1, max_size=4))
-def test_several_cutoffs_reach_what_each_of_them_has_within(case: Case, cutoffs: list[int]):
+def test_several_cutoffs_reach_what_each_of_them_has_within(case: RankingCase, cutoffs: list[int]):
     for rule in ("expected", "item"):
         groups = resolve(case.ranks(), rule)
         reach = groups.reach(np.array(cutoffs))
@@ -189,7 +189,7 @@ def test_several_cutoffs_reach_what_each_of_them_has_within(case: Case, cutoffs:
 
 
 @given(cases())
-def test_every_rule_gives_distinct_places_within_the_tie_group(case: Case):
+def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase):
     ranks = case.ranks()
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     for rule, by in itertools.product(RULES, ("relevance", "gain")):
@@ -214,7 +214,8 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: Case):
 def test_random_places_are_equally_likely(n_items, n_judged):
     n_users = 6_000
     gains = [*range(1, n_judged + 1), *[NAN] * (n_items - n_judged)]
-    groups = resolve(copies(rank([0] * n_items, gains), n_users), "random", "gain", seed=1)
+    ranks = rank([0] * n_items, gains).users(np.zeros(n_users, int))
+    groups = resolve(ranks, "random", "gain", seed=1)
     # One row per user: where the items with gain 1, 2, ... stand.
     order = np.argsort(groups.gain.reshape(n_users, n_judged), axis=1)
     places = np.take_along_axis(groups.start.reshape(n_users, n_judged), order, axis=1)
@@ -229,7 +230,8 @@ def test_random_places_are_equally_likely(n_items, n_judged):
 
 
 def test_random_is_one_order_for_relevance_and_gain():
-    case = copies(rank([1] * 9 + [0], [1, 2, 0, -1, NAN, NAN, 3, NAN, 1, 1]), 500)
+    gains = [1, 2, 0, -1, NAN, NAN, 3, NAN, 1, 1]
+    case = rank([1] * 9 + [0], gains).users(np.zeros(500, int))
     by_relevance = resolve(case, "random", "relevance", seed=5)
     by_gain = resolve(case, "random", "gain", seed=5)
     np.testing.assert_array_equal(by_relevance.start, by_gain.start)
@@ -249,7 +251,7 @@ def test_random_does_not_depend_on_other_users():
 
 
 def test_random_follows_seed_and_key():
-    ranks = copies(rank([0] * 200, [1] * 5 + [NAN] * 195), 2)
+    ranks = rank([0] * 200, [1] * 5 + [NAN] * 195).users(np.zeros(2, int))
     start = resolve(ranks, "random", seed=1).start
     np.testing.assert_array_equal(start, resolve(ranks, "random", seed=1).start)
     assert (start != resolve(ranks, "random", seed=2).start).any()

@@ -19,6 +19,10 @@ PUBLISHED = (
     "published means do not say whether models differ; recometer compare does, from the values of "
     "each user. Evaluate the models again, on the lists or the split of the authors."
 )
+DEFINITIONS = (
+    "check_laws checks a metric; the definitions of recometer's own metrics are among the tests in "
+    "its source, in tests/helpers/."
+)
 
 # Each entry says what to do instead. Python's arguments, by name.
 ARGUMENTS: dict[str, str] = {
@@ -31,6 +35,14 @@ NAMES: dict[str, str] = {
     "stats.Published": PUBLISHED,
     "stats.friedman": DATA_SETS,
     "stats.published": PUBLISHED,
+    "testing.Case": "it is called RankingCase.",
+    "testing.by_definition": DEFINITIONS,
+    "testing.copies": "ranks.users(np.tile(np.arange(ranks.n_users), n)) repeats all users.",
+    "testing.list_by_definition": DEFINITIONS,
+    "testing.mean_over_orders": DEFINITIONS,
+    "testing.metrics": "hypothesis.strategies.sampled_from draws from recometer.metrics.METRICS.",
+    "testing.rating_by_definition": DEFINITIONS,
+    "testing.rating_mean_over_orders": DEFINITIONS,
 }
 # Options of the command line, such as "--option", and commands.
 OPTIONS: dict[str, str] = {

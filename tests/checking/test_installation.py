@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
+import kernel_problems
 import pytest
 
 from recometer import _kernel
@@ -25,6 +27,12 @@ def test_this_installation_works() -> None:
     assert found.to_dict()["works"] is True
 
 
+def test_the_results_are_those_of_the_twin() -> None:
+    stored = gzip.decompress(installation.PROBLEMS.read_bytes())
+    found = stored == kernel_problems.content()
+    assert found, "python tests/helpers/kernel_problems.py writes the file anew"
+
+
 def test_a_kernel_that_counts_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     right = _kernel.rank_scores
 
@@ -36,7 +44,7 @@ def test_a_kernel_that_counts_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_kernel, "rank_scores", wrong)
     found = check_installation()
     assert not found.works
-    assert "4 of" in next(line.found for line in found.lines if line.what == "kernel, plain")
+    assert "8 of" in next(line.found for line in found.lines if line.what == "kernel, plain")
     assert str(found).endswith("Wrong: kernel, plain. Please report this.")
     assert "WRONG" in str(found)
 

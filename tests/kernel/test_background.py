@@ -5,12 +5,12 @@ import os
 import pathlib
 import threading
 
+import kernel_twin
 import numpy as np
 import pytest
 from rows_to_count import counting
 
 from recometer import _kernel
-from recometer._kernel import reference
 
 PIECE, SOON = 8, 60.0  # bytes, seconds
 BYTES = np.zeros(9, np.uint8)
@@ -22,7 +22,7 @@ def hashing(rng, n_arrays=20):
     rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
     expected = [np.zeros_like(room) for room in rooms]
     for one, room in zip(arrays, expected, strict=True):
-        reference.hash_pieces(one, PIECE, room)
+        kernel_twin.hash_pieces(one, PIECE, room)
     return arrays, rooms, expected
 
 

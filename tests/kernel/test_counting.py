@@ -9,6 +9,7 @@ import subprocess
 import sys
 from itertools import product
 
+import kernel_twin
 import numpy as np
 import pytest
 from examples import examples
@@ -18,7 +19,7 @@ from orders_of_items import OWN_ORDER, in_order
 from ranked_biases import NOTHING, rank_biases, tables, zero_counts
 
 from recometer import _kernel
-from recometer._kernel import NanRule, reference
+from recometer._kernel import NanRule
 
 SETS = _kernel.instruction_sets()
 NOT_FUSED = ("plain",)  # those that round a product before they add to it
@@ -111,7 +112,7 @@ class Problem:
         )
 
     def twin(self, **options):
-        return self.run(reference.score_items, reference.rank_factors, **options)
+        return self.run(kernel_twin.score_items, kernel_twin.rank_factors, **options)
 
 
 # Around the tile's edges (users in groups of 4, 6, 10, 14; items in panels of 8, 16, 32 and chunks
@@ -363,7 +364,7 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
         assert lost == -1
         return *counts.values(), flags, gone
 
-    expected = run(reference.rank_scores)
+    expected = run(kernel_twin.rank_scores)
     for instruction_set in SETS:
         mine = run(functools.partial(_kernel.rank_scores, instruction_set=instruction_set))
         for one, other in zip(mine, expected, strict=True):
@@ -378,7 +379,7 @@ def test_best_first(users):
     mine, other = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
     for ties in (before, None):
         _kernel.best_first(indptr, above, ties, mine)
-        reference.best_first(indptr, above, ties, other)
+        kernel_twin.best_first(indptr, above, ties, other)
         np.testing.assert_array_equal(mine, other)
 
 
@@ -398,7 +399,7 @@ def test_longest_first(seed, n, kind):
         lengths *= 0 if kind == "zero" else 1e-320
     mine, other = ((np.empty(n, np.int32), np.empty(n)) for _ in range(2))
     _kernel.longest_first(lengths, *mine)
-    reference.longest_first(lengths, *other)
+    kernel_twin.longest_first(lengths, *other)
     for one, expected in zip(mine, other, strict=True):
         np.testing.assert_array_equal(one, expected)
 

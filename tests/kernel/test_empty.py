@@ -5,13 +5,14 @@ Under the sanitizers (`.ci/check_sanitizers`) this shows that no pointer of an e
 
 import itertools
 
+import kernel_twin
 import numpy as np
 import polars as pl
 import pytest
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, RowOrder, TieOrder, reference
+from recometer._kernel import NanRule, RowOrder, TieOrder
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
@@ -59,7 +60,7 @@ def test_factors(instruction_set, dtype, given):
         table = {"indptr": filled(n_users + 1), "listed": NO_ROWS}
         all_equal(
             native("score_items", instruction_set),
-            reference.score_items,
+            kernel_twin.score_items,
             {**own, **table},
             lambda: {"scores": filled(0, dtype)},
         )
@@ -73,7 +74,7 @@ def test_factors(instruction_set, dtype, given):
         counted |= {"judged_scores": filled(0, dtype), "limit": 5 if given else None}
         all_equal(
             native("rank_factors", instruction_set),
-            reference.rank_factors,
+            kernel_twin.rank_factors,
             {**common, **counted},
             lambda of=per_user: {**{n: filled(0) for n in ("above", "tied", "before")}, **of()},
         )
@@ -83,7 +84,7 @@ def test_factors(instruction_set, dtype, given):
             return {**listed, "n": filled(n), "left": filled(n), **of()}
 
         ties = {"order": TieOrder.RANDOM, "keys": filled(n_users, np.uint64)}
-        top = native("top_factors", instruction_set), reference.top_factors
+        top = native("top_factors", instruction_set), kernel_twin.top_factors
         all_equal(*top, {**common, **ties}, lists)
 
 
@@ -106,7 +107,7 @@ def test_scores(instruction_set, dtype, permuted):
         counted = {"judged_indptr": filled(n_users + 1), "judged": NO_ROWS}
         all_equal(
             native("rank_scores", instruction_set),
-            reference.rank_scores,
+            kernel_twin.rank_scores,
             {**common, **counted, "judged_scores": filled(0, dtype), "limit": None},
             lambda of=per_user: {**{n: filled(0) for n in ("above", "tied", "before")}, **of()},
         )
@@ -116,7 +117,7 @@ def test_scores(instruction_set, dtype, permuted):
             return {**listed, "n": filled(n), "left": filled(n), **of()}
 
         ties = {"order": TieOrder.ITEM, "keys": filled(n_users, np.uint64)}
-        top = native("top_scores", instruction_set), reference.top_scores
+        top = native("top_scores", instruction_set), kernel_twin.top_scores
         all_equal(*top, {**common, **ties}, lists)
 
 
@@ -146,7 +147,7 @@ def test_lists(n_users, k, scored):
         made |= {"flags": filled(n_users, np.uint32), "left": filled(n_users)}
         return {**made, "top": np.full((n_users, k), -1, np.int32)}
 
-    all_equal(_kernel.rank_lists, reference.rank_lists, arguments, written)
+    all_equal(_kernel.rank_lists, kernel_twin.rank_lists, arguments, written)
 
 
 NO_CODES, NO_DRAWS = filled(0, np.uint32), filled(0, np.uint64)
@@ -240,11 +241,11 @@ def test_rows(name):
         made = outputs.items()
         return {n: filled(*(shape if isinstance(shape, tuple) else (shape,))) for n, shape in made}
 
-    all_equal(getattr(_kernel, name), getattr(reference, name), arguments, written)
+    all_equal(getattr(_kernel, name), getattr(kernel_twin, name), arguments, written)
 
 
 def test_all_native_functions_are_here():
     functions = {
-        name for name in vars(_kernel._native) if callable(getattr(reference, name, None))
+        name for name in vars(_kernel._native) if callable(getattr(kernel_twin, name, None))
     } - {"NanRule", "RowOrder", "ScoreFlag", "TieOrder"}
     assert functions == {*ROWS, *OTHERS}

@@ -4,11 +4,12 @@ import ast
 import inspect
 from pathlib import Path
 
+import kernel_twin
 import numpy as np
 import pytest
 
 from recometer import _kernel
-from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder, reference
+from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder
 from recometer.ranks import UserFlag
 
 STUB = ast.parse(Path(_kernel.__file__).with_name("_native.pyi").read_text(encoding="utf-8"))
@@ -18,7 +19,7 @@ NATIVE = {node.name: node.args for node in STUB.body if isinstance(node, ast.Fun
 @pytest.mark.parametrize("name", sorted(NATIVE.keys() - {"instruction_sets"}))
 def test_a_native_function_has_a_twin_with_the_same_arguments(name):
     assert callable(getattr(_kernel, name))
-    twin = inspect.signature(getattr(reference, name)).parameters.values()
+    twin = inspect.signature(getattr(kernel_twin, name)).parameters.values()
     by_name = [one.arg for one in NATIVE[name].kwonlyargs if one.arg != "instruction_set"]
     assert by_name == [one.name for one in twin if one.kind == one.KEYWORD_ONLY]
     in_any_way = [one.arg for one in NATIVE[name].args]

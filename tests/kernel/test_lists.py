@@ -1,5 +1,6 @@
 """The native functions for lists against their twins in NumPy."""
 
+import kernel_twin
 import numpy as np
 import pytest
 from examples import examples
@@ -7,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder, reference
+from recometer._kernel import NanRule, TieOrder
 
 SPECIAL = [np.nan, np.inf, -np.inf]
 
@@ -78,7 +79,7 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
         "order": order,
     }
     ties = ties or scores is not None
-    native, slow = (run(module.rank_lists, problem, k, ties) for module in (_kernel, reference))
+    native, slow = (run(module.rank_lists, problem, k, ties) for module in (_kernel, kernel_twin))
     for name, found in native.items():
         np.testing.assert_array_equal(found, slow[name], err_msg=name)
 
@@ -90,7 +91,7 @@ def test_rows_are_counted_and_grouped(seed, dtype):
     rows = rng.integers(0, n_lists, n).astype(np.int32)
     values = rng.integers(0, 99, n).astype(dtype)
     results = []
-    for module in (_kernel, reference):
+    for module in (_kernel, kernel_twin):
         counts = np.full(n_lists, 3)
         assert module.count_rows(rows, counts)
         next, grouped = np.cumsum(counts - 3) - (counts - 3), np.empty_like(values)
@@ -113,7 +114,7 @@ def test_place_rows(seed, first):
     if rng.random() < 0.3 and len(places):
         places[rng.integers(len(places))] += rng.choice([-1, 1])
     results = []
-    for place_rows in (_kernel.place_rows, reference.place_rows):
+    for place_rows in (_kernel.place_rows, kernel_twin.place_rows):
         out = np.full_like(items, -1)
         fits = place_rows(
             list=rows[order],
@@ -132,7 +133,7 @@ def test_place_rows(seed, first):
         assert results[1][1] is None or (results[1][1] < 0).any()
 
 
-@pytest.mark.parametrize("count_rows", [_kernel.count_rows, reference.count_rows])
+@pytest.mark.parametrize("count_rows", [_kernel.count_rows, kernel_twin.count_rows])
 @pytest.mark.parametrize("wrong", [-1, 2])
 def test_count_rows_without_such_a_list(count_rows, wrong):
     assert not count_rows(np.array([0, wrong], np.int32), np.zeros(2, np.int64))
@@ -172,7 +173,7 @@ def test_lists_of_new_users_are_taken(seed, dtype, wrong):
         room = end - 1
     elif wrong == "users":
         users = users[1:]
-    for module in (_kernel, reference):
+    for module in (_kernel, kernel_twin):
         came, taken = before.copy(), np.full((room, width), -9, np.int32)
         taken_users = np.full(room, -9)
         taken_all = module.take_lists(items, n_items, users, came, first, taken, taken_users)

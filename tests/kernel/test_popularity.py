@@ -1,5 +1,6 @@
 """The native counts by popularity against their twins in NumPy, now and in the background."""
 
+import kernel_twin
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +8,6 @@ from hypothesis import strategies as st
 from rows_to_count import counting, indptr_of
 
 from recometer import _kernel
-from recometer._kernel import reference
 
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 5]), max_size=6)
 SOON = 60.0  # seconds
@@ -50,7 +50,7 @@ def test_items_are_counted(seed, lengths, n_bands, same):
         for _ in range(2)
     )
     _kernel.count_items(**native)
-    reference.count_items(**twin)
+    kernel_twin.count_items(**twin)
     all_equal(native, twin)
 
 
@@ -70,7 +70,7 @@ def test_equal_numbers_have_one_band():
 def test_items_are_counted_by_their_bands(seed, lengths):
     native, twin = (banded(np.random.default_rng(seed), lengths) for _ in range(2))
     _kernel.count_in_bands(**native)
-    reference.count_in_bands(**twin)
+    kernel_twin.count_in_bands(**twin)
     all_equal(native, twin)
 
 
@@ -90,7 +90,7 @@ def test_bands_are_known_before_they_are_read(threads):
         assert background.wait(SOON)
         written = {name: np.empty_like(judged[name]) for name in ("counts", "within")}
         expected = judged | written
-        reference.count_in_bands(**expected)
+        kernel_twin.count_in_bands(**expected)
         all_equal(judged, expected)
 
 

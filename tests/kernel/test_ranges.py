@@ -4,6 +4,7 @@ A state machine of Hypothesis: ranges of items come in any order, each with an i
 an order of its own; between them come calls that must be refused and change nothing.
 """
 
+import kernel_twin
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -12,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder, reference
+from recometer._kernel import NanRule, TieOrder
 
 SETS = list(_kernel.instruction_sets())
 COUNTS = ("above", "tied", "before")
@@ -73,7 +74,7 @@ class Ranges(RuleBasedStateMachine):
         self.scores = np.zeros(len(self.judged[1]), dtype)
         self.call("score_items", SETS[seed % len(SETS)], self.scoring(self.scores))
         expected = self.scores.copy()
-        reference.score_items(**self.scoring(expected))
+        kernel_twin.score_items(**self.scoring(expected))
         np.testing.assert_array_equal(self.scores, expected)
 
     @staticmethod
@@ -126,8 +127,8 @@ class Ranges(RuleBasedStateMachine):
         if middle < last:
             self.left.append((middle, last))
         with np.errstate(invalid="ignore"):
-            reference.rank_factors(**self.ranking(self.twins, first, middle))
-            reference.top_factors(**self.listing(self.twins, first, middle))
+            kernel_twin.rank_factors(**self.ranking(self.twins, first, middle))
+            kernel_twin.top_factors(**self.listing(self.twins, first, middle))
         found = self.call("rank_factors", instruction_set, self.ranking(self.mine, first, middle))
         assert found == -1
         self.call("top_factors", instruction_set, self.listing(self.mine, first, middle))

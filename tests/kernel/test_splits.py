@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import kernel_twin
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import RowOrder, reference
+from recometer._kernel import RowOrder
 
 orders = st.sampled_from(RowOrder)
 
@@ -52,7 +53,7 @@ def test_the_first_rows(problem, order, size):
     for users in ranges(problem):
         arguments = {**problem, **users, "order": order, "sizes": np.minimum(users["counts"], size)}
         decided = _kernel.hold_first(**arguments, held=held[0])
-        reference.hold_first(**arguments, held=held[1])
+        kernel_twin.hold_first(**arguments, held=held[1])
         assert decided or problem["values"] is None
     np.testing.assert_array_equal(*held)
 
@@ -62,7 +63,7 @@ def test_places(problem, order):
     places = np.full((2, len(problem["users"])), 99, np.uint32)
     for users in ranges(problem):
         _kernel.number_rows(**problem, **users, order=order, places=places[0])
-        reference.number_rows(**problem, **users, order=order, places=places[1])
+        kernel_twin.number_rows(**problem, **users, order=order, places=places[1])
     np.testing.assert_array_equal(*places)
 
 
@@ -94,7 +95,7 @@ def test_rows_below_a_limit(problem, limit):
     rows = {name: problem[name] for name in names}
     held = np.zeros((2, len(rows["users"])), np.uint8)
     _kernel.hold_below(**rows, limit=limit, held=held[0])
-    reference.hold_below(**rows, limit=limit, held=held[1])
+    kernel_twin.hold_below(**rows, limit=limit, held=held[1])
     np.testing.assert_array_equal(*held)
 
 
@@ -102,7 +103,7 @@ def test_rows_below_a_limit(problem, limit):
 def test_the_core_and_the_counts(problem, least_user, least_item):
     users, items = problem["users"], problem["items"]
     results = []
-    for module in (_kernel, reference):
+    for module in (_kernel, kernel_twin):
         user_counts = np.zeros(len(problem["user_draws"]), np.int64)
         item_counts = np.zeros(len(problem["item_draws"]), np.int64)
         module.count_codes(users, user_counts)

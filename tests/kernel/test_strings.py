@@ -1,5 +1,6 @@
 """The native numbering of strings against its twin."""
 
+import kernel_twin
 import numpy as np
 import polars as pl
 import pytest
@@ -7,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import reference
 
 # Those that a view holds (12 bytes) and longer ones, equal up to where that ends, or to the end.
 BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
@@ -26,7 +26,7 @@ def test_numbers_by_first_sight(chunks, begin):
     empty = pl.Series([], dtype=pl.String)
     series = pl.concat([empty, *(pl.Series(one, dtype=pl.String) for one in chunks)], rechunk=False)
     for part in (series, series[begin:], series.gather_every(2)):
-        assert numbered(_kernel.number_strings, part) == numbered(reference.number_strings, part)
+        assert numbered(_kernel.number_strings, part) == numbered(kernel_twin.number_strings, part)
 
 
 def test_many_strings():
@@ -35,7 +35,7 @@ def test_many_strings():
     for text in ("{}", "a text that is longer {}"):
         series = pl.Series([text.format(value) for value in values])
         assert numbered(_kernel.number_strings, series) == numbered(
-            reference.number_strings, series
+            kernel_twin.number_strings, series
         )
 
 

@@ -1,12 +1,13 @@
 """The native sums of the first places against their twin in NumPy."""
 
+import kernel_twin
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS, reference
+from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
 from recometer.ties import sum_by_user
 
 FEW = [0, 1, 2, 5]
@@ -38,7 +39,7 @@ def test_rows_within_cutoffs_are_added_up(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)
     case = indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64)
-    np.testing.assert_array_equal(summed(_kernel, *case), summed(reference, *case))
+    np.testing.assert_array_equal(summed(_kernel, *case), summed(kernel_twin, *case))
 
 
 def test_many_rows_are_added_up_in_parts():
@@ -48,7 +49,7 @@ def test_many_rows_are_added_up_in_parts():
     whole = np.iinfo(np.int64).max
     cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
     found = summed(_kernel, indptr, place, terms, cutoffs)
-    np.testing.assert_array_equal(found, summed(reference, indptr, place, terms, cutoffs))
+    np.testing.assert_array_equal(found, summed(kernel_twin, indptr, place, terms, cutoffs))
     # The sums of tied groups, which a cut-off may part, are made of the same parts.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
@@ -83,7 +84,7 @@ def test_rows_within_a_limit_of_each_user_are_counted(seed, lengths, cutoffs):
     indptr, place = placed(rng, lengths)
     limits = rng.choice([*cutoffs, 0, 10**9], len(lengths))
     counts = np.full((2, len(lengths)), -9)
-    for module, out in zip((_kernel, reference), counts, strict=True):
+    for module, out in zip((_kernel, kernel_twin), counts, strict=True):
         module.count_within(indptr, place, limits, out)
     np.testing.assert_array_equal(*counts)
 
@@ -101,7 +102,7 @@ def test_limits_that_do_not_fit_are_refused(place, limits, message):
 def compare_terms(indptr, place, gains, cutoffs):
     rows = indptr, place
     logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)
-    for module in (_kernel, reference):
+    for module in (_kernel, kernel_twin):
         found = np.full((3, len(cutoffs), len(indptr) - 1), -9.0)
         module.add_hits(*rows, cutoffs, found[0])
         module.add_precisions(*rows, cutoffs, found[1])

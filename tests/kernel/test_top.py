@@ -6,6 +6,7 @@ Small whole numbers make every score exact, and most of them tied.
 import functools
 import itertools
 
+import kernel_twin
 import numpy as np
 import pytest
 from examples import examples
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder, reference
+from recometer._kernel import NanRule, TieOrder
 
 SETS = _kernel.instruction_sets()
 
@@ -112,10 +113,10 @@ def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules)
                 nan_rule=nan_rule,
             )
 
-    run(reference.top_factors, expected, 0, n_items)
+    run(kernel_twin.top_factors, expected, 0, n_items)
     for cuts in ((0, n_items), (0, cut, n_items), (0, cut, cut, 2 * cut, n_items)):
         natives = (functools.partial(_kernel.top_factors, instruction_set=name) for name in SETS)
-        for function, items_in in itertools.product((*natives, reference.top_factors), orders):
+        for function, items_in in itertools.product((*natives, kernel_twin.top_factors), orders):
             lists = Lists(n_users, k, dtype)
             for first, last in itertools.pairwise(cuts):
                 run(function, lists, first, last, items_in)
@@ -156,7 +157,7 @@ def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
         )
         return lists
 
-    expected = run(reference.top_scores)
+    expected = run(kernel_twin.top_scores)
     for instruction_set in SETS:
         run(functools.partial(_kernel.top_scores, instruction_set=instruction_set)).agrees_with(
             expected
@@ -178,7 +179,7 @@ def test_long_catalogues(instruction_set, order, shape):
     nothing = np.zeros((n, 0), np.float32)
     results = []
     native = functools.partial(_kernel.top_factors, instruction_set=instruction_set)
-    for function in (native, reference.top_factors):
+    for function in (native, kernel_twin.top_factors):
         lists = Lists(1, k, np.float32)
         function(
             users=nothing[:1],

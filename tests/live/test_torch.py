@@ -4,6 +4,7 @@ What happens on a device is tested on the CPU, by saying that tensors there lie 
 conftest.py.
 """
 
+import kernel_twin
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer._kernel import NanRule, reference
+from recometer._kernel import NanRule
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.ragged import users_of
 from recometer.sources import _torch
@@ -321,7 +322,7 @@ def test_the_counts_are_those_of_the_kernel(torch, data):
     own[lost] = np.nan
     above, tied, before = (np.zeros(len(who), np.int64) for _ in range(3))
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
-    reference.rank_scores(
+    kernel_twin.rank_scores(
         scores=scores,
         columns=columns,
         excluded_indptr=excluded.indptr,

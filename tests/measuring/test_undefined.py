@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from drawn_metrics import metrics
 from hypothesis import given
 
 import recometer as rm
@@ -17,7 +18,7 @@ from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
-from recometer.testing import cases, metrics, rank, variants
+from recometer.testing import cases, rank, variants
 
 METRICS = reading("ranks", side=False)
 

@@ -8,6 +8,7 @@ import typing
 
 import numpy as np
 import pytest
+from drawn_metrics import metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from recometer.metrics.conventions import find
 from recometer.metrics.largest_gain import with_largest_gain
 from recometer.metrics.names import MAX_CUTOFFS
 from recometer.metrics.registry import SIDE_DATA, SideData, canonical
-from recometer.testing import metrics, variants
+from recometer.testing import variants
 
 SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kernel_twin
 import numpy as np
 import polars as pl
 import pytest
@@ -25,7 +26,6 @@ from sorting import Sorting
 
 import recometer as rm
 from recometer import _kernel
-from recometer._kernel import reference
 from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluation import evaluate
@@ -606,7 +606,7 @@ def test_fingerprint_is_as_documented(monkeypatch) -> None:
 
 def reference_hash(data: bytes) -> bytes:
     found = np.zeros(1, np.uint64)
-    reference.hash_pieces(np.frombuffer(data, np.uint8), 2**20, found)
+    kernel_twin.hash_pieces(np.frombuffer(data, np.uint8), 2**20, found)
     return found.astype("<u8").tobytes()
 
 

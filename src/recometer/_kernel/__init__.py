@@ -1,6 +1,6 @@
 """The native kernel: the only importer of the native module, and the home of its codes.
 
-Every function here has a twin in NumPy, slow and obvious, in `recometer._kernel.reference`.
+Every function here has a twin in NumPy, slow and obvious, in `tests/helpers/kernel_twin.py`.
 """
 
 from __future__ import annotations

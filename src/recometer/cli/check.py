@@ -53,7 +53,7 @@ def check(
 
     Every finding comes with a count, examples and its effect on the result. Without a model and
     data, the installation is checked: version, instruction set, threads, a known result, and the
-    native kernel in comparison with slow code that does the same.
+    native kernel in comparison with what plain NumPy found for the same input.
     """
     if data == options.DataOptions() and model == options.ModelOptions():
         _check_installation(rules, run)

@@ -1,16 +1,16 @@
-"""Small rankings for tests, the definitions of all metrics written out, and their laws.
+"""Laws for metrics and sources, your own included, and small cases that they are checked for.
 
-Everything here is slow and obvious, and shares no code with what it checks: `rank` counts
-by comparing every pair, `by_definition` reads one explicit order of the items, and
-`mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
-Hypothesis strategies. `LAWS` hold for every metric, including your own, which `check_laws` checks.
-For metrics of lists there are `list_cases`, `list_by_definition` and `LIST_LAWS`, and for those of
-predicted ratings `rating_cases`, `rating_by_definition` and `RATING_LAWS`. `check_source` checks a
-source of `Ranks`, by `SOURCE_LAWS`.
+`check_laws` checks a metric, and `check_source` a source of `Ranks`. The laws are `LAWS` for
+metrics of rankings, `LIST_LAWS` for those of lists, `RATING_LAWS` for those of predicted ratings,
+and `SOURCE_LAWS`. The Hypothesis strategies `cases`, `list_cases`, `rating_cases` and
+`source_cases` draw what they are checked for; `rank` ranks a few items by comparing every pair.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
+from typing import Any
+
 from recometer.errors import RecometerError
+from recometer.removed import NAMES
 
 
 class MissingHypothesisError(RecometerError, ImportError):
@@ -18,27 +18,10 @@ class MissingHypothesisError(RecometerError, ImportError):
 
 
 try:
-    from recometer.testing.definitions import by_definition, mean_over_orders
     from recometer.testing.laws import LAWS, check_laws
-    from recometer.testing.list_cases import ListCase, list_cases
-    from recometer.testing.list_definitions import list_by_definition
-    from recometer.testing.list_laws import LIST_LAWS
-    from recometer.testing.rankings import (
-        Case,
-        cases,
-        copies,
-        metrics,
-        observed,
-        orders,
-        rank,
-        variants,
-    )
-    from recometer.testing.rating_cases import RatingCase, rating_cases
-    from recometer.testing.rating_definitions import (
-        rating_by_definition,
-        rating_mean_over_orders,
-    )
-    from recometer.testing.rating_laws import RATING_LAWS
+    from recometer.testing.list_laws import LIST_LAWS, ListCase, list_cases
+    from recometer.testing.rankings import RankingCase, cases, observed, orders, rank, variants
+    from recometer.testing.rating_laws import RATING_LAWS, RatingCase, rating_cases
     from recometer.testing.source_laws import (
         SOURCE_LAWS,
         SourceCase,
@@ -53,31 +36,32 @@ except ModuleNotFoundError as error:
         'Hint: pip install "recometer[test]".'
     ) from None
 
+
+def __getattr__(name: str) -> Any:
+    gone = f"testing.{name}"
+    if gone in NAMES:  # `from recometer.testing import name` shows no AttributeError
+        raise ImportError(f"recometer.testing has no {name!r} any more. Hint: {NAMES[gone]}")
+    raise AttributeError(f"module 'recometer.testing' has no attribute {name!r}")
+
+
 __all__ = [
     "LAWS",
     "LIST_LAWS",
     "RATING_LAWS",
     "SOURCE_LAWS",
-    "Case",
     "ListCase",
     "MissingHypothesisError",
+    "RankingCase",
     "RatingCase",
     "SourceCase",
-    "by_definition",
     "cases",
     "check_laws",
     "check_source",
-    "copies",
-    "list_by_definition",
     "list_cases",
-    "mean_over_orders",
-    "metrics",
     "observed",
     "orders",
     "rank",
-    "rating_by_definition",
     "rating_cases",
-    "rating_mean_over_orders",
     "source_cases",
     "variants",
 ]

@@ -21,19 +21,22 @@ from recometer.ranks import Ranks
 from recometer.testing._checks import (
     MOST_USERS,
     RULES,
+    Kind,
     Law,
+    averaged,
     direction,
     holds,
     law,
     near_range,
+    random_averages,
     same_bits,
+    tie_laws,
     values_of,
     within_range,
 )
 from recometer.testing.list_laws import LIST_LAWS
-from recometer.testing.rankings import Case, cases, observed, rank, variants
+from recometer.testing.rankings import RankingCase, cases, observed, rank, variants
 from recometer.testing.rating_laws import RATING_LAWS
-from recometer.testing.tie_laws import Kind, averaged, random_averages, tie_laws
 from recometer.ties import WHOLE, resolve
 
 # What is undefined would hide what the formulas do.
@@ -84,7 +87,7 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
 
 
 @law(cases(max_users=MOST_USERS))
-def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Case) -> None:
+def values_are_within_the_stated_range(metrics: Sequence[Metric], case: RankingCase) -> None:
     """Check that a value lies between the bounds that the registry states."""
     ranks = case.ranks()
     for ties in RULES:
@@ -92,7 +95,7 @@ def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Case) ->
 
 
 @law(cases(max_users=MOST_USERS))
-def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: Case) -> None:
+def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RankingCase) -> None:
     """Check the same before values are cut off at their bounds."""
     ranks = case.ranks()
     for metric in metrics:
@@ -152,7 +155,9 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
 
 
 @law(cases(max_users=MOST_USERS))
-def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric], case: Case) -> None:
+def expected_lies_between_pessimistic_and_optimistic(
+    metrics: Sequence[Metric], case: RankingCase
+) -> None:
     """Check that the mean over the orders of tied items lies between the extreme ones."""
     metrics = [metric for metric in averaged(metrics) if metric.definition.monotone]
     ranks = case.ranks()
@@ -166,7 +171,9 @@ def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric], 
 
 
 @law(cases(max_users=MOST_USERS))
-def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric], case: Case) -> None:
+def without_ties_every_rule_gives_the_same_bits(
+    metrics: Sequence[Metric], case: RankingCase
+) -> None:
     """Check that rules for ties change nothing where there are none."""
     order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
     ranks = _ranks(case, order.astype(np.float64))
@@ -192,7 +199,7 @@ def _values(
     return values_of(RankedUsers(ranks, seed, user_keys), metrics, AS_TIES.replace(ties=ties))
 
 
-def _ranks(case: Case, scores: Float64 | None = None) -> Ranks:
+def _ranks(case: RankingCase, scores: Float64 | None = None) -> Ranks:
     return (case if scores is None else dataclasses.replace(case, scores=scores)).ranks()
 
 

@@ -1,10 +1,14 @@
-"""Laws that hold for every metric of lists, driven by what the registry states of each."""
+"""Laws that hold for every metric of lists, driven by what the registry states of each.
+
+They are checked for small lists with all that metrics of lists read.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,11 +18,11 @@ from hypothesis import strategies as st
 from recometer.arrays import Bool, Float64, Int64
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
-from recometer.metrics import ListData, Metric
+from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
+from recometer.ranks import TopLists
 from recometer.testing._checks import MOST_USERS, Law, holds, law, near, within_range
-from recometer.testing.list_cases import ListCase, list_cases
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -35,6 +39,171 @@ FIELDS: dict[SideData, tuple[str, ...]] = {
     "propensity": ("propensity",),
     "catalogue": ("n_catalogue",),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class ListCase:
+    """Lists of a few users, and what is known beside them, in plain Python.
+
+    Attributes
+    ----------
+    n_items
+        Items are 0, 1, ...; those of `baseline` may be others, too.
+    lists, baseline
+        The items of each user, best first.
+    train, test
+        The items of each user with their values; in `test` 0 is judged and not relevant.
+    others
+        What users without a list have in train.
+    categories
+        Categories of each item, among `n_categories`.
+    features
+        A row of numbers for each item; NaN throughout where nothing is known.
+    n_catalogue
+        How many items could have been recommended.
+    """
+
+    n_items: int
+    lists: Sequence[Sequence[int]]
+    baseline: Sequence[Sequence[int]]
+    train: Sequence[Mapping[int, float]]
+    test: Sequence[Mapping[int, float]]
+    others: Sequence[Sequence[int]]
+    categories: Sequence[frozenset[int]]
+    n_categories: int
+    features: Sequence[Sequence[float]]
+    n_catalogue: int
+
+    @property
+    def n_users(self) -> int:
+        """Number of users with a row, if their list may be empty."""
+        return len(self.lists)
+
+    @property
+    def n_train_users(self) -> int:
+        """Number of users of the whole train."""
+        return len(self.train) + len(self.others)
+
+    def count(self, item: int) -> int:
+        """Count the users of the whole train who have an item."""
+        return sum(item in items for items in [*self.train, *self.others])
+
+    @property
+    def n_train_interactions(self) -> int:
+        """Number of rows of the whole train."""
+        return sum(map(len, [*self.train, *self.others]))
+
+    def users(self, which: Sequence[int]) -> ListCase:
+        """Return the case of some users, in the order given; train stays whole."""
+        left = [list(row) for user, row in enumerate(self.train) if user not in which]
+        return dataclasses.replace(
+            self,
+            lists=[self.lists[user] for user in which],
+            baseline=[self.baseline[user] for user in which],
+            train=[self.train[user] for user in which],
+            test=[self.test[user] for user in which],
+            others=[*self.others, *left],
+        )
+
+    def relabelled(self, name: Sequence[int]) -> ListCase:
+        """Return the case in which item i is called ``name[i]``."""
+
+        def other(item: int) -> int:
+            return name[item] if item < self.n_items else item
+
+        old = np.argsort(name).tolist()
+        return dataclasses.replace(
+            self,
+            lists=[[other(item) for item in row] for row in self.lists],
+            baseline=[[other(item) for item in row] for row in self.baseline],
+            train=[{other(item): gain for item, gain in row.items()} for row in self.train],
+            test=[{other(item): gain for item, gain in row.items()} for row in self.test],
+            others=[[other(item) for item in row] for row in self.others],
+            categories=[self.categories[item] for item in old],
+            features=[self.features[item] for item in old],
+        )
+
+    def data(self, *, sparse: bool = False) -> ListData:
+        """Return what the functions of metrics get; features as a sparse array if asked for."""
+        import scipy.sparse
+
+        features = np.array(self.features, np.float64).reshape(self.n_items, -1)
+        rows = [sorted(names) for names in self.categories]
+        indptr = np.cumsum([0, *map(len, rows)])
+        columns = np.array([name for row in rows for name in row], np.int64)
+        categories = scipy.sparse.csr_array(
+            (np.ones(len(columns), np.bool_), columns, indptr),
+            shape=(self.n_items, self.n_categories),
+        )
+        test = _side(self.test)
+        return ListData(
+            lists=_lists(self.lists, self.n_items),
+            n_catalogue=self.n_catalogue,
+            train=_side(self.train),
+            n_train_users=self.n_train_users,
+            n_train_interactions=self.n_train_interactions,
+            item_users=np.array([self.count(item) for item in range(self.n_items)], np.int64),
+            test=test,
+            relevant=test.gain != 0,
+            baseline=_lists(self.baseline, self.n_items + 2),
+            categories=categories,
+            features=scipy.sparse.csr_array(features) if sparse else features,
+        )
+
+
+@st.composite
+def list_cases(
+    draw: st.DrawFn, *, min_users: int = 1, max_users: int = 4, max_items: int = 7
+) -> ListCase:
+    """Draw a `ListCase` with all special kinds of users and items.
+
+    Parameters
+    ----------
+    min_users, max_users, max_items
+        Its size.
+    """
+    n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
+
+    def some(items: int, most: int) -> st.SearchStrategy[list[int]]:
+        one = st.integers(0, items - 1)
+        return st.lists(one, unique=True, max_size=min(most, items))
+
+    def per_user(row: st.SearchStrategy[list[int]]) -> list[list[int]]:
+        return draw(st.lists(row, min_size=n_users, max_size=n_users))
+
+    gains = st.sampled_from([1.0, 0.0, 2.0])
+    number = st.sampled_from([0.0, 1.0, -1.0, 2.0])
+    n_features = draw(st.integers(1, 3))
+    row = st.lists(number, min_size=n_features, max_size=n_features)
+    unknown = st.just([math.nan] * n_features)
+    vectors = st.one_of(row, row, row, row, unknown)
+    names = st.frozensets(st.integers(0, 2), max_size=3)
+    return ListCase(
+        n_items=n_items,
+        lists=per_user(some(n_items, 5)),
+        baseline=per_user(some(n_items + 2, 5)),
+        train=[dict.fromkeys(items, 1.0) for items in per_user(some(n_items, 4))],
+        test=[{item: draw(gains) for item in items} for items in per_user(some(n_items, 5))],
+        others=draw(st.lists(some(n_items, 4), max_size=3)),
+        categories=draw(st.lists(names, min_size=n_items, max_size=n_items)),
+        n_categories=3,
+        features=draw(st.lists(vectors, min_size=n_items, max_size=n_items)),
+        n_catalogue=n_items + draw(st.sampled_from([0, 2])),
+    )
+
+
+def _lists(rows: Sequence[Sequence[int]], n_items: int) -> TopLists:
+    items = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
+    for user, row in enumerate(rows):
+        items[user, : len(row)] = row
+    return TopLists(items, n_items, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_))
+
+
+def _side(rows: Sequence[Mapping[int, float]]) -> Side:
+    indptr: Int64 = np.cumsum([0, *map(len, rows)])
+    ordered = [pair for row in rows for pair in sorted(row.items())]
+    items = np.array([item for item, _ in ordered], np.int64)
+    return Side(indptr, items, np.array([gain for _, gain in ordered], np.float64))
 
 
 @law(list_cases(max_users=MOST_USERS))

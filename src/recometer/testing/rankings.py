@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64
-from recometer.errors import UnknownNameError
-from recometer.metrics import METRICS, Metric, reading
+from recometer.metrics import METRICS
 from recometer.metrics.parameters import Value
 from recometer.ranks import Ranks, UserFlag
 
@@ -91,7 +89,7 @@ def rank(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Case:
+class RankingCase:
     """A small evaluation: what `rank` takes, each an array [n_users, n_items]."""
 
     scores: Float64
@@ -104,24 +102,18 @@ class Case:
         """Number of users."""
         return len(self.scores)
 
-    def users(self, which: Sequence[int]) -> Case:
+    def users(self, which: Sequence[int]) -> RankingCase:
         """Return the case of some users, in the order given."""
         rows = list(which)
-        return Case(self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows])
+        return RankingCase(
+            self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows]
+        )
 
     def ranks(self, *, relevant_from: float | None = None) -> Ranks:
         """Rank it, and give the items propensities: see `observed`."""
         return observed(
             rank(self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from)
         )
-
-    def judged(self, user: int) -> dict[int, float]:
-        """Return the gains of a user's judged items, by item."""
-        return {
-            item: float(gain)
-            for item, gain in enumerate(self.gains[user])
-            if not math.isnan(gain) and not self.excluded[user, item]
-        }
 
     def orders(self, user: int) -> Iterator[list[int]]:
         """Return every order of a user's candidates that agrees with the scores."""
@@ -137,8 +129,8 @@ def cases(
     max_users: int = 3,
     max_items: int = 5,
     gains: st.SearchStrategy[float] | None = None,
-) -> Case:
-    """Draw a `Case` with many ties and all special kinds of items.
+) -> RankingCase:
+    """Draw a `RankingCase` with many ties and all special kinds of items.
 
     Parameters
     ----------
@@ -157,7 +149,7 @@ def cases(
         return draw(st.lists(row, min_size=n_users, max_size=n_users))
 
     seldom = st.sampled_from([False, False, False, False, True])
-    return Case(
+    return RankingCase(
         scores=np.array(table(st.sampled_from([0.0, 1.0, 2.0, 3.0])), np.float64),
         gains=np.array(table(gains), np.float64),
         excluded=np.array(table(seldom), np.bool_),
@@ -185,27 +177,6 @@ def variants(name: str) -> list[dict[str, Value]]:
     return found
 
 
-@st.composite
-def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
-    """Draw a metric of rankings with some parameters, and with a cut-off where it takes one."""
-    name = draw(st.sampled_from(sorted(reading("ranks"))))
-    parameters: dict[str, Value] = {}
-    for some in draw(st.lists(st.sampled_from(variants(name)), min_size=1, max_size=3)):
-        parameters |= some
-    definition = METRICS[name].given(parameters.items())
-    cutoffs: st.SearchStrategy[int | None] = st.integers(1, max_cutoff)
-    if definition.cutoff == "none":
-        cutoffs = st.none()
-    elif definition.cutoff == "optional":
-        cutoffs = st.none() | cutoffs
-    return Metric(name, draw(cutoffs), tuple(parameters.items()))
-
-
-def copies(ranks: Ranks, n: int) -> Ranks:
-    """Repeat all users n times: many draws of a random tie rule at once."""
-    return ranks.users(np.tile(np.arange(ranks.n_users), n))
-
-
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
     """Return every order of some items, by falling score, in which tied ones may stand."""
     ties = [
@@ -214,18 +185,6 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
     ]
     for parts in itertools.product(*map(itertools.permutations, ties)):
         yield [item for part in parts for item in part]
-
-
-def definition_of(
-    metric: Metric, definitions: Mapping[str, Callable[..., Any]], place: str
-) -> Callable[..., Any]:
-    """Return the independent definition of a metric, or say where one is missing."""
-    if metric.name not in definitions:
-        raise UnknownNameError(
-            f"The metric {metric.name!r} has no independent definition to be compared with. "
-            f"Hint: add a function to {place}; check_laws({metric.name!r}) needs none."
-        )
-    return definitions[metric.name]
 
 
 def is_relevant(gain: float, relevant_from: float | None) -> bool:

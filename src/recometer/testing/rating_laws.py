@@ -1,9 +1,12 @@
-"""Laws that hold for every metric of predicted ratings, driven by what the registry states."""
+"""Laws that hold for every metric of predicted ratings, driven by what the registry states.
+
+They are checked for small tables of predicted and true ratings.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from hypothesis import strategies as st
@@ -17,21 +20,104 @@ from recometer.ranks import Ratings
 from recometer.testing._checks import (
     MOST_USERS,
     RULES,
+    Kind,
     Law,
     direction,
     holds,
     law,
     near,
     near_range,
+    random_averages,
     same_bits,
+    tie_laws,
     values_of,
 )
-from recometer.testing.rating_cases import RatingCase, rating_cases
-from recometer.testing.tie_laws import Kind, random_averages, tie_laws
+from recometer.testing.rankings import orders, rank
 from recometer.ties import WHOLE, resolve
 
 SLACK = 1e-12
 STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RatingCase:
+    """Predicted beside true ratings of a few users.
+
+    Attributes
+    ----------
+    predicted, actual : float64 [n_users, n_items]
+        NaN in `actual` where a user has no row of an item.
+    threshold : float64 [n_users]
+        A row is relevant from this true rating on, and recommended from this predicted one on.
+    """
+
+    predicted: Float64
+    actual: Float64
+    threshold: Float64
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.predicted)
+
+    def users(self, which: Sequence[int]) -> RatingCase:
+        """Return the case of some users, in the order given."""
+        rows = list(which)
+        return RatingCase(self.predicted[rows], self.actual[rows], self.threshold[rows])
+
+    def relabelled(self, name: Sequence[int]) -> RatingCase:
+        """Return the case in which item i is called ``name[i]``."""
+        old = np.argsort(name)
+        return RatingCase(self.predicted[:, old], self.actual[:, old], self.threshold)
+
+    def rows(self, user: int) -> list[int]:
+        """Return the items of a user's rows."""
+        return [int(item) for item in np.flatnonzero(~np.isnan(self.actual[user]))]
+
+    def orders(self, user: int) -> Iterator[list[int]]:
+        """Return every order of a user's rows that agrees with the predicted ratings."""
+        return orders({item: float(self.predicted[user, item]) for item in self.rows(user)})
+
+    def ratings(self, scores: Float64 | None = None) -> Ratings:
+        """Return what sources hand over; ranked by other scores, if there are some."""
+        missing = np.isnan(self.actual)
+        relevant = np.where(missing, np.nan, self.actual >= self.threshold[:, np.newaxis])
+        ranks = rank(self.predicted if scores is None else scores, relevant, unranked=missing)
+        user = np.repeat(np.arange(self.n_users), np.diff(ranks.indptr))
+        ranks = dataclasses.replace(ranks, gain=self.actual[user, ranks.item])
+        return Ratings(ranks, self.predicted[user, ranks.item], self.threshold)
+
+
+@st.composite
+def rating_cases(
+    draw: st.DrawFn,
+    *,
+    min_users: int = 1,
+    max_users: int = 3,
+    max_items: int = 5,
+    predicted: st.SearchStrategy[float] | None = None,
+) -> RatingCase:
+    """Draw a `RatingCase` with ties, equal true ratings and users with one row or none.
+
+    Parameters
+    ----------
+    min_users, max_users, max_items
+        Its size. Five items have at most 120 orders.
+    predicted
+        Predicted ratings; by default those that can be true, and others between and beyond.
+    """
+    n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
+    if predicted is None:
+        predicted = st.sampled_from([1.0, 3.0, 5.0, 3.7, 3.5, -0.3])
+    true = st.sampled_from([float("nan"), 1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def table(elements: st.SearchStrategy[float]) -> Float64:
+        row = st.lists(elements, min_size=n_items, max_size=n_items)
+        rows = st.lists(row, min_size=n_users, max_size=n_users)
+        return np.array(draw(rows), np.float64)
+
+    thresholds = st.lists(st.sampled_from([3.5, 3.0, 0.0, 9.0]), min_size=n_users, max_size=n_users)
+    return RatingCase(table(predicted), table(true), np.array(draw(thresholds), np.float64))
 
 
 @law(rating_cases(max_users=MOST_USERS))

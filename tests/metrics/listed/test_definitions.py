@@ -8,12 +8,13 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given
+from list_definitions import list_by_definition
 
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
-from recometer.testing import ListCase, list_by_definition, list_cases, variants
+from recometer.testing import ListCase, list_cases, variants
 
 EVERY = [
     Metric(name, cutoff, tuple(parameters.items()))

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+from definitions import by_definition, judged_gains, mean_over_orders
+from drawn_metrics import metrics
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,16 +18,7 @@ from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
-from recometer.testing import (
-    Case,
-    by_definition,
-    cases,
-    mean_over_orders,
-    metrics,
-    observed,
-    rank,
-    variants,
-)
+from recometer.testing import RankingCase, cases, observed, rank, variants
 from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
@@ -44,13 +37,13 @@ EVERY_METRIC = [
 AVERAGED = [metric for metric in EVERY_METRIC if metric.definition.averages_ties]
 
 
-def one_order(case: Case) -> Case:
+def one_order(case: RankingCase) -> RankingCase:
     """Break all ties by the order of the items."""
     order = np.argsort(np.argsort(-case.scores, axis=1, kind="stable"), axis=1)
-    return Case(-order.astype(np.float64), case.gains, case.excluded, case.unranked)
+    return RankingCase(-order.astype(np.float64), case.gains, case.excluded, case.unranked)
 
 
-def enough(case: Case, user: int) -> bool:
+def enough(case: RankingCase, user: int) -> bool:
     """Whether there are two candidates, the least that are ranked."""
     return len(next(iter(case.orders(user)))) >= 2
 
@@ -71,7 +64,7 @@ def test_without_ties(case, relevant_from):
     )
     for user in range(case.n_users):
         (order,) = case.orders(user)
-        ranked, judged = enough(case, user), case.judged(user)
+        ranked, judged = enough(case, user), judged_gains(case, user)
         n_excluded = int(case.excluded[user].sum())
         for metric in EVERY_METRIC:
             expected = math.nan
@@ -103,7 +96,7 @@ def test_expected_in_one_group_of_six(relevant):
     gains[0, 1 : 1 + relevant] = np.arange(relevant) // 2 + 1.0
     gains[0, 7] = 2.0
     nothing = np.zeros((1, 8), bool)
-    case = Case(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, nothing, nothing)
+    case = RankingCase(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, nothing, nothing)
     some = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
     values, _ = compute(RankedUsers(case.ranks()), some, Protocol())
     for metric in some:
@@ -164,7 +157,7 @@ def test_the_other_rules_are_orders_too(case, metric):
     for user in range(case.n_users):
         all_values = [
             by_definition(
-                metric, order, case.judged(user), n_excluded=int(case.excluded[user].sum())
+                metric, order, judged_gains(case, user), n_excluded=int(case.excluded[user].sum())
             )
             for order in case.orders(user)
         ]

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from definitions import judged_gains
 from hypothesis import Phase, given, settings
 
 import recometer as rm
@@ -213,7 +214,7 @@ def test_the_curve_by_distinct_scores(case):
         Protocol(constant_scores="ties"),
     )
     for user in range(case.n_users):
-        relevant = {item for item, gain in case.judged(user).items() if gain != 0}
+        relevant = {item for item, gain in judged_gains(case, user).items() if gain != 0}
         items = np.flatnonzero(~case.excluded[user] & ~case.unranked[user])
         if np.isnan(values["pr_auc(rule=distinct)"][user]):
             continue

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rating_definitions import in_order, rating_by_definition, rating_mean_over_orders
 
 from recometer.measuring.compute import compute
 from recometer.measuring.rated import RatedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
-from recometer.testing import rating_by_definition, rating_cases, rating_mean_over_orders
+from recometer.testing import rating_cases
 from recometer.testing.laws import at_cutoffs
 
 EVERY = [each for name in reading("ratings") for each in at_cutoffs(name, 1, 2, 4, 9)]
@@ -41,7 +42,7 @@ def test_the_other_rules_are_orders_too(case):
     found = {ties: computed(case, ties) for ties in rules}
     for user in range(case.n_users):
         threshold = float(case.threshold[user])
-        rows = [case.in_order(user, order) for order in case.orders(user)]
+        rows = [in_order(case, user, order) for order in case.orders(user)]
         for metric in EVERY:
             name = str(metric)
             possible = [rating_by_definition(metric, *both, threshold) for both in rows]

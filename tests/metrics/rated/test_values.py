@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rating_definitions import rating_by_definition
 
 import recometer as rm
 from recometer.measuring.compute import compute
@@ -17,7 +18,7 @@ from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
 from recometer.protocol import Protocol
-from recometer.testing import rank, rating_by_definition
+from recometer.testing import rank
 
 RATINGS = reading("ratings")
 EVERY = [

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from recometer.metrics import METRICS, Metric
-from recometer.testing.rankings import Case, definition_of, is_relevant
+from recometer.testing.rankings import RankingCase, is_relevant
 
 # In the first k places of these, the order does not matter: without a candidate beyond, they
 # say nothing.
@@ -77,13 +77,7 @@ def by_definition(
         NaN where the metric is undefined: no item is relevant or ranked or, by metric,
         all are, none has a positive gain, or the order within the cut-off does not matter
         and no candidate lies beyond. Other rules for undefined values are not looked at.
-
-    Raises
-    ------
-    UnknownNameError
-        If the metric has no second definition here.
     """
-    define = definition_of(metric, DEFINITIONS, "DEFINITIONS of recometer.testing.definitions")
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
     one = Order(
         rel=[int(item in relevant) for item in order],
@@ -107,14 +101,23 @@ def by_definition(
     parameters |= dict(metric.parameters)
     # The whole ranking ends with the items that were not ranked.
     k = one.n + len(gains) if metric.cutoff is None else metric.cutoff
-    return float(define(one, k, **parameters))
+    return float(DEFINITIONS[metric.name](one, k, **parameters))
+
+
+def judged_gains(case: RankingCase, user: int) -> dict[int, float]:
+    """Return the gains of a user's judged items, by item."""
+    return {
+        item: float(gain)
+        for item, gain in enumerate(case.gains[user])
+        if not math.isnan(gain) and not case.excluded[user, item]
+    }
 
 
 def mean_over_orders(
-    metric: Metric, case: Case, user: int, *, relevant_from: float | None = None
+    metric: Metric, case: RankingCase, user: int, *, relevant_from: float | None = None
 ) -> float:
     """Average `by_definition` over every order of the tied items."""
-    judged = case.judged(user)
+    judged = judged_gains(case, user)
     n_excluded = int(case.excluded[user].sum())
     orders = _unlike_orders(case, user)
     values = [
@@ -125,12 +128,12 @@ def mean_over_orders(
 
 
 @functools.lru_cache(maxsize=16)  # asked for metric by metric
-def _unlike_orders(case: Case, user: int) -> list[tuple[list[int], int]]:
+def _unlike_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
     """Return the orders of the tied items, and how many are like each.
 
     Those that differ only in which item of a gain comes first have the same value.
     """
-    judged = case.judged(user)
+    judged = judged_gains(case, user)
     alike: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
     for order in case.orders(user):
         gains = tuple(map(judged.get, order))

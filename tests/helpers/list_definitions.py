@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from recometer.metrics import METRICS, Metric
-from recometer.testing.list_cases import ListCase
-from recometer.testing.rankings import definition_of
+from recometer.testing import ListCase
 
 
 def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) -> float:
@@ -29,22 +28,20 @@ def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) 
     -------
     float
         NaN where it is undefined.
-
-    Raises
-    ------
-    UnknownNameError
-        If the metric has no second definition here.
     """
-    table, name = (OVER_USERS, "OVER_USERS") if user is None else (PER_USER, "PER_USER")
-    define = definition_of(metric, table, f"{name} of recometer.testing.list_definitions")
     parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
     parameters |= dict(metric.parameters)
     k = metric.cutoff or 0
     if user is None:
-        return float(define(case, k, **parameters))
+        return float(OVER_USERS[metric.name](case, k, **parameters))
     if not case.lists[user]:
         return math.nan
-    return float(define(case, user, k, **parameters))
+    return float(PER_USER[metric.name](case, user, k, **parameters))
+
+
+def relevant_items(case: ListCase, user: int) -> set[int]:
+    """Return the relevant items of a user."""
+    return {item for item, gain in case.test[user].items() if gain != 0}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -55,7 +52,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
-    counted = [u for u in range(case.n_users) if users == "all" or case.relevant(u)]
+    counted = [u for u in range(case.n_users) if users == "all" or relevant_items(case, u)]
     found = {item for user in counted for item in case.lists[user][:k]}
     in_train = {item for item in range(case.n_items) if case.count(item)}
     if numerator == "trained":
@@ -182,7 +179,7 @@ def _novelty(
 def _epc(
     case: ListCase, user: int, k: int, discount: str, patience: float, novelty: str, any: bool
 ) -> float:
-    relevant = case.relevant(user)
+    relevant = relevant_items(case, user)
     if not relevant and not any:
         return math.nan
     counts = [n for n in map(case.count, range(case.n_items)) if n]
@@ -308,13 +305,13 @@ def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: 
 def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str, relevant: bool) -> float:
     listed = case.lists[user][:k]
     if relevant:
-        if not case.relevant(user):
+        if not relevant_items(case, user):
             return math.nan
-        listed = [item for item in listed if item in case.relevant(user)]
+        listed = [item for item in listed if item in relevant_items(case, user)]
     found = {name for item in listed for name in case.categories[item]}
     if denominator != "relevant":
         return len(found) / (k if denominator == "cutoff" else case.n_categories)
-    wanted = {name for item in case.relevant(user) for name in case.categories[item]}
+    wanted = {name for item in relevant_items(case, user) for name in case.categories[item]}
     return len(found & wanted) / len(wanted) if wanted else math.nan
 
 
@@ -333,7 +330,7 @@ def _alpha_gain(case: ListCase, item: int, seen: Counter[int], alpha: float) -> 
 
 
 def _alpha_ndcg(case: ListCase, user: int, k: int, alpha: float) -> float:
-    relevant = case.relevant(user)
+    relevant = relevant_items(case, user)
     left = sorted(item for item in relevant if case.categories[item])
     if not left:
         return math.nan
@@ -424,7 +421,7 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
 def _serendipity(
     case: ListCase, user: int, k: int, expected: str, any: bool, combine: str
 ) -> float:
-    row, relevant = case.lists[user][:k], case.relevant(user)
+    row, relevant = case.lists[user][:k], relevant_items(case, user)
     if (not any and not relevant) or (expected == "baseline" and not case.baseline[user]):
         return math.nan
     if expected == "similarity" and (
@@ -441,7 +438,7 @@ def _serendipity(
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
     """Return the share of the hits that the user has in train, or does not have."""
-    hits = [item for item in case.lists[user][:k] if item in case.relevant(user)]
+    hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     known = [item for item in hits if (item in case.train[user]) == repeated]
     return len(known) / len(hits) if hits else math.nan
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from recometer.metrics import Metric
-from recometer.testing.rankings import definition_of
-from recometer.testing.rating_cases import RatingCase
+from recometer.testing import RatingCase
 
 
 def rating_by_definition(
@@ -32,24 +31,27 @@ def rating_by_definition(
     float
         NaN where it is undefined.
     """
-    define = definition_of(
-        metric, RATING_DEFINITIONS, "RATING_DEFINITIONS of recometer.testing.rating_definitions"
-    )
     if len(actual) == 0:
         return math.nan
     rows = [
         Row(p, a, p >= threshold, a >= threshold) for p, a in zip(predicted, actual, strict=True)
     ]
-    return float(define(rows, rows if metric.cutoff is None else rows[: metric.cutoff]))
+    first = rows if metric.cutoff is None else rows[: metric.cutoff]
+    return float(RATING_DEFINITIONS[metric.name](rows, first))
 
 
 def rating_mean_over_orders(metric: Metric, case: RatingCase, user: int) -> float:
     """Average `rating_by_definition` over every order of the rows predicted the same."""
     values = [
-        rating_by_definition(metric, *case.in_order(user, order), float(case.threshold[user]))
+        rating_by_definition(metric, *in_order(case, user, order), float(case.threshold[user]))
         for order in case.orders(user)
     ]
     return math.fsum(values) / len(values)
+
+
+def in_order(case: RatingCase, user: int, order: Sequence[int]) -> tuple[list[float], list[float]]:
+    """Return the predicted and the true ratings of a user's rows in this order."""
+    return case.predicted[user, order].tolist(), case.actual[user, order].tolist()
 
 
 class Row(NamedTuple):

@@ -1,0 +1,25 @@
+"""A strategy that draws metrics of rankings."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from recometer.metrics import METRICS, Metric, reading
+from recometer.metrics.parameters import Value
+from recometer.testing import variants
+
+
+@st.composite
+def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
+    """Draw a metric of rankings with some parameters, and with a cut-off where it takes one."""
+    name = draw(st.sampled_from(sorted(reading("ranks"))))
+    parameters: dict[str, Value] = {}
+    for some in draw(st.lists(st.sampled_from(variants(name)), min_size=1, max_size=3)):
+        parameters |= some
+    definition = METRICS[name].given(parameters.items())
+    cutoffs: st.SearchStrategy[int | None] = st.integers(1, max_cutoff)
+    if definition.cutoff == "none":
+        cutoffs = st.none()
+    elif definition.cutoff == "optional":
+        cutoffs = st.none() | cutoffs
+    return Metric(name, draw(cutoffs), tuple(parameters.items()))
