@@ -36,7 +36,6 @@ METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 EVERY = "ndcgAt@10 precisionAt@10 meanAveragePrecision meanAveragePrecisionAt@10 recallAt@10"
 FACTORS, TEST, TRAIN = 64, 5, 30  # a user
 SIZES = [(5_000, 4_000), (20_000, 4_000), (20_000, 16_000)]  # users, items
-CLOSURES = [("travel", "1GB"), ("blocks", "1MB")]  # the latter for the last size alone
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -144,23 +143,21 @@ def made(spark: Any, folder: Path, n_users: int, n_items: int) -> tuple[rs.Facto
 
 
 def scale(cores: int, rounds: int) -> list[dict[str, Any]]:
-    """Time factors of several sizes on some cores, items travelling and in blocks."""
+    """Time factors of several sizes on some cores."""
     spark = session(cores)
     found: list[dict[str, Any]] = []
-    for place, (n_users, n_items) in enumerate(SIZES):
+    for n_users, n_items in SIZES:
         with tempfile.TemporaryDirectory() as name:
             source, test, train = made(spark, Path(name), n_users, n_items)
-            last = place == len(SIZES) - 1
-            for how, closure in CLOSURES if last else CLOSURES[:1]:
-                options: Any = {"metrics": METRICS, "closure": closure, "keep": False}
-                work = functools.partial(rs.evaluate, source, test, train=train, **options)
-                if not found:
-                    work()  # starts workers
-                taken = [timed(spark, work) for _ in range(rounds)]
-                best = sorted(taken, key=lambda one: one.both)[len(taken) // 2]
-                row = {"cores": cores, "users": n_users, "items": n_items, "how": how}
-                found.append({**row, **best._asdict()})
-                print(json.dumps(found[-1]), flush=True)
+            options: Any = {"metrics": METRICS, "closure": "1GB", "keep": False}
+            work = functools.partial(rs.evaluate, source, test, train=train, **options)
+            if not found:
+                work()  # starts workers
+            taken = [timed(spark, work) for _ in range(rounds)]
+            best = sorted(taken, key=lambda one: one.both)[len(taken) // 2]
+            row = {"cores": cores, "users": n_users, "items": n_items}
+            found.append({**row, **best._asdict()})
+            print(json.dumps(found[-1]), flush=True)
     spark.stop()
     return found
 
@@ -248,29 +245,19 @@ def beside(spark: Any, lists: Any, test: Any, rounds: int) -> dict[str, Any]:
 
 
 def rates(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the seconds of a processor per row, per score and per byte of factors in blocks.
+    """Return the seconds of a processor per row and per score.
 
-    A row: least squares of ``seconds = fixed + row * rows`` where items travel, of Java and Python.
-    A score: one machine's, since the same kernel runs in the workers, where it takes less time than
-    can be told from starting a job at these sizes. A byte: what blocks took more, by the bytes of
-    factors that they shuffle.
+    A row: least squares of ``seconds = fixed + row * rows``, of Java and Python. A score: one
+    machine's, since the same kernel runs in the workers, where it takes less time than can be told
+    from starting a job at these sizes.
     """
-    own = [row for row in rows if row["how"] == "travel"]
-    table = np.array([[1.0, row["users"] * (1 + TEST + TRAIN)] for row in own])
-    seconds = np.array([row["java"] + row["python"] for row in own])
+    table = np.array([[1.0, row["users"] * (1 + TEST + TRAIN)] for row in rows])
+    seconds = np.array([row["java"] + row["python"] for row in rows])
     (fixed, per_row), *_ = np.linalg.lstsq(table, seconds, rcond=None)
-    blocked = [row for row in rows if row["how"] == "blocks"]
-    users, items = blocked[0]["users"], blocked[0]["items"]
-    alike = [row for row in own if (row["users"], row["items"]) == (users, items)]
-    more = np.mean([r["java"] + r["python"] for r in blocked]) - np.mean(
-        [r["java"] + r["python"] for r in alike]
-    )
-    n_blocks = -(-items * VECTOR // 10**6)
     return {
         "fixed": float(fixed),
         "row": float(max(per_row, 0.0)),
         "score": seconds_per_score(),
-        "byte": float(more) / shuffled_in_blocks(users, items, n_blocks, 4),
     }
 
 
@@ -292,16 +279,9 @@ def seconds_per_score() -> float:
 
 
 VECTOR = 4 * FACTORS + 8  # bytes of an item or a user with its factors
-TARGETS = [(10**6, 10**5), (10**7, 10**6), (10**8, 10**6), (10**9, 10**7)]
+TARGETS = [(10**6, 10**5), (10**7, 10**6), (10**8, 10**6)]
 CORES = 1_000  # of the cluster that is assumed
-BLOCK = 1e9  # bytes of users, and of items, that a task holds or streams
 ROW_BYTES = 24  # a user, an item and a number in a shuffle, before compression
-
-
-def shuffled_in_blocks(users: int, items: int, item_blocks: int, user_blocks: int) -> int:
-    """Return the bytes of factors that pass through a shuffle where items are in blocks."""
-    judged = users * TEST * VECTOR  # with the factors of the items
-    return item_blocks * users * (VECTOR + TEST * ROW_BYTES) + user_blocks * items * VECTOR + judged
 
 
 def extrapolated(measured: dict[str, float]) -> list[dict[str, Any]]:
@@ -310,19 +290,12 @@ def extrapolated(measured: dict[str, float]) -> list[dict[str, Any]]:
     for users, items in TARGETS:
         rows, closure = users * (1 + TEST + TRAIN), items * VECTOR
         shuffled, seconds = rows * ROW_BYTES + users * VECTOR, measured["row"] * rows
-        item_blocks = user_blocks = 1
-        if closure > BLOCK:
-            item_blocks = int(-(-closure // BLOCK))
-            user_blocks = int(-(-users * (VECTOR + (TEST + TRAIN) * ROW_BYTES) // BLOCK))
-            factors = shuffled_in_blocks(users, items, item_blocks, user_blocks)
-            shuffled, seconds = shuffled + factors, seconds + measured["byte"] * factors
         seconds += measured["score"] * users * items
         found.append(
             {
                 "users": f"{users:,}",
                 "items": f"{items:,}",
                 "item factors": f"{closure / 1e9:.3g} GB",
-                "blocks of users x items": f"{user_blocks:,} x {item_blocks}",
                 "shuffled": f"{shuffled / 1e9:,.3g} GB",
                 "processor hours": seconds / 3600,
                 f"hours on {CORES:,} cores": seconds / 3600 / CORES,

@@ -13,7 +13,6 @@ from spark_cases import (
     assert_same_interval,
     both_factors,
     data,
-    factors,
     schema_of,
 )
 
@@ -136,26 +135,6 @@ def test_conventions_and_rules_are_those_of_one_machine(table, given):
             catalogue=items,
             **given,
         )
-    assert_same(result, expected)
-
-
-@pytest.mark.parametrize("ids", [str, int])
-def test_blocks_of_items_give_what_all_items_give(table, ids):
-    users, items, test, train, rng = data(seed=2, ids=ids)
-    of_users, of_items = factors(rng, "float32", users, items)
-    of_items[7] = np.nan
-    known = len(items) - 3  # some items have no factors
-    kind = f"id {'string' if ids is str else 'bigint'}, features array<float>"
-    source = rs.Factors(
-        table({"id": users[4:], "features": of_users[4:]}, kind),
-        table({"id": items[:known], "features": of_items[:known]}, kind),
-    )
-    one = rm.Factors(of_users[4:], of_items[:known], user_ids=users[4:], item_ids=items[:known])
-    schema = schema_of(ids)
-    given = {"metrics": WHOLE, "nan_scores": "last", "ties": "item"}
-    tables = table(test, schema), table(train, schema)
-    result = rs.evaluate(source, tables[0], train=tables[1], closure=120, partitions=3, **given)
-    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
     assert_same(result, expected)
 
 

@@ -48,21 +48,6 @@ def test_train_and_factors_of_users_hold_for_all_of_their_sessions(table):
     assert result.per_user().columns[:2] == BOTH
     said = next(line for line in str(expected).splitlines() if "sessions of" in line)
     assert said in str(result)
-    given["metrics"] = f"{CUT} rr roc_auc"
-    expected = rm.evaluate(one, paired(test), train=pl.DataFrame(train), **given)
-    blocked = rs.evaluate(source, frame, train=trained, closure=120, partitions=3, **given)
-    assert_same_sessions(blocked, expected)
-
-
-@pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_factors_in_blocks_leave_out_the_train_of_each_session(table):
-    users, items, test, train, rng = data(seed=12)
-    test, train = (ordered(with_sessions(one, rng)) for one in (test, train))
-    source, one = both_factors(table, rng, "float32", users, items, slice(2, None))
-    frames = [rs.Interactions(table(part, SCHEMA), user=BOTH) for part in (test, train)]
-    given = {"metrics": f"{CUT} rr roc_auc"}
-    result = rs.evaluate(source, frames[0], train=frames[1], closure=120, partitions=3, **given)
-    assert_same_sessions(result, rm.evaluate(one, paired(test), train=paired(train), **given))
 
 
 def assert_same_sessions(result, expected):

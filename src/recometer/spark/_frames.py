@@ -249,25 +249,6 @@ def table_of(frame: Frame) -> Any:
     return _ours(frame.toArrow)
 
 
-def check_distinct(table: Table, option: str) -> None:
-    """Refuse ids that come twice, or are missing.
-
-    Raises
-    ------
-    InputError
-        If there are any; the message names one of them.
-    """
-    name = table[option]
-    counted = table.frame.groupBy(str(table.columns[option])).count()
-    wrong = counted.where(f"count > 1 OR {name} IS NULL").limit(1).collect()
-    if wrong and wrong[0][0] is None:
-        raise InputError(f"{table.what} has rows without an id. Hint: drop them.")
-    if wrong:
-        raise InputError(
-            f"The ids of {table.what} must be distinct, {wrong[0][0]!r} is there twice."
-        )
-
-
 def schema_with(frame: Frame, more: Mapping[str, str]) -> Any:
     """Return the schema of a frame with more columns, whose types are given by name."""
     from pyspark.sql.types import ByteType, LongType, StructField, StructType
@@ -275,3 +256,29 @@ def schema_with(frame: Frame, more: Mapping[str, str]) -> Any:
     types = {"tinyint": ByteType, "bigint": LongType}
     added = [StructField(name, types[kind]()) for name, kind in more.items()]
     return StructType([*frame.schema.fields, *added])
+
+
+DRAWN_PER_BLOCK = 50  # ids, of which the limits of blocks are taken
+
+
+def literal(name: Any) -> str:
+    """Return an id as SQL has it."""
+    return str(name) if isinstance(name, int) else f"CAST(X'{name.encode().hex()}' AS string)"
+
+
+def place_among(limits: Sequence[Any], column: str) -> str:
+    """Return, as SQL, how many limits are not above the id in a column."""
+    if not limits:
+        return "0"
+    values = ", ".join(map(literal, limits))
+    return f"size(filter(array({values}), limit -> limit <= {column}))"
+
+
+def limits_of(frame: Frame, column: str, n_ids: int, n_blocks: int) -> tuple[Any, ...]:
+    """Return ids of a column that cut it into about this number of blocks of similar size."""
+    share = DRAWN_PER_BLOCK * n_blocks / n_ids
+    named = frame.select(column)
+    drawn = named if share >= 1 else named.sample(share, seed=0)
+    found = sorted({row[column] for row in drawn.collect() if row[column] is not None})
+    step = max(1, -(-len(found) // n_blocks))
+    return tuple(found[step::step])

@@ -28,7 +28,7 @@ from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives
 from recometer.spark import _across
 from recometer.spark._blocks import blocks
-from recometer.spark._columns import ids, split, user_ids
+from recometer.spark._columns import split, user_ids
 from recometer.spark._outputs import Output
 from recometer.spark._packing import AT_ONCE
 from recometer.spark._sums import Sums, metric_sums
@@ -132,8 +132,7 @@ class Job:
         """Return what the users of a block are evaluated with."""
         parts = split(table, FILLED + 1)
         self._check_ids(parts)
-        known = _known(parts[TEST], parts[TRAIN])
-        source = self.output.source(parts[SOURCE], self._user(SOURCE), known)
+        source = self.output.source(parts[SOURCE], self._user(SOURCE))
         train = None
         if "train" in self.values:
             train = self._interactions(parts[TRAIN], "train")
@@ -190,7 +189,7 @@ class Job:
         if self.baseline is None:
             return None
         own = table.drop_columns(["f"]).rename_columns({"b": "f"})
-        return self.baseline.source(own, self._user(BASELINE), np.zeros(0))
+        return self.baseline.source(own, self._user(BASELINE))
 
     @property
     def sessions(self) -> frozenset[int]:
@@ -328,11 +327,3 @@ class Job:
             [] if named is None else named[:3].tolist(),
             metrics,
         )
-
-
-def _known(*tables: Any) -> Array:
-    """Return the items of some rows that have factors, as their column y says."""
-    import pyarrow as pa
-
-    rows = pa.concat_tables(tables)
-    return np.unique(ids(rows["i"].filter(rows["y"].is_valid())))

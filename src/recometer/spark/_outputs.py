@@ -15,7 +15,6 @@ from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.spark._columns import ids, numbers, vectors
-from recometer.spark._counting import Counted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Output:
     Attributes
     ----------
     kind
-        ``"factors"``, ``"counts"`` (of factors), ``"lists"``, ``"arrays"`` or ``"pairs"``.
+        ``"factors"``, ``"lists"``, ``"arrays"`` or ``"pairs"``.
     options
         The arguments that the class of the source takes beside the data. ``every_item`` are the
         ids of the items of all users, where something is drawn that depends on them.
@@ -51,7 +50,7 @@ class Output:
         """Whether each row has an item."""
         return self.kind in ("lists", "pairs")
 
-    def source(self, table: Any, user: Sequence[str], known: Array) -> Source:
+    def source(self, table: Any, user: Sequence[str]) -> Source:
         """Return the source of some users.
 
         Parameters
@@ -60,14 +59,10 @@ class Output:
             Their rows.
         user
             The columns that name a user.
-        known
-            The items of test and train that have factors, where these were counted in blocks.
         """
         named: dict[str, Any] = {"user": [*user] if len(user) > 1 else user[0], "item": "i"}
         if self.kind == "factors":
             return self._factors(table)
-        if self.kind == "counts":
-            return Counted(table, user, known, self.options["n_items"])
         if self.kind == "pairs":
             truth = self.options["truth"]
             columns = {**named, "score": "x", **({} if truth is None else {truth: "y"})}

@@ -41,16 +41,14 @@ from recometer.sources.candidates import (
 )
 from recometer.spark import _frames, _rows, _whole
 from recometer.spark import given as given_module
-from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
-from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table, users_of
 from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job
 from recometer.spark._offered import n_offered
 from recometer.spark._outputs import Output
 from recometer.spark._previous import Previous
 from recometer.spark._previous import is_asked as is_filled
-from recometer.spark._sources import Given, ItemSizes, check_travels, every_item, item_sizes
+from recometer.spark._sources import Given, check_travels, every_item, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
 
@@ -167,8 +165,6 @@ class Plan:
         options["names"] = ("test", "train", found.table.what, "candidates", "baseline")
         options["every"] = tuple(self.metrics)
         outputs = {name: self._output(one, kinds) for name, one in self.outputs.items()}
-        if outputs["source"].kind == "counts" and self._blocks_of_sessions():
-            options["sessions"] |= {SOURCE}
         truth = found.options.get("truth")
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
         given = {
@@ -200,15 +196,13 @@ class Plan:
         if sizes.n_bytes <= self.closure:
             items = read_item_factors(found.items, kinds.item, found.options["array"])
             return Output(found.kind, found.options, items)
-        if found is not self.source:
-            raise InputError(
-                f"The factors of {sizes.n_items:,} items in baseline= take "
-                f"{sizes.n_bytes / 1e6:,.1f} MB, more than closure={self.closure / 1e6:,.1f} MB. "
-                "Hint: a larger closure=; or lists of the baseline, as rs.Lists."
-            )
-        self._check_blocked(sizes)
-        blocked = {**found.options, "n_items": sizes.n_items, "sizes": sizes}
-        return Output("counts", blocked, None)
+        where = "" if found is self.source else " in baseline="
+        raise InputError(
+            f"The factors of {sizes.n_items:,} items{where} take {sizes.n_bytes / 1e6:,.1f} MB, "
+            f"more than closure={self.closure / 1e6:,.1f} MB. Hint: a larger closure=, such as "
+            "'1GB', if each task has the memory for a copy; or rs.Lists of what the model "
+            "recommends."
+        )
 
     def _with_sessions(self) -> frozenset[int]:
         """Return the numbers of the tables that have sessions of users.
@@ -231,53 +225,6 @@ class Plan:
                 "test=rs.Interactions(frame, user=['user', 'session']); or leave them out."
             )
         return found
-
-    def _check_blocked(self, sizes: ItemSizes) -> None:
-        """Refuse metrics that are not computed if items are in blocks."""
-        wrong = [str(one) for one in self.metrics if one.definition.record == "lists"]
-        what = f"{wrong[0]!r} reads lists" if wrong else ""
-        if self.candidates is not None or self.exclude is not None:
-            what = "candidates= and exclude= choose items"
-        if what:
-            raise InputError(
-                f"{what}, which is not computed for factors in blocks: those of "
-                f"{sizes.n_items:,} items take {sizes.n_bytes / 1e6:,.1f} MB, more than "
-                f"closure={self.closure / 1e6:,.1f} MB. Hint: a larger closure=, if executors and "
-                "driver have the memory; or item_factors without the items."
-            )
-
-    def blocked(self, kinds: IdKinds, sizes: ItemSizes, partitions: int) -> Blocked:
-        """Return how factors are counted in blocks."""
-        users, items = self.source.table, self.source.items
-        assert items is not None
-        _frames.check_distinct(items, "item")
-        _frames.check_distinct(users, "user")
-        single = self.source.options["array"] == "array<float>"
-        sessions = self._blocks_of_sessions()
-        how = Counting(
-            "string" if sessions else kinds.user,
-            kinds.item,
-            "float32" if single else "float64",
-            sizes.n_factors,
-            self.protocol.nan_scores,
-            items.has("bias"),
-        )
-        train = self._removed()
-        n_blocks = blocks_of(sizes.n_bytes, self.closure, sizes.n_items)
-        named = items.frame.selectExpr(f"CAST({items['item']} AS {kinds.item}) AS i")
-        limits = limits_of(named, "i", sizes.n_items, n_blocks)
-        test = self.tables["test"]
-        return Blocked(users, items, test, train, kinds, sessions, how, limits, partitions)
-
-    def _removed(self) -> Table | None:
-        """Return train, if its items leave the ranking."""
-        removes = self.source.like.removes_train(self.protocol)
-        return self.tables.get("train") if removes else None
-
-    def _blocks_of_sessions(self) -> bool:
-        """Return whether sessions have items of train of their own, which leave their ranking."""
-        train = self._removed()
-        return train is not None and train.has("session")
 
     def only(self, users: Frame) -> Plan:
         """Return the same for some users, given as a frame of their ids: u."""
@@ -304,21 +251,19 @@ class Plan:
         found += [self._given(name, kinds) for name in ("test", "train") if name in self.tables]
         return found
 
-    def _given(self, name: str, kinds: IdKinds, blocked: Blocked | None = None) -> Frame:
+    def _given(self, name: str, kinds: IdKinds) -> Frame:
         """Return the rows of test, train or candidates in one form."""
         table = self.tables[name]
         columns = {"i": table["item"], "f_type": self.source.array_type(kinds)}
-        if blocked is not None:
-            table, columns["y"] = _with_known(table, kinds, blocked), "known"
         if table.has("value"):
             columns["x"] = table["value"]
         return _frames.rows(table, NUMBERS[name], kinds, **columns)
 
-    def rows(self, kinds: IdKinds, blocked: Blocked | None) -> list[Frame]:
+    def rows(self, kinds: IdKinds) -> list[Frame]:
         """Return the rows of all tables in one form."""
-        found = [self.source.rows(kinds, SOURCE) if blocked is None else blocked.counts()]
+        found = [self.source.rows(kinds, SOURCE)]
         array = self.source.array_type(kinds)
-        found += [self._given(name, kinds, blocked) for name in NUMBERS if name in self.tables]
+        found += [self._given(name, kinds) for name in NUMBERS if name in self.tables]
         if is_filled(self.metrics, self.protocol, self.source):
             found.append(self._filled(found[0], kinds, array))
         other = self.outputs.get("baseline")
@@ -457,14 +402,6 @@ def _with_baseline(
     others = [one.selectExpr("*", f"CAST(array() AS {own}) AS b") for one in rows]
     found = baseline.rows(kinds, BASELINE).withColumnRenamed("f", "b")
     return [*others, found.selectExpr("*", f"CAST(array() AS {array}) AS f")]
-
-
-def _with_known(table: Table, kinds: IdKinds, blocked: Blocked) -> Table:
-    """Return a table that says of each row whether its item has factors."""
-    known = blocked.known().withColumnRenamed("i", "known_item")
-    on = f"CAST({table['item']} AS {kinds.item}) AS known_item"
-    frame = table.frame.selectExpr("*", on).join(known, "known_item", "left")
-    return Table(table.what, frame, table.columns)
 
 
 def _check_defined(sums: Sums) -> None:

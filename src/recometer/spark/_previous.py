@@ -15,7 +15,6 @@ from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.spark import _frames
-from recometer.spark._blocked import limits_of, literal, place_among
 from recometer.spark._frames import Frame, IdKinds, Table
 from recometer.spark._sources import Given
 
@@ -64,7 +63,7 @@ class Previous:
         last = max(self._last_listed(), _largest(relevant, "i"), key=_order)
         if last is None:
             return relevant.select(*self._user)
-        having = relevant.where(f"i = {literal(last)}").select(*self._user)
+        having = relevant.where(f"i = {_frames.literal(last)}").select(*self._user)
         if self.kinds.user == "bigint" and not self._has_sessions:  # a row of a matrix each
             return having.where(f"u < {LAST_ID}").selectExpr("u + 1 AS u")
         return self._after(having)
@@ -111,8 +110,8 @@ class Previous:
         every = self._users(having)
         n_users = max(int(every.count()), 1)
         n_ranges = min(-(-n_users // USERS_PER_RANGE), MOST_RANGES)
-        limits = limits_of(every, "u", n_users, n_ranges)
-        own = every.selectExpr("*", f"{place_among(limits, 'u')} AS g")
+        limits = _frames.limits_of(every, "u", n_users, n_ranges)
+        own = every.selectExpr("*", f"{_frames.place_among(limits, 'u')} AS g")
         last = own.selectExpr(
             "g", "h", f"row_number() OVER (PARTITION BY g ORDER BY {_descending(user)}) AS n"
         )

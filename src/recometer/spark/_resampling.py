@@ -21,7 +21,6 @@ from recometer.measuring.listed import ListedUsers
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.spark import _across, _frames, _rows, _whole
-from recometer.spark._blocked import limits_of, place_among
 from recometer.spark._blocks import blocks
 from recometer.spark._columns import ids, user_ids
 from recometer.spark._draws import Resamples
@@ -145,8 +144,8 @@ def placed(users: Frame, units: Sequence[str], n: int) -> Frame:
     distinct = users.select(*units).distinct()
     n_blocks, limits = math.ceil(n / UNITS_PER_TASK), tuple[Any, ...]()
     if n_blocks > 1:
-        limits = limits_of(distinct, first, n, n_blocks)
-    in_blocks = distinct.selectExpr("*", f"{place_among(limits, first)} AS b")
+        limits = _frames.limits_of(distinct, first, n, n_blocks)
+    in_blocks = distinct.selectExpr("*", f"{_frames.place_among(limits, first)} AS b")
     before = np.zeros(len(limits) + 1, np.int64)
     if limits:
         for block, count in in_blocks.groupBy("b").count().collect():

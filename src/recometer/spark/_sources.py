@@ -169,10 +169,9 @@ def _described(source: Source, text: str) -> Source:
 
 
 class ItemSizes(NamedTuple):
-    """How many items there are, factors of each, and bytes of all, ids included."""
+    """How many items there are, and the bytes of their factors and ids."""
 
     n_items: int
-    n_factors: int
     n_bytes: int
 
 
@@ -187,7 +186,7 @@ def item_sizes(items: Table) -> ItemSizes:
     n, k = int(row["n"]), int(row["k"])
     if not n:
         raise InputError("Factors has no items to rank.")
-    return ItemSizes(n, k, n * k * width + int(row["t"]))
+    return ItemSizes(n, n * k * width + int(row["t"]))
 
 
 def read_items(items: Table, kind: str, array: str) -> ItemFactors:

@@ -37,8 +37,6 @@ from recometer.spark.result import SparkEvaluation
 
 # Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
 # together, as it does for all others.
-HEAVY = ("factors", "counts")
-BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -90,16 +88,13 @@ def evaluate(
         A list of items that must not be recommended to any user.
     baseline
         Another source, as `source`, for metrics that compare lists with those of another model.
-        Factors must be within `closure`.
     metrics, protocol, catalogue, seed, chance, **rules
         As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
     closure
-        Limits the data that are sent to every executor with the function that runs there. If the
-        factors of all items (4 or 8 bytes a number, and their ids) are within the limit, the driver
-        reads them once, and each task holds one copy. A message of Spark Connect has at most
-        128 MB. Larger factors are divided into blocks of items of about this size, which are joined
-        with blocks of users, and the counts of all blocks are added up. The values are the same,
-        and no single machine reads all items.
+        Limits the data that are sent to every executor with the function that runs there. The
+        driver reads the factors of all items (4 or 8 bytes a number, and their ids) once, and each
+        task holds one copy: 4 million items with 64 factors in float32 are 1 GB. Larger factors
+        are refused. A message of Spark Connect has at most 128 MB.
     partitions
         The number of partitions of the users. None takes ``spark.sql.shuffle.partitions``; where
         lists or pairs are small, Spark may put partitions together.
@@ -246,13 +241,9 @@ def _evaluated(
 def _spread(plan: Plan, job: Job, partitions: int | None) -> Spread:
     """Return the rows of all tables, and how they are brought together by user."""
     kinds, users = plan.kinds(), plan.of_users.frame
-    if partitions is None and job.output.kind in HEAVY:
+    if partitions is None and job.output.kind == "factors":
         partitions = _frames.partitions_of(users, None)
-    blocked = None
-    if job.output.kind == "counts":
-        sizes = job.output.options["sizes"]
-        blocked = plan.blocked(kinds, sizes, partitions or BLOCKS_OF_USERS)
-    frame = _frames.together(plan.rows(kinds, blocked))
+    frame = _frames.together(plan.rows(kinds))
     # The places of lists; where these are equal, the order of the ids.
     kinds_of = {one.kind for one in (job.output, job.baseline) if one is not None}
     within = ("p", "i") if "lists" in kinds_of else ()
