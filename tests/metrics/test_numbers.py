@@ -17,10 +17,9 @@ from recometer import ragged, ties
 from recometer.arrays import Int64
 from recometer.metrics.listed.data import ListData
 from recometer.metrics.listed.sums import exposures
-from recometer.metrics.logarithms import SMALLEST, log2_table
 from recometer.metrics.over_rows import dot
 from recometer.metrics.registry import METRICS
-from recometer.metrics.sums import log2_of
+from recometer.metrics.sums import SMALLEST, log2_of, log2_table
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.ties import LONG, PART, resolve, sum_by_user
 

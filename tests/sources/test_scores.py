@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.sources import _score_batches, scores
-from recometer.sources._score_prefetch import Prefetch
+from recometer.sources._score_batches import Prefetch
 from recometer.tasks import Cancelled
 
 ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"

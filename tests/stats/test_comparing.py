@@ -25,9 +25,8 @@ from recometer.stats import (
     randomisation,
     relative_difference,
 )
-from recometer.stats.comparing import FEW_DIFFER, Test, compare_grouped
+from recometer.stats.comparing import FEW_DIFFER, Test, compare_grouped, consistent
 from recometer.stats.grouping import group
-from recometer.stats.inversion import consistent
 from recometer.stats.sign_flips import quantile_of
 from recometer.stats.sign_sums import multiples_of_unit, of_multiples
 

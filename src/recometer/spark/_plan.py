@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer import errors
+from recometer.arrays import Array
 from recometer.data.catalogue import Catalogue
 from recometer.errors import InputError, warn
 from recometer.evaluating.asked import counts_listed
@@ -44,13 +45,88 @@ from recometer.spark import given as given_module
 from recometer.spark._columns import ids
 from recometer.spark._frames import Frame, IdKinds, Table, users_of
 from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job
-from recometer.spark._offered import n_offered
 from recometer.spark._outputs import Output
 from recometer.spark._previous import Previous
 from recometer.spark._previous import is_asked as is_filled
 from recometer.spark._sources import Given, check_travels, every_item, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
+
+
+def n_offered(
+    source: Given,
+    tables: Mapping[str, Table],
+    candidates: object,
+    exclude: Items | None,
+    kinds: IdKinds,
+    *,
+    listed: bool,
+) -> int | None:
+    """Count the items that could have been recommended to any user of test.
+
+    If each user has a set of candidates, these are the items in the sets; otherwise, for pairs, the
+    items in these. As on one machine, items that the source does not know do not count.
+
+    Parameters
+    ----------
+    source, tables, exclude
+        As in a `Plan`.
+    candidates
+        What was given, or a list of `Items` for all users.
+    kinds
+        As what ids are read.
+    listed
+        Whether users with a list count, whom test need not have.
+
+    Returns
+    -------
+    int, or None if every block of users knows the number
+    """
+    own_sets = "candidates" in tables
+    if not own_sets and source.kind != "pairs":
+        return None
+    known = _items(source, kinds)
+    found: Frame = known
+    if own_sets:
+        test = tables.get("test", source.table)
+        users = [test, source.table] if listed and known is None else [test]
+        found = _in_sets(tables["candidates"], users, kinds)
+        if isinstance(candidates, Negatives):
+            found = found.union(_pairs_of(test, kinds).select("i")).distinct()
+        if known is not None:
+            found = found.join(known, "i", "left_semi")
+    elif isinstance(candidates, Items):
+        found = known.join(_given(known, candidates.ids, kinds), "i", "left_semi")
+    if exclude is not None:
+        found = found.join(_given(found, exclude.ids, kinds), "i", "left_anti")
+    return int(found.count())
+
+
+def _items(source: Given, kinds: IdKinds) -> Frame:
+    """Return the items that a source knows, each once; None for lists, which may have any."""
+    table = source.items if source.items is not None else source.table
+    if source.items is None and source.kind != "pairs":
+        return None
+    return table.frame.selectExpr(f"CAST({table['item']} AS {kinds.item}) AS i").distinct()
+
+
+def _in_sets(sets: Table, users: Sequence[Table], kinds: IdKinds) -> Frame:
+    """Return the items in the sets of the users of some tables."""
+    by = ["u", "s"] if all(one.has("session") for one in (sets, *users)) else ["u"]
+    each = [one.frame.selectExpr(*users_of(one, kinds).values()).select(*by) for one in users]
+    found = _pairs_of(sets, kinds).join(_frames.together(each).distinct(), by, "left_semi")
+    return found.select("i").distinct()
+
+
+def _pairs_of(table: Table, kinds: IdKinds) -> Frame:
+    item = f"CAST({table['item']} AS {kinds.item}) AS i"
+    return table.frame.selectExpr(*users_of(table, kinds).values(), item)
+
+
+def _given(frame: Frame, ids: Array, kinds: IdKinds) -> Frame:
+    """Return ids that are on this machine as a DataFrame."""
+    rows = [(one,) for one in ids.tolist()]
+    return frame.sparkSession.createDataFrame(rows, f"i {kinds.item}")
 
 
 def tables_of(found: Given, test: object, train: object, candidates: object) -> dict[str, Table]:
