@@ -59,8 +59,7 @@ def test_every_value_of_a_rule_is_a_step_of_explain(name: str, value: Any) -> No
         scores, sample = rm.Scores([[4.0, 3, 2, 1], [1, 2, 4, 3]]), rm.SampledCandidates(2)
         result = rm.evaluate(scores, np.eye(2, 4), metrics=metric, candidates=sample)
     else:
-        n_items = 4 if name == "short_lists" else None
-        result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric, catalogue=n_items)
+        result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric)
     wanted = Protocol(**{name: value})
     explanation = rm.explain(result, metric, protocol=wanted)
     assert [step.name for step in explanation.steps] == [Protocol.declared[name].step]

@@ -94,9 +94,6 @@ class Ranks(Table):
         such rows.
     copies : int64 [n_judged] or None
         The number of rows of test with the item's pair, if a metric reads it. None means one each.
-    filled : bool [n_users] or None
-        Whether the item that fills the end of a user's list is relevant, under the rule
-        ``short_lists="previous_user"``. None if nothing fills the lists.
     by_rank : bool
         Whether the source has ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
@@ -125,7 +122,6 @@ class Ranks(Table):
     score: Float64 | None = field(default=None, metadata=PER_ROW)
     repeated: Bool | None = field(default=None, metadata=PER_ROW)
     copies: Int64 | None = field(default=None, metadata=PER_ROW)
-    filled: Bool | None = field(default=None, metadata=PER_USER)
     by_rank: bool = False
     popularity: Float64 | None = field(default=None, metadata=PER_ROW)
     propensity: Float64 | None = field(default=None, metadata=PER_ROW)

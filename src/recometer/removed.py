@@ -28,6 +28,16 @@ DEFINITIONS = (
 ARGUMENTS: dict[str, str] = {
     "mode": "one rule decides gates: passed, failed or undecided; undecided='pass' or 'fail' turns "
     "the third outcome into one of the others.",
+    "short_lists": (
+        "the missing places of a list with fewer than k items are misses. The drop-ins "
+        "recometer.compat.implicit and recometer.compat.pyg fill them as these libraries do."
+    ),
+}
+# Values of rules, each by the rule and the value.
+VALUES: dict[tuple[str, str], str] = {
+    ("repeated_test", "multiplied"): (
+        "'joined' counts each row of test that repeats a pair, at the place of the item."
+    ),
 }
 # Names of the package, such as Name of recometer.Name and stats.name of recometer.stats.name.
 NAMES: dict[str, str] = {

@@ -52,7 +52,6 @@ VALUES: dict[str, Any] = {
     "score_above": 2.0,
     "duplicates": "counted",
     "repeated_test": "counted",
-    "short_lists": "first_item",
     "seen": "kept",
     "defects": True,
 }
@@ -82,7 +81,7 @@ TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 # What a rule needs beside it to say anything.
 COMPANY: dict[str, dict[str, Any]] = {
     "gamma": {"correction": "cv"},
-    "defects": {"protocol": "implicit"},
+    "defects": {"protocol": "evidently"},
 }
 
 
@@ -175,8 +174,8 @@ class Outcome:
 def outcome(source: Any, given: dict[str, Any], family: str, **rules: Any) -> Outcome:
     """Evaluate under some rules."""
     metrics = METRICS[family]
-    if rules.get("protocol") == "implicit":
-        metrics = metrics.replace("recall@2 recall@9", "precision@9")
+    if rules.get("protocol") == "evidently":
+        metrics = metrics.replace("recall@2 recall@9", "MAPKMetric@9")
     return Outcome(rm.evaluate(source, metrics=metrics, seed=3, **given, **rules))
 
 

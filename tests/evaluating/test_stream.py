@@ -39,7 +39,6 @@ OF_LISTS = [
     {"duplicates": "first"},
     {"users": "listed"},
     {"repeated_test": "joined"},
-    {"short_lists": "first_item"},
     {"ties": "input"},
 ]
 
@@ -604,20 +603,6 @@ def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once(test
         (lambda: stream_of(repeated="last"), "'error' or 'first'"),
         (lambda: stream_of().merge(3), "found int"),
         (lambda: stream_of().merge(untold()), "they differ in test, which is given here only"),
-        (
-            lambda: (
-                rm.Evaluator(
-                    TEST,
-                    metrics="rr@3",
-                    protocol="recometer",
-                    short_lists="previous_user",
-                    catalogue=5,
-                )
-                .stream()
-                .update(items=[[1]], users=[0])
-            ),
-            "batches come in any order",
-        ),
         (
             lambda: (
                 rm.Evaluator(TEST, metrics="rr@3", candidates=rm.SampledCandidates(2))

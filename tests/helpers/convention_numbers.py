@@ -22,16 +22,11 @@ CONTENT = tomllib.loads(FILE.read_text(encoding="utf-8"))
 CASES = CONTENT.pop("cases")
 
 
-def printed() -> Iterator[tuple[str | rm.Protocol, str, Mapping[str, Mapping[str, float]]]]:
+def printed() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float]]]]:
     """Yield each convention, case, and the numbers of each metric."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
-            yield protocol_of(convention, part), part["case"], part["numbers"]
-
-
-def protocol_of(convention: str, part: Mapping[str, Any]) -> str | rm.Protocol:
-    """Return the rules of a convention, with its defects where the numbers have these."""
-    return rules_of(convention).replace(defects=True) if part.get("defects") else convention
+            yield convention, part["case"], part["numbers"]
 
 
 def rules_of(convention: str | rm.Protocol) -> rm.Protocol:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import weakref
 
@@ -92,16 +91,6 @@ def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:
         assert result.skipped("rr") == {"a candidate's score is NaN": 1}
 
 
-def test_places_are_filled_up_to_each_cut_off() -> None:
-    """This also holds if several cut-offs are requested at once."""
-    scores, test = rm.Scores([[3.0, 2.0, 1.0]]), np.array([[1, 0, 0]])
-    rules = {"short_lists": "first_item", "deep_cutoffs": "computed"}
-    both = rm.evaluate(scores, test, metrics="precision@4,6", **rules)
-    for name, value in (("precision@4", 2 / 4), ("precision@6", 4 / 6)):
-        alone = rm.evaluate(scores, test, metrics=name, **rules)
-        assert both.mean()[name] == alone.mean()[name] == value
-
-
 def test_ties_are_ordered_within_each_cut_off() -> None:
     """The lowest of three ids is the last of those within, also if several are requested."""
     scores, test = rm.Scores([[1.0, 1.0, 1.0]]), np.array([[1, 0, 0]])
@@ -110,23 +99,6 @@ def test_ties_are_ordered_within_each_cut_off() -> None:
         deep_cutoffs="computed",
     )  # fmt: skip
     assert result.mean() == {"rr@1": 1, "rr@2": 1 / 2, "rr@3": 1 / 3}
-
-
-def test_nobody_fills_places_after_an_end_that_is_not_known() -> None:
-    with pytest.raises(rm.InputError, match=r"short_lists='first_item'.*Hint: pass catalogue="):
-        rm.evaluate(rm.Lists({0: [1, 0]}), {0: [0]}, metrics="precision@1",
-                    short_lists="first_item")  # fmt: skip
-
-
-def test_nobody_fills_places_after_an_end_that_is_not_known_for_one_user() -> None:
-    class Partly(rm.Lists):
-        def rank(self, request):
-            ranks = super().rank(request)
-            return dataclasses.replace(ranks, n_candidates=np.array([2, -1]))
-
-    with pytest.raises(rm.InputError, match=r"short_lists='first_item'.*Hint: pass catalogue="):
-        rm.evaluate(Partly({0: [1, 0], 1: [1, 0]}), {0: [0], 1: [0]}, metrics="precision@1",
-                    short_lists="first_item")  # fmt: skip
 
 
 def test_values_of_users_are_rounded() -> None:
@@ -194,25 +166,6 @@ def test_an_evaluation_leaves_nothing_behind() -> None:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
-
-
-def test_first_items_fill_the_places_of_a_user_without_candidates_too():
-    train = np.array([[1, 1, 1, 1], [0, 1, 0, 0]])
-    result = rm.evaluate(
-        rm.Scores(np.arange(8.0).reshape(2, 4)),
-        np.array([[0, 1, 0, 0], [1, 0, 1, 0]]),
-        train=train,
-        metrics="precision@4,5 precision@4,5(denominator=list)",
-        short_lists="first_item",
-        deep_cutoffs="computed",
-    )
-    # An excluded item holds the fourth place, which is not of the list unless places follow.
-    expected = {
-        "precision@4": 2 / 4, "precision@5": 3 / 5,
-        "precision@4(denominator=list)": 2 / 3, "precision@5(denominator=list)": 3 / 5,
-    }  # fmt: skip
-    for name, value in expected.items():
-        np.testing.assert_array_equal(result[name], [np.nan, value])
 
 
 def test_computed_for_users_without_a_relevant_item():

@@ -68,7 +68,17 @@ def test_a_defect_is_described_beside_what_is_documented() -> None:
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
     assert "repeat_last:" not in text  # what the parameter of the defect means
-    assert "\n    With defects=True:\n      " in convention("implicit").describe()
+
+
+def test_what_is_refused_is_described() -> None:
+    text = convention("implicit").describe()
+    assert (
+        "\n\nRefused with defects=True, precision, map, ndcg: users with more places than" in text
+    )
+    ours = {name: convention("implicit").parse(f"{name}@2")[0] for name in ("ndcg", "auc")}
+    said = {name: convention("implicit").differences(one)[-1] for name, one in ours.items()}
+    assert said["ndcg"].startswith("With K above the number of items")
+    assert not said["auc"].startswith("With K above the number of items")
 
 
 def test_names_that_were_only_read() -> None:
@@ -383,11 +393,20 @@ def test_a_source_without_an_order_of_its_own() -> None:
         rm.evaluate(source, {"a": [2]}, metrics="rr", ties="input")
 
 
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
 def test_a_catalogue_that_is_shorter_than_the_list() -> None:
     source = rm.Scores([[0.9, 0.8, 0.7]], item_ids=[0, 1, 2], user_ids=["a"])
     asked: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
     assert rm.evaluate(source, {"a": [0]}, **asked).mean() == {"precision@5": 1}
-    assert rm.evaluate(source, {"a": [0]}, **asked, defects=True).mean() == {"precision@5": 3}
+    with pytest.raises(rm.InputError, match=r"precision@5: defects=True is refused for users"):
+        rm.evaluate(source, {"a": [0]}, **asked, defects=True)
+    # The first item is not relevant, so that counting it again changes nothing.
+    assert rm.evaluate(source, {"a": [1]}, **asked, defects=True).mean() == {"precision@5": 1}
+    lists = rm.Lists({"a": [0, 1, 2]})  # of how many items, nothing says
+    with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
+        rm.evaluate(lists, {"a": [1]}, **asked, defects=True)
+    found = rm.evaluate(lists, {"a": [1]}, **asked, defects=True, catalogue=5)
+    assert found.mean() == {"precision@5": 1}
 
 
 def test_ratings_under_a_convention() -> None:
@@ -562,29 +581,50 @@ def test_equal_scores_are_not_equal_ranks() -> None:
     assert as_ranked["rr"] == [1 / 2]
 
 
-PADDED = {
-    # torch-geometric 2.8.1: [[0, 1, 2], [0, -1, -1], [1, -1, -1]] and the edges (0, 4), (0, 0),
-    # (1, 4), (2, 3).
-    "LinkPredHitRatio@3": 1.0,
-    "LinkPredPrecision@3": 0.5555555820465088,
-    "LinkPredRecall@3": 1.5,
-    "LinkPredMAP@3": 0.944444477558136,
-    "LinkPredNDCG@3": 0.9583355784416199,
-}
+REFUSED = [
+    # implicit counts item 0 again, PyTorch Geometric item 4 of user 0, Recommenders item 1 twice.
+    ("implicit", {0: [0, 1, 2]}, [(0, 0)], "precision@3", "ndcg@4", "users with more places"),
+    ("pyg", {0: [0, 1, 2], 1: [0]}, [(0, 4), (1, 4)], "LinkPredMRR@1", "LinkPredHitRatio@3",
+     "users with a list shorter than k"),
+    ("recommenders", {0: [0, 1, 2]}, [(0, 1), (0, 1)], "ndcg_at_k@1", "ndcg_at_k@2",
+     "users with rows that repeat an item"),
+    ("recommenders", {0: [0, 1, 1]}, [(0, 1)], "recall_at_k@3", "ndcg_at_k@3",
+     "users with rows that repeat an item"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("metric", PADDED)
-def test_padding_of_pyg_is_an_item_of_the_user_before(metric: str) -> None:
-    lists, test = rm.Lists({0: [0, 1, 2], 1: [0], 2: [1]}), {0: [4, 0], 1: [4], 2: [3]}
-    found = rm.evaluate(lists, test, metrics=metric, protocol="pyg", defects=True)
-    assert found.mean()[metric] == pytest.approx(PADDED[metric], abs=1e-6)
-    documented = rm.evaluate(lists, test, metrics=metric, protocol="pyg")
-    assert documented[metric].tolist()[1:] == [0, 0]
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize(("name", "lists", "rows", "kept", "refused", "says"), REFUSED)
+def test_what_a_library_computes_by_a_defect_is_refused(
+    name: str,
+    lists: dict[int, list[int]],
+    rows: list[tuple[int, int]],
+    kept: str,
+    refused: str,
+    says: str,
+) -> None:
+    test = pl.DataFrame(rows, ["user", "item"], orient="row")
+    asked: dict[str, Any] = {"protocol": name, "catalogue": 3 if name == "implicit" else None}
+    documented = rm.evaluate(rm.Lists(lists), test, metrics=f"{kept} {refused}", **asked)
+    found = rm.evaluate(rm.Lists(lists), test, metrics=kept, defects=True, **asked)
+    assert found.mean()[kept] == documented.mean()[kept]
+    with pytest.raises(rm.InputError, match=rf"{refused}: defects=True is refused for {says}.*Hin"):
+        rm.evaluate(rm.Lists(lists), test, metrics=f"{kept} {refused}", defects=True, **asked)
 
 
-def test_only_lists_are_filled() -> None:
-    with pytest.raises(rm.InputError, match="'previous_user' is about lists"):
-        rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="hit@1", short_lists="previous_user")
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_explain_says_what_is_computed_by_a_defect() -> None:
+    result = rm.evaluate(
+        rm.Lists({0: [0, 1, 2]}), {0: [0]}, metrics="ndcg@2 ndcg@9", catalogue=3,
+        deep_cutoffs="computed",
+    )  # fmt: skip
+    notes = rm.explain(result, "ndcg@9", protocol="implicit").table().notes
+    assert notes[-1].startswith("implicit prints another number for users with more places than")
+    assert not rm.explain(result, "ndcg@2", protocol="implicit").notes
+    theirs = convention("implicit").protocol.replace(defects=True)
+    assert not rm.explain(result, "ndcg@2", protocol=theirs).notes
+    with pytest.raises(rm.InputError, match=r"ndcg@9: defects=True is refused for users"):
+        rm.explain(result, "ndcg@9", protocol=theirs)
 
 
 CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.228124]

@@ -235,13 +235,11 @@ def test_users_whom_no_list_names_are_said(tmp_path, frame):
         rm.evaluate(source, {"nobody": ["i1"]}, metrics="rr@1")
 
 
-def test_candidates_of_each_user_and_filled_lists_are_refused(tmp_path, frame):
+def test_candidates_of_each_user_are_refused(tmp_path, frame):
     source = rm.Lists(one_file(tmp_path, frame), rank="rank", memory=9999)
     test = {"u1": ["i1"]}
     with pytest.raises(InputError, match="candidates= are sets of each user"):
         rm.evaluate(source, test, candidates={"u1": ["i1", "i2"]}, metrics="rr@1")
-    with pytest.raises(InputError, match="short_lists='previous_user'"):
-        rm.evaluate(source, test, short_lists="previous_user", metrics="rr@1")
 
 
 def test_what_is_said_of_lists_in_files(tmp_path):

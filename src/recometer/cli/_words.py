@@ -56,6 +56,8 @@ PHRASES = {
     "evaluate(..., protocol='evidently', defects=True)": (
         "--protocol evidently --rule defects=true"
     ),
+    ": defects=True is refused": ": --rule defects=true is refused",
+    "leave defects=True out": "leave it out",
 }
 # How a split is made, in a warning: the user has just typed it.
 MADE_BY = re.compile(r" by what=.*?(?=\. Hint)")
@@ -89,7 +91,8 @@ def _without_arguments(text: str) -> str:
 
     def rule(found: re.Match[str]) -> str:
         # What comparisons correct is an option of its own.
-        own = found[1] == "ties" or found[2] not in Protocol.declared[found[1]].choices
+        choices = Protocol.declared[found[1]].choices
+        own = found[1] == "ties" or (found[1] == "correction" and found[2] not in choices)
         return f"--{found[1]} {found[2]}" if own else f"--rule {found[1]}={found[2]}"
 
     return RULE.sub(rule, ARGUMENT.sub(option, text))

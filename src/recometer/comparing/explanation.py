@@ -106,6 +106,8 @@ class Explanation(Printed):
     n_shown : int or None
         How many of the users who differ are shown. None shows all of them, and CSV then has only
         these users.
+    notes : tuple of str
+        What the other library computes by a defect, which no step leads to.
     """
 
     left: Side
@@ -114,6 +116,7 @@ class Explanation(Printed):
     user_ids: Array | None
     values: Float64
     n_shown: int | None = N_USERS
+    notes: tuple[str, ...] = ()
 
     def frame(self) -> polars.DataFrame:
         """Return a Polars frame of all users, with both values and the step of largest change."""
@@ -163,7 +166,7 @@ class Explanation(Printed):
         notes = [f"Without effect on these data: {unfelt}"] if idle else []
         if not felt:
             notes.insert(0, "Every user has the same value by both.")
-        return Table(COLUMNS, [first, *felt], notes, list(self.head()))
+        return Table(COLUMNS, [first, *felt], [*notes, *self.notes], list(self.head()))
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the tables that ``print`` shows: the steps, and the users who differ most."""
@@ -199,6 +202,7 @@ class Explanation(Printed):
             "left": plain(vars(self.left)),
             "right": plain(vars(self.right)),
             "steps": [plain(vars(step)) for step in self.steps],
+            "notes": list(self.notes),
             "users": self._users().records(),
         }
 
@@ -252,7 +256,8 @@ def explain(
     Raises
     ------
     InputError
-        If the result does not contain its inputs, and you do not pass them.
+        If the result does not contain its inputs, and you do not pass them; or if the other rules
+        have ``defects=True``, and refuse the data.
     InputTypeError
         If the result is not an evaluation.
     UnknownNameError
@@ -294,7 +299,25 @@ def explain(
             )
             return found
 
-    return walk(again, (mine, result.protocol), (theirs, settled))
+    notes = _defects_shown(again, theirs, settled)
+    explanation = walk(again, (mine, result.protocol), (theirs, settled))
+    return dataclasses.replace(explanation, notes=notes)
+
+
+def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
+    """Say what a library computes by a defect on these data, which no step leads to."""
+    convention = find(protocol.name)
+    refused = None if convention is None else convention.refused_for(metric)
+    if convention is None or refused is None:
+        return ()
+    try:
+        again(metric, protocol.replace(defects=True))
+    except InputError:
+        if protocol.defects:
+            raise
+        number = f"{convention.library} prints another number for users {refused.where}"
+        return (f"{number}, which is not computed. {refused.says}",)
+    return ()
 
 
 def walk(

@@ -98,7 +98,7 @@ def ranking_metrics_at_k(
     _checks.whole("K", K)
     names = [f"{name}@{K}" for name in METRICS]
     threads = _checks.whole("num_threads", num_threads, 0)
-    how: dict[str, Any] = {"threads": threads or None}
+    how: dict[str, Any] = {"threads": threads or None, "defects": False}
     result = None
     if _is_ranked_here(model) and _is_simple(train, test, K):
         ranked = RankedHere(from_model(model))
@@ -106,8 +106,7 @@ def ranking_metrics_at_k(
         result = None if ranked.ties_part(K) else result
     if result is None:
         lists = _recommended(model, train, test, K)
-        how |= {"defects": False, "duplicates": "counted"}
-        result = evaluated("implicit", lists, test, names, **how)
+        result = evaluated("implicit", lists, test, names, duplicates="counted", **how)
     return dict(zip(METRICS, result.mean().values(), strict=True))
 
 

@@ -11,6 +11,7 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError, did_y
 from recometer.evaluating.effects import usual_protocol
 from recometer.metrics.conventions import conventions, find
 from recometer.protocol import Protocol
+from recometer.removed import ARGUMENTS
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 
@@ -148,6 +149,8 @@ def protocol_of(
 
 def _not_here(name: str) -> str:
     """Return the hint for what is said elsewhere; nothing for a name that is not known."""
+    if name in ARGUMENTS:
+        return f"Hint: {ARGUMENTS[name]}"
     if name == "until":
         return "Hint: an evaluator is asked in its call: evaluator(source, until=...)."
     if name.lower() in CUTOFFS:

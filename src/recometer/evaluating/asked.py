@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recometer.arrays import Array, Int32
+from recometer.arrays import Int32
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.numbers import flag
@@ -46,7 +46,6 @@ class Asked:
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
     offered: Int32 | None = None  # to all users, where some users' candidates are known
     part: Part | None = None  # whose part these users are, where all are matched once
-    filled: Array | None = None  # whose lists the user before fills, where that one is elsewhere
 
     @cached_property
     def by_hand(self) -> Sequence[str]:

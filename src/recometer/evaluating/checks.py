@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, UInt8, UInt32, all_of, any_of
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32, all_of, any_of
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
 from recometer.measuring.reasons import Reason
+from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag, raised
@@ -145,7 +146,7 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         of_lists = beyond[0].definition.record == "lists"
-        misses = "; the missing places are misses, unless the rule short_lists fills them"
+        misses = "; the missing places are misses"
         warn(
             f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
             f"which has {longest:,} items{'' if of_lists else misses}."
@@ -184,6 +185,55 @@ def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
         return {}
     shorter = (ranks.n_candidates < max(cutoffs)) & raised(ranks.flags, UserFlag.KNOWN)
     return {"users_below_cutoff": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
+
+
+def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
+    """Refuse to compute by the documentation what a library computes by a defect."""
+    convention = find(protocol.name) if protocol.defects else None
+    for metric in metrics if convention is not None else ():
+        assert convention is not None
+        refused = convention.refused_for(metric)
+        if refused is None:
+            continue
+        assert metric.cutoff is not None
+        if any_of(DEFECTS[refused.where](ranks, metric.cutoff)):
+            raise InputError(
+                f"{metric}: defects=True is refused for users {refused.where}. {refused.says} "
+                f"Hint: {refused.way}; or leave defects=True out for what is documented."
+            )
+
+
+def _with_more_places(ranks: Ranks, k: int) -> Bool:
+    """Tell for whom the first item, which is relevant, would count again: bool [n_users]."""
+    unknown = ranks.n_candidates < 0
+    n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
+    user = ranks.user
+    again = user[ranks.relevant & ((ranks.item == 0) | unknown[user])]
+    found: Bool = (n_items < k) & (np.bincount(again, minlength=ranks.n_users) > 0)
+    return found
+
+
+def _with_short_lists(ranks: Ranks, k: int) -> Bool:
+    """Tell whose list ends before place k, if they have a relevant item: bool [n_users]."""
+    found: Bool = (ranks.depth < k) & (ranks.n_relevant > 0)
+    return found
+
+
+def _with_repeated_rows(ranks: Ranks, k: int) -> Bool:
+    """Tell who has repeated rows of an item in the first k places: bool [n_users]."""
+    again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
+    if ranks.copies is not None:
+        again = again | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
+    found: Bool = np.bincount(ranks.user[again], minlength=ranks.n_users) > 0
+    return found
+
+
+# For whom a library's number comes from a defect, by what `Refused` says of them.
+DEFECTS: dict[str, Callable[[Ranks, int], Bool]] = {
+    "with more places than items": _with_more_places,
+    "with a list shorter than k": _with_short_lists,
+    "with rows that repeat an item": _with_repeated_rows,
+}
 
 
 def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:

@@ -30,7 +30,6 @@ LISTS = {
     "unknown_items": AS_LISTED,
     "score_above": OF_RANKINGS,
     "duplicates": "metrics of lists read each item once",
-    "short_lists": "metrics of lists read what is listed",
     "repeated_test": "metrics of lists read whether an item is in test",
 }
 
@@ -47,7 +46,6 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "all_relevant": TRUE_RATINGS,
         "percent": OF_ALL_USERS,
         "duplicates": "rows that repeat a pair stay",
-        "short_lists": TRUE_RATINGS,
         "repeated_test": "rows that repeat a pair stay",
     },
     "lists": {**LISTS, "percent": OF_ALL_USERS},
@@ -110,7 +108,9 @@ def warn_without_effect(
             why = f"{type(source).__name__} are not lists: items of train are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
-            if parse_under(names, protocol.replace(defects=False)) == list(metrics):
+            refused = convention is not None and any(map(convention.refused_for, metrics))
+            documented = parse_under(names, protocol.replace(defects=False)) == list(metrics)
+            if documented and not refused:
                 why = "these metrics are computed as they are documented"
         elif all(said):
             why = "; ".join(dict.fromkeys(filter(None, said)))

@@ -60,11 +60,11 @@ def blocks_of(given: Inputs) -> Sequence[Apart] | None:
     Users are in blocks if rows lie in files, take more than the memory that was given, and a user's
     values do not depend on those of others.
     """
-    truth, rules = given.truth, given.protocol
+    truth = given.truth
     sides = (truth.test, given.asked.train, _sets(given))
     budgets = [one.memory for one in sides if one is not None and one.memory]
     apart = not given.brings_truth and truth.test.user_ids is not None
-    if not budgets or not apart or rules.short_lists == "previous_user":
+    if not budgets or not apart:
         return None
     sizes = ragged.indptr_of(_sizes(given))
     found = ragged.blocks(sizes, min(budgets), max(1, truth.test.n_users))

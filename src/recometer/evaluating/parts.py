@@ -204,8 +204,8 @@ def check_bounded(metric: Metric, protocol: Protocol, source: Source) -> None:
     if not MEASURED[metric.definition.record].bounded(rules):
         raise InputError(
             f"By these rules, values of {metric} may lie beyond its range: items count more than "
-            "once, or share places. Hint: until= needs the own rules duplicates, short_lists, "
-            "repeated_test and ties."
+            "once, or share places. Hint: until= needs the own rules duplicates, repeated_test and "
+            "ties."
         )
 
 

@@ -122,11 +122,6 @@ def check_rules(metrics: Sequence[Metric], protocol: Protocol, *, has_sessions: 
             "test has sessions of users, which depend on each other: until= reads users one by "
             "one. Hint: test with one row of users, without sessions."
         )
-    if protocol.short_lists == "previous_user":
-        raise InputError(
-            "By the rule short_lists='previous_user' a user's values depend on the user before. "
-            "Hint: until= needs another rule."
-        )
 
 
 def reading_order(given: Inputs, models: Sequence[Parts]) -> Int64:

@@ -19,6 +19,7 @@ from recometer.evaluating.checks import (
     check_baseline,
     check_correction,
     check_cutoffs,
+    check_defects,
     check_length,
     check_overlaps,
     check_users,
@@ -99,16 +100,12 @@ def find_records(given: Inputs) -> Records:
             catalogue=asked.catalogue,
             popularity=asked.popularity,
         )
-        if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
-            raise InputError(
-                "short_lists='previous_user' is about lists that are shorter than k, and the "
-                f"source ({source.describe()}) is not a list. Hint: leave it out."
-            )
         if truth.counts_repeated_rows:
             ranks = with_copies(ranks, test, asked.train)
             users = users._replace(
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
             )
+        check_defects(ranks, of_ranks, rules)
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 
@@ -185,7 +182,6 @@ def _request(given: Inputs) -> Request:
         asked.part,
         _whole_popularity(asked.popularity),
         asked.offered,
-        asked.filled,
     )
 
 

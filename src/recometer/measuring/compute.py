@@ -17,7 +17,6 @@ from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
 from recometer.errors import InternalError
 from recometer.measuring.measured import Measured, Together, Variant
 from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
-from recometer.measuring.settling import reads_cutoff
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.tasks import Ticker, run_tasks
@@ -228,11 +227,11 @@ def _variants(
     protocol: Protocol,
     make: Callable[[Sequence[Metric], Protocol], Variant],
 ) -> list[Variant]:
-    """Put the cut-offs of the same metric together, unless what is ranked depends on them."""
+    """Put the cut-offs of the same metric together, unless the order of ties depends on them."""
     found: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)
-        alone = rules.ties == "item_desc_within" or reads_cutoff(rules)
+        alone = rules.ties == "item_desc_within"
         key: Hashable = metric if alone else (metric.variant, metric.rules)
         found.setdefault(key, ([], rules))[0].append(metric)
     return [make(some, rules) for some, rules in found.values()]

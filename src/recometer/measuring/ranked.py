@@ -85,8 +85,7 @@ class RankedUsers(Measured):
     def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, except for rounding."""
         # Items that count more than once may lead beyond a bound.
-        once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
-        once = once and rules.repeated_test in ("once", "counted")
+        once = rules.duplicates not in ("counted", "joined") and rules.repeated_test != "joined"
         return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
 
     def compute(self, variant: Variant) -> Float64:
@@ -192,14 +191,14 @@ class _Facts(NamedTuple):
 
 
 class _Ruling:
-    """Rules, and the cut-off if what is ranked depends on it: one object for equal ones."""
+    """Rules: one object for equal ones."""
 
     def __init__(self, rules: Protocol) -> None:
         self.rules = rules
 
 
 @functools.lru_cache(maxsize=64)
-def _ruling(rules: Protocol, cutoff: int | None) -> _Ruling:
+def _ruling(rules: Protocol) -> _Ruling:
     """Return the same object for the same rules, which is found by its identity."""
     return _Ruling(rules)
 
@@ -220,10 +219,8 @@ class _Reading(NamedTuple):
         reads: Property,
         without_values: _Reading | None = None,
     ) -> _Reading:
-        """Settle it for a metric at several cut-offs; only one if what is ranked depends on it."""
+        """Settle it for a metric at several cut-offs; only one if ties depend on it."""
         cutoff, definition = metrics[0].cutoff, metrics[0].definition
-        settled_at = cutoff if settling.reads_cutoff(rules) else None
-        own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
         within = cutoff if rules.ties == "item_desc_within" else None
         facts = tuple(
             _Facts(
@@ -235,9 +232,9 @@ class _Reading(NamedTuple):
             )
             for metric in metrics
         )
-        how = Settling(*own, settled_at)
+        how = Settling(rules.score_above, rules.duplicates, rules.repeated_test)
         grouping = _Grouping(rules.ties, reads, rules.relevant_from, within, how)
-        return cls(grouping, _ruling(rules, settled_at), facts, without_values)
+        return cls(grouping, _ruling(rules), facts, without_values)
 
 
 class _Rules:

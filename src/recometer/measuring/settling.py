@@ -6,13 +6,12 @@ Each rule turns `Ranks` into `Ranks`, so that no metric knows of it.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Int64
-from recometer.draws import find_runs, number_runs
 from recometer.errors import InputError
 from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks, UserFlag
@@ -60,18 +59,11 @@ class Settling(NamedTuple):
     score_above: float | None
     duplicates: str
     repeated_test: str
-    short_lists: str
-    cutoff: int | None
-
-
-def reads_cutoff(rules: Protocol) -> bool:
-    """Return whether what is ranked depends on the cut-off."""
-    return rules.short_lists != "misses" or rules.repeated_test == "multiplied"
 
 
 def settle(ranks: Ranks, how: Settling) -> Ranks:
     """Apply the rules that may differ from metric to metric."""
-    score_above, duplicates, repeated_test, short_lists, cutoff = how
+    score_above, duplicates, repeated_test = how
     if score_above is not None:
         if ranks.score is None:
             raise InputError(
@@ -85,19 +77,11 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
     if duplicates == "joined" and ranks.repeated is not None:
         again = np.diff(ragged.offsets(ranks.repeated & ranks.relevant, ranks.indptr))
         ranks = dataclasses.replace(ranks, n_relevant=ranks.n_relevant + again, repeated=None)
-    ranks = with_repeated_rows(ranks, repeated_test, cutoff)
-    if short_lists == "misses" or cutoff is None:
-        return ranks
-    return (_padded if short_lists == "first_item" else _filled)(ranks, cutoff)
+    return with_repeated_rows(ranks, repeated_test)
 
 
-def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ranks:
-    """Give repeated pairs of test separate rows, all of which are found or none.
-
-    The rule ``"multiplied"`` depends on what is found within a cut-off. None means anywhere.
-    """
-    if rule == "multiplied":
-        return _multiplied(ranks, cutoff)
+def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
+    """Give repeated pairs of test separate rows, all of which are found or none."""
     if rule == "once" or ranks.copies is None:
         return ranks
     return _with_copies(ranks, ranks.copies, together=rule == "joined")
@@ -118,24 +102,6 @@ def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
         )
 
 
-def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:
-    """Join the rows of test with those of lists, and these with both once more."""
-    n_rows = len(ranks.above)
-    copies = np.ones(n_rows, np.int64) if ranks.copies is None else ranks.copies
-    repeated = np.zeros(n_rows, bool) if ranks.repeated is None else ranks.repeated
-    # The rows of a pair have one number; the unknown items of a user are all different ones.
-    item = np.where(ranks.item < 0, -1 - np.arange(n_rows), ranks.item)
-    order = np.lexsort((item, ranks.user))
-    pair = np.empty(n_rows, np.int64)
-    pair[order], _ = number_runs(find_runs(ranks.user[order], item[order])[1])
-    entries = np.bincount(pair, ranks.above >= 0).astype(np.int64)
-    found = (ranks.above >= 0) & (cutoff is None or ranks.above < cutoff)
-    times = np.where(found, copies**2 * entries[pair], copies)
-    # The first place of a pair is found if any is.
-    ranks = dataclasses.replace(ranks, repeated=repeated & ~found)
-    return _with_copies(ranks, times, together=True)
-
-
 def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
     """Repeat rows so often, `together` at their places or not found; count what is relevant."""
     again = np.repeat(np.arange(len(copies)), copies - 1)
@@ -154,65 +120,3 @@ def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
     counted = found.relevant if found.repeated is None else found.relevant & ~found.repeated
     n_relevant = np.bincount(found.user[counted], minlength=ranks.n_users)
     return dataclasses.replace(found, n_relevant=n_relevant)
-
-
-def _padded(ranks: Ranks, places: int) -> Ranks:
-    """Let the first item of the catalogue fill the places after its end."""
-    if (ranks.n_candidates < 0).any():
-        raise InputError(
-            "short_lists='first_item' (or defects=True, under a convention that has it) needs to "
-            "know how many items there are. Hint: pass catalogue= (their number, or ids)."
-        )
-    n_items = ranks.n_candidates + ranks.n_excluded
-    user = ranks.user
-    first = (ranks.item == 0) & (ranks.relevant | (ranks.gain != 0))
-    if ranks.repeated is not None:
-        first &= ~ranks.repeated
-    judged = np.flatnonzero(first)
-    count = np.maximum(places - n_items[user[judged]], 0)
-    again = np.repeat(judged, count)
-    depth = np.where(places > n_items, np.maximum(ranks.depth, places), ranks.depth)
-    ranks = dataclasses.replace(ranks, depth=depth)
-    if not len(again):
-        return ranks
-    # Copies of the row, with the places after the end.
-    number = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
-    row = np.concatenate([np.arange(len(user)), again])
-    copy = np.arange(len(row)) >= len(user)
-    above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
-    above[copy] = n_items[user[again]] + number
-    tied[copy] = before[copy] = 0
-    order = np.lexsort((before, above, above < 0, user[row]))
-    return dataclasses.replace(
-        ranks.rows(row[order]),
-        above=above[order],
-        tied=tied[order],
-        before=before[order],
-        repeated=(copy if ranks.repeated is None else copy | ranks.repeated[row])[order],
-    )
-
-
-def _filled(ranks: Ranks, places: int) -> Ranks:
-    """Let what is relevant for the user before fill the places after the end of a list."""
-    if ranks.filled is None:
-        return ranks
-    count = np.maximum(np.where(ranks.filled, places - ranks.depth, 0), 0)
-    user = np.concatenate([ranks.user, np.repeat(np.arange(ranks.n_users), count)])
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    above = np.concatenate([ranks.above, np.repeat(ranks.depth, count) + number])
-    order = np.lexsort((above, above < 0, user))
-    n_own = len(ranks.above)
-    n_new = len(user) - n_own
-    fields: dict[str, Any] = {}
-    for field in dataclasses.fields(ranks):
-        column = getattr(ranks, field.name)
-        if isinstance(column, np.ndarray) and field.metadata == ragged.PER_ROW:
-            # Each is found once more, at a place of its own.
-            more = np.full(n_new, field.name not in ("tied", "before"), column.dtype)
-            fields[field.name] = np.concatenate([column, more])[order]
-    repeated = np.zeros(n_own, bool) if ranks.repeated is None else ranks.repeated
-    fields["above"] = above[order]
-    fields["repeated"] = np.concatenate([repeated, np.ones(n_new, bool)])[order]
-    fields["indptr"] = ragged.indptr_of(np.bincount(user, minlength=ranks.n_users))
-    depth = np.where(ranks.filled, np.maximum(ranks.depth, places), ranks.depth)
-    return dataclasses.replace(ranks, **fields, depth=depth)

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -99,6 +99,28 @@ class Entry:
         return dataclasses.replace(metric, rules=tuple(rules.items()))
 
 
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """Numbers of a library that are not computed with ``defects=True``, since a defect shows there.
+
+    Attributes
+    ----------
+    metrics
+        The beginnings of the names of metrics, before brackets and cut-offs.
+    where
+        Which users have such numbers, by a key of `recometer.evaluating.checks.DEFECTS`.
+    says
+        What the library does.
+    way
+        A hint at another way to its numbers.
+    """
+
+    metrics: Sequence[str]
+    where: str
+    says: str
+    way: str
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Convention:
     """The definitions of metrics in a version of a library.
@@ -120,6 +142,8 @@ class Convention:
         recometer's only to six digits.
     defect_rules
         The rules that its defects change for all metrics.
+    refused
+        What is refused with ``defects=True``, if anything is.
     """
 
     name: str
@@ -130,6 +154,7 @@ class Convention:
     notes: tuple[str, ...] = ()
     float32: bool = False
     defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    refused: Refused | None = None
 
     @property
     def names(self) -> list[str]:
@@ -193,7 +218,16 @@ class Convention:
         found = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
         found += rules_of(metric, self.protocol).sentences()
         entry, _ = self.entry(str(metric))
-        return found + ([entry.says] if entry is not None and entry.says else [])
+        refused = self.refused_for(metric)
+        found += [entry.says] if entry is not None and entry.says else []
+        return found + ([refused.says] if refused is not None else [])
+
+    def refused_for(self, metric: Metric) -> Refused | None:
+        """Return what is refused of a metric with ``defects=True``, or None if nothing is."""
+        if self.refused is None:
+            return None
+        entry, _ = self.entry(str(metric))
+        return self.refused if entry is not None and entry.head in self.refused.metrics else None
 
     def entry(self, name: str) -> tuple[Entry | None, Mapping[str, str | None]]:
         """Find a name of the library, with its cut-off ``k`` and number ``x``.
@@ -299,6 +333,9 @@ class Convention:
             faulty = self.protocol.replace(**self.defect_rules)
             said = map(faulty.sentence, self.defect_rules)
             lines += ["", f"With defects=True, for all metrics: {' '.join(said)}"]
+        if self.refused is not None:
+            of, where = ", ".join(self.refused.metrics), self.refused.where
+            lines += ["", f"Refused with defects=True, {of}: users {where}. {self.refused.says}"]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
 
     def _describe_entry(self, entry: Entry) -> Iterator[str]:
@@ -313,8 +350,7 @@ class Convention:
         if entry.read:
             yield "    Read from the library's source, not compared with what it prints."
         if entry.defect:
-            other = "" if entry.defect == entry.metric else f" {_readable(entry.defect)}"
-            yield f"    With defects=True:{other}"
+            yield f"    With defects=True: {_readable(entry.defect)}"
             faulty = changed.replace(**_without_cutoffs(entry.defect_rules))
             yield from (f"      {sentence}" for sentence in faulty.sentences(changed))
 
@@ -363,7 +399,7 @@ def describe(protocol: Protocol) -> str:
 def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     """Return the protocol with the rules that metrics need from a source, if they agree."""
     changed: dict[str, Any] = {}
-    for rule in ("score_above", "duplicates", "short_lists"):
+    for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
         wanted -= {protocol.declared[rule].default}
         if rule == "duplicates":  # where some count, a source gives all
@@ -409,6 +445,7 @@ def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convent
         tuple(part.get("notes", ())),
         part.get("float32", False),
         part.get("defect_rules", {}),
+        Refused(**part["refused"]) if "refused" in part else None,
     )
 
 
@@ -417,7 +454,7 @@ def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any], read:
     faulty = {"metric": defect} if isinstance(defect, str) else dict(defect)
     metric, says = given.pop("metric"), given.pop("says", "")
     said = " ".join(filter(None, [says, faulty.pop("says", "")]))
-    wrong = faulty.pop("metric", metric if faulty else "")
+    wrong = faulty.pop("metric", "")
     return Entry(name, metric, given, said, wrong, faulty, read)
 
 

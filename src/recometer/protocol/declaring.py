@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
 from recometer.remembered import cached_property
-from recometer.removed import ARGUMENTS
+from recometer.removed import ARGUMENTS, VALUES
 
 Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
@@ -112,9 +112,9 @@ class Rule:
             if numbers:
                 takes = " or ".join([*numbers, *named])
                 raise InputError(f"{name}={brief(value)} must be {takes}.") from None
+            hint = VALUES.get((name, str(value)), f"{name} is one of {', '.join(named)}.")
             raise InputError(
-                f"The rule {name}={brief(value)} does not exist. "
-                f"Hint: {name} is one of {', '.join(named)}."
+                f"The rule {name}={brief(value)} does not exist. Hint: {hint}"
             ) from None
 
     def sentence(self, value: object) -> str:

@@ -37,8 +37,7 @@ class Rules(TypedDict, total=False):
     unknown_items: Literal["misses", "left_out"]
     score_above: float | None
     duplicates: Literal["removed", "first", "counted", "joined"]
-    repeated_test: Literal["once", "counted", "joined", "multiplied"]
-    short_lists: Literal["misses", "first_item", "previous_user"]
+    repeated_test: Literal["once", "counted", "joined"]
     seen: Literal["removed", "kept_in_lists", "kept"]
     version: str
     defects: bool

@@ -298,7 +298,7 @@ class Protocol:
         },
         step="ranking",
     )
-    repeated_test: Literal["once", "counted", "joined", "multiplied"] = rule(
+    repeated_test: Literal["once", "counted", "joined"] = rule(
         "once",
         {
             "once": "Rows of test that repeat a user and an item count as one relevant item.",
@@ -306,25 +306,11 @@ class Protocol:
             "of which one can be found.",
             "joined": "Rows of test that repeat a user and an item each count as a relevant item, "
             "all of them at the place of the item.",
-            "multiplied": "Rows of test that repeat a user and an item, m of them, count as m "
-            "relevant items; each time that the item is in the first k places, it counts m times m "
-            "times the number of its places in the list.",
         },
         step="ranking",
         about="With 'once', the values of such rows are added up; otherwise each row has the mean "
-        "of their values. With 'joined' and 'multiplied', an item whose score others have, too, "
-        "needs a rule for ties that gives it a place of its own, such as 'item'.",
-    )
-    short_lists: Literal["misses", "first_item", "previous_user"] = rule(
-        "misses",
-        {
-            "misses": "If a list has fewer than k items, the missing places are misses.",
-            "first_item": "If a list has fewer than k items, the first item of the catalogue fills "
-            "the missing places.",
-            "previous_user": "If a list has fewer than k items, the last item of all fills the "
-            "missing places, and is relevant if it is relevant for the user before.",
-        },
-        step="ranking",
+        "of their values. With 'joined', an item whose score others have, too, needs a rule for "
+        "ties that gives it a place of its own, such as 'item'.",
     )
     seen: Literal["removed", "kept_in_lists", "kept"] = rule(
         "removed",

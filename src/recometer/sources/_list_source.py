@@ -18,7 +18,6 @@ from recometer.sources._align import align
 from recometer.sources._infinite import ranked_in_lists
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
-from recometer.sources._list_filled import filled_by_previous
 from recometer.sources._list_reading import read_lists
 from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_table import ListTable, joined, judged_scores
@@ -138,8 +137,6 @@ class TableLists(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         table, request = with_all_items(self._table, _as_listed(request))
-        by_previous = request.protocol.short_lists == "previous_user"
-        filled = filled_by_previous(table, request) if by_previous else None
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
         if request.protocol.duplicates != "removed":
@@ -153,7 +150,6 @@ class TableLists(Source):
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
         ranks = work.ranks(catalogue, request.threads, without_repeats)
-        ranks = dataclasses.replace(ranks, filled=filled)
         if table.scores is not None and table.given is None:
             ranks = dataclasses.replace(ranks, by_rank=True)
         if request.protocol.score_above is not None and table.given is not None:

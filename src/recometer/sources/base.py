@@ -59,9 +59,6 @@ class Request:
     offered
         The items that a user of test has as a candidate, ascending, as `candidates` numbers them,
         if this contains the sets of only some of the users: int32 [n_offered].
-    filled
-        The ids of users whose lists the user before fills with a relevant item, by the rule
-        ``short_lists="previous_user"``, if test contains only some of the users.
     """
 
     test: Interactions
@@ -79,7 +76,6 @@ class Request:
     part: Part | None = None
     popularity: tuple[Array | None, Int64] | None = None
     offered: Int32 | None = None
-    filled: Array | None = None
 
     @property
     def pace(self) -> dict[str, Any]:

@@ -59,11 +59,6 @@ class StreamedLists(TableLists):
     def __init__(
         self, request: Request, ranked: bool, k: int | None, counts_others: bool = False
     ) -> None:
-        if request.protocol.short_lists == "previous_user":
-            raise InputError(
-                "short_lists='previous_user' fills a list with what the user before has, and "
-                "batches come in any order. Hint: evaluate all lists in one call."
-            )
         if isinstance(request.candidates, Interactions | SampledCandidates):
             raise InputError(
                 "candidates= are sets of each user, which lists are not read for batch by batch. "

@@ -70,10 +70,9 @@ class Lists(TableLists):
         number of bytes. The files are then read when they are evaluated, as often as necessary,
         each time for some of the users. Only the places of the items of test in each list are kept
         (and the first places, if a metric of lists was requested). The results do not change.
-        Polars needs memory for some row groups of the files in addition. Rules that read the lists
-        of other users (``short_lists="previous_user"``), sets of candidates for each user, and
-        lists with items that are not in the catalogue are refused. None holds the lists in memory
-        as a whole.
+        Polars needs memory for some row groups of the files in addition. Sets of candidates for
+        each user, and lists with items that are not in the catalogue, are refused. None holds the
+        lists in memory as a whole.
 
     Raises
     ------

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array
 from recometer.data.combined import in_either
 from recometer.data.interactions import Interactions
 from recometer.data.sessions import split_pairs
@@ -28,7 +27,7 @@ from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives
 from recometer.spark import _across
 from recometer.spark._blocks import blocks
-from recometer.spark._columns import split, user_ids
+from recometer.spark._columns import split
 from recometer.spark._outputs import Output
 from recometer.spark._packing import AT_ONCE
 from recometer.spark._sums import Sums, metric_sums
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The numbers of the tables among the rows of a user.
-TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, FILLED, PLACES = range(7)
+TEST, TRAIN, SOURCE, CANDIDATES, BASELINE, PLACES = range(6)
 NUMBERS = {"test": TEST, "train": TRAIN, "candidates": CANDIDATES}
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 OF_ALL = ("k", "i", "x", "h", "o")  # numbers of items, and of predictions
@@ -63,8 +62,7 @@ class Job:
         Whether the truth is in the pairs.
     given
         Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel;
-        ``settled``, the protocol with what the source replaces; and ``fills``, whether rows tell
-        whose lists the user before fills.
+        and ``settled``, the protocol with what the source replaces.
     """
 
     output: Output
@@ -130,7 +128,7 @@ class Job:
 
     def inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
-        parts = split(table, FILLED + 1)
+        parts = split(table, BASELINE + 1)
         self._check_ids(parts)
         source = self.output.source(parts[SOURCE], self._user(SOURCE))
         train = None
@@ -151,7 +149,6 @@ class Job:
             progress=False,
             as_given={},
             some_users=True,
-            filled=self._filled(parts[FILLED]),
         )
         every = self.options["every"]
         counted = as_counted(test, every, asked.protocol)
@@ -200,12 +197,6 @@ class Job:
     def _user(self, number: int) -> list[str]:
         """Return the columns that name a user in one of the tables."""
         return ["u", "s"] if number in self.sessions else ["u"]
-
-    def _filled(self, table: Any) -> Array | None:
-        """Return the users whose lists the user before fills."""
-        if not self.given["fills"]:
-            return None
-        return user_ids(table, self._user(TEST))
 
     def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
         """Return a row per user: values, reasons, and what else is known."""

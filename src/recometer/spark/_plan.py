@@ -44,10 +44,8 @@ from recometer.spark import _frames, _rows, _whole
 from recometer.spark import given as given_module
 from recometer.spark._columns import ids
 from recometer.spark._frames import Frame, IdKinds, Table, users_of
-from recometer.spark._job import BASELINE, FILLED, NUMBERS, SOURCE, TEST, Job
+from recometer.spark._job import BASELINE, NUMBERS, SOURCE, TEST, Job
 from recometer.spark._outputs import Output
-from recometer.spark._previous import Previous
-from recometer.spark._previous import is_asked as is_filled
 from recometer.spark._sources import Given, check_travels, every_item, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
@@ -253,7 +251,6 @@ class Plan:
             "catalogue": self.catalogue,
             "candidates": self.chosen,
             "popularity": self._popularity(kinds),
-            "fills": is_filled(self.metrics, self.protocol, self.source),
         }
         values = {name: table.has("value") for name, table in self.tables.items()}
         other = outputs.get("baseline")
@@ -340,18 +337,8 @@ class Plan:
         found = [self.source.rows(kinds, SOURCE)]
         array = self.source.array_type(kinds)
         found += [self._given(name, kinds) for name in NUMBERS if name in self.tables]
-        if is_filled(self.metrics, self.protocol, self.source):
-            found.append(self._filled(found[0], kinds, array))
         other = self.outputs.get("baseline")
         return found if other is None else _with_baseline(found, other, kinds, array)
-
-    def _filled(self, listed: Frame, kinds: IdKinds, array: str) -> Frame:
-        """Return the users whose lists the user before fills, in the form of all rows."""
-        test = self.tables["test"]
-        of_arrays = self.source.kind == "arrays"
-        how = Previous(test, listed, of_arrays, kinds, self.protocol, self.metrics)
-        columns = {"user": "u", "session": "s" if test.has("session") else None}
-        return _frames.rows(Table("filled", how.filled(), columns), FILLED, kinds, f_type=array)
 
     def _largest_gain(self, kinds: IdKinds) -> float:
         """Return the largest value of test where a metric is about it; 1 otherwise."""
