@@ -39,7 +39,6 @@ SMALLEST = {
 ELSEWHERE = {
     "instructions": "needs an emulator (.ci/check_aarch64)",
     "tf32": "needs the factors of a fitted model",
-    "until": "needs data that are not part of the repository",
 }
 NEEDS = {
     "gpu": "torch",

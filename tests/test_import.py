@@ -78,6 +78,8 @@ def test_submodules_are_there_without_an_import_of_their_own() -> None:
     assert {"baselines", "split", "evaluate"} <= set(dir(recometer))
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
         recometer.evaluat  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'Until'\. Hint: evaluate all users"):
+        recometer.Until  # noqa: B018
 
 
 def test_a_module_that_is_run_does_not_hide_a_function() -> None:

@@ -56,11 +56,10 @@ APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 # them may grow.
 CIRCLES = """
 comparing.changes comparing.compared comparing.corrections comparing.gates comparing.models
-comparing.pairs comparing.result comparing.sequences comparing.standings comparing.whole
-comparing.whole_values comparing.wording evaluating.arguments evaluating.asked
-evaluating.evaluator evaluating.folds evaluating.identity evaluating.in_blocks evaluating.inputs
-evaluating.making evaluating.parts evaluating.reading evaluating.records evaluating.stream
-evaluating.truth evaluating.until evaluation integrations.mlflow report report.build report.facts
+comparing.pairs comparing.result comparing.standings comparing.whole comparing.whole_values
+comparing.wording evaluating.arguments evaluating.asked evaluating.evaluator evaluating.folds
+evaluating.identity evaluating.in_blocks evaluating.inputs evaluating.making evaluating.records
+evaluating.stream evaluating.truth evaluation integrations.mlflow report report.build report.facts
 report.given report.headline report.inspection report.lists report.numbers report.page
 report.popularity report.result report.sections results.clusters results.evaluation results.flat
 results.folds results.groups results.leaderboard results.reported results.saved results.summary

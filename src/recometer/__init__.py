@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
     from recometer.evaluating.evaluator import Evaluator
-    from recometer.evaluating.until import Until
     from recometer.evaluation import evaluate
     from recometer.group_exposure import Fairness, exposure, fairness
     from recometer.metrics.conventions import Convention, conventions
@@ -79,7 +78,6 @@ __all__ = [
     "Split",
     "TopLists",
     "UnknownNameError",
-    "Until",
     "UserFlag",
     "__version__",
     "audit",
@@ -121,7 +119,6 @@ LAZY = {
     "Scores": "sources.scores",
     "Split": "split.result",
     "TopLists": "ranks",
-    "Until": "evaluating.until",
     "UserFlag": "ranks",
     "audit": "auditing",
     "check": "checking",

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Array
-from recometer.comparing import reading, wording
+from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import margin_of, primary_of
 from recometer.comparing.corrections import (
@@ -33,18 +33,14 @@ from recometer.comparing.models import (
 from recometer.comparing.pairs import IntervalKind, Options, check_users, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
-from recometer.comparing.sequences import Sequences
 from recometer.comparing.whole import compare_whole
 from recometer.data.numbers import flag
 from recometer.data.sessions import are_pairs
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
-from recometer.evaluating.evaluator import Evaluator
-from recometer.evaluating.until import Until
+from recometer.removed import without
 from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
 from recometer.results.naming import names_among
-from recometer.sources.base import Source
-from recometer.sources.models import Recommender
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
@@ -52,11 +48,11 @@ from recometer.tasks import resolve_threads
 
 Results = Evaluation | str | os.PathLike[str]
 Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
-Outputs = Mapping[str, Source | Recommender] | Sequence[Source | Recommender]
 
 
+@without("evaluator", "until")
 def compare(
-    models: Several | Outputs,
+    models: Several,
     *,
     baseline: str | None = None,
     metrics: str | Iterable[str] | None = None,
@@ -69,8 +65,6 @@ def compare(
     allow: str | Iterable[str] = (),
     cluster: object = None,
     chance: bool = False,
-    evaluator: Evaluator | None = None,
-    until: str | Until | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -89,8 +83,7 @@ def compare(
         A model may be a list of evaluations. If they have the same users, they are seeds (the
         model was trained several times), and the variance between them is added to the variance
         between users (`recometer.stats.over_runs`). If they have different users, they are batches
-        of one evaluation. With `evaluator`,
-        they are sources or fitted models.
+        of one evaluation.
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
@@ -131,16 +124,6 @@ def compare(
         ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value for it
         (coverage, ...) leave it out, and the result says so. It is not ranked, and comparisons with
         it do not count among those that p-values are adjusted over, unless it is the baseline.
-    evaluator
-        The evaluator of the models, which are then sources or fitted models:
-        ``rm.Evaluator(test, train=train, ...)``.
-    until
-        Read users in random order, by the evaluator's seed, until the comparison is known well
-        enough. ``"decided"`` stops when p, which may be looked at at any time, is below
-        1 - confidence for every comparison with the baseline (without a baseline, of the best model
-        with all others) by the primary metrics. ``"ndcg@10 ± 0.002"`` stops when the differences
-        are known to that width. Intervals and p-values are then about the means over all users of
-        test, and hold whenever reading stops. See `Until`.
     seed
         Seed for drawing users, for metrics with one value for all of them.
     threads
@@ -182,37 +165,7 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    options = {**locals()}  # all parameters, by their names
-    models, sequences = reading.evaluated(**options)
-    for name in ("models", "evaluator", "until"):
-        del options[name]
-    return compared(models, sequences, **options)
-
-
-def compared(
-    models: object,
-    sequences: Sequences | None,
-    *,
-    baseline: str | None,
-    metrics: str | Iterable[str] | None,
-    primary: str | Iterable[str] | None,
-    test: Test,
-    interval: IntervalKind,
-    confidence: float | None,
-    correction: Correction,
-    margin: float | Mapping[str, float] | None,
-    allow: str | Iterable[str],
-    cluster: object,
-    chance: bool,
-    seed: int,
-    threads: int | None,
-    progress: bool | None,
-) -> Comparison:
-    """Compare evaluations; `sequences` are what was followed while their users were read.
-
-    All other parameters are those of `compare`.
-    """
-    found = _models(models, baseline, chance, whole=sequences is None)
+    found = _models(models, baseline, chance)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
     counted = [model for model in found if not model.by_chance or model.name == baseline]
@@ -229,7 +182,6 @@ def compared(
         seed=seed,
         threads=resolve_threads(threads),
         progress=progress,
-        sequences=sequences,
     )
     rows = _compare_all(found, baseline, compared, users, options)
     check_users(rows)
@@ -331,11 +283,9 @@ def power(
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 
 
-def _models(given: object, baseline: str | None, chance: bool, *, whole: bool) -> list[Model]:
-    """Return the models to compare, of which the baseline is one; `whole`: on all users."""
+def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
+    """Return the models to compare, of which the baseline is one."""
     found = read_models(given)
-    if whole:
-        reading.check_read(found)
     if flag("chance", chance):
         found.append(by_chance(found))
     check_baseline(baseline, (model.name for model in found))

@@ -10,7 +10,6 @@ from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.folds import evaluate_made, is_made
-from recometer.evaluating.until import Until
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -41,7 +40,6 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    until: None = None,
     **rules: Unpack[Rules],
 ) -> FoldedEvaluation: ...
 
@@ -62,7 +60,6 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> Evaluation: ...
 
@@ -82,7 +79,6 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> Evaluation:
     """Measure how well the output of a model finds the items that users chose.
@@ -149,12 +145,6 @@ def evaluate(
         Whether to compute the exact expected value of each metric under a random order of the
         same candidates as well (``result.chance``, and a column of the table). It shows whether a
         value such as 0.91 is better than chance. All candidates have to be ranked for it.
-    until
-        Read users in random order, by `seed`, until a mean is known well enough:
-        ``"ndcg@10 ± 0.002"`` (or ``+-``, or ``± 2%`` of the mean). The interval is that of the mean
-        over all users of test, and holds whenever reading stops. The result contains the users who
-        were read, and its `users_read` says how many these are. None reads all users. See `Until`
-        for the size of batches.
     **rules
         Single rules that replace those of the protocol, for instance ``ties="random"``.
 
@@ -201,11 +191,10 @@ def evaluate(
     0.75
     """
     options = {**locals()}  # all parameters, by their names
-    for name in ("source", "test", "rules", "until"):
+    for name in ("source", "test", "rules"):
         del options[name]
     if is_made(test):
-        more = {} if until is None else {"until": until}
-        return evaluate_made(evaluate, source, test, {**options, **more, **rules})
+        return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
     check_evaluable(source, test)
-    return Evaluator(test, **options, **rules).evaluated(source, begin, until)
+    return Evaluator(test, **options, **rules).evaluated(source, begin)

@@ -23,6 +23,12 @@ DEFINITIONS = (
     "check_laws checks a metric; the definitions of recometer's own metrics are among the tests in "
     "its source, in tests/helpers/."
 )
+ALL_USERS = (
+    "evaluate all users, which takes less time than reading them in random order, or a random "
+    "sample of the users of test; recometer.stats.ConfidenceSequence is for results that are "
+    "looked at batch by batch."
+)
+STAKES = "the stakes of a ConfidenceSequence are good for any number of users: leave it out."
 
 # Each entry says what to do instead. Python's arguments, by name.
 ARGUMENTS: dict[str, str] = {
@@ -32,6 +38,10 @@ ARGUMENTS: dict[str, str] = {
         "the missing places of a list with fewer than k items are misses. The drop-ins "
         "recometer.compat.implicit and recometer.compat.pyg fill them as these libraries do."
     ),
+    "until": ALL_USERS,
+    "evaluator": "evaluate each source: compare({'als': evaluator(als), 'pop': evaluator(pop)}).",
+    "aim": STAKES,
+    "relative": STAKES,
 }
 # Values of rules, each by the rule and the value.
 VALUES: dict[tuple[str, str], str] = {
@@ -53,11 +63,13 @@ NAMES: dict[str, str] = {
     "testing.metrics": "hypothesis.strategies.sampled_from draws from recometer.metrics.METRICS.",
     "testing.rating_by_definition": DEFINITIONS,
     "testing.rating_mean_over_orders": DEFINITIONS,
+    "Until": ALL_USERS,
 }
 # Options of the command line, such as "--option", and commands.
 OPTIONS: dict[str, str] = {
     "--gate-mode": "one rule decides gates: passed, failed or undecided; --undecided pass or fail "
     "turns the third outcome into one of the others.",
+    "--until": ALL_USERS,
 }
 COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 

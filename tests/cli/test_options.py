@@ -26,7 +26,6 @@ NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
     "chance": "a random order has no steps from one rule to the next",
-    "until": "what differs between rules is told of the same users",
     "out": "it evaluates nothing that could be saved",
     "flat": "it evaluates nothing that could be saved",
     "by": "it explains one mean",
@@ -79,8 +78,7 @@ def test_why_has_every_option_of_evaluate() -> None:
 
 
 def test_compare_takes_what_python_does() -> None:
-    # It reads evaluations, and no sources.
-    others = {"models", "progress", "evaluator", "until"}
+    others = {"models", "progress"}
     taken = inspect.signature(rm.compare).parameters.keys() - others
     assert taken - COMMANDS["compare"].keys() == set()
 

@@ -372,5 +372,5 @@ def test_models_of_other_items_do_not_pile_up():
 
 def test_its_parameters_are_those_of_evaluate():
     ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
-    del theirs["source"], theirs["until"]  # which a call takes
+    del theirs["source"]  # which a call takes
     assert ours == theirs

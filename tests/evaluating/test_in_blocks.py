@@ -234,23 +234,12 @@ def named_factors(users: str = "u", items: str = "i") -> rm.Factors:
         {"candidates": rm.SampledCandidates(5, by="popularity")},
         {"candidates": rm.SampledCandidates(5)},
         {"metrics": "ndcg@60 coverage@60"},
-        {"metrics": "hit@2", "until": "hit@2 ± 0.3"},
         {"metrics": "ndcg@3", "protocol": "trec_eval"},
     ],
-    ids=["sets", "popular", "sampled", "beyond", "until", "convention"],
+    ids=["sets", "popular", "sampled", "beyond", "convention"],
 )
 def test_what_depends_on_all_users_is_the_same(paths, options):
-    until = options.pop("until", None) if "until" in options else None
-    if until is None:
-        check_same(named_factors(), paths, 12_000, **options)
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = []
-        for memory in (None, 12_000):
-            test, train = (rm.Interactions.of(path, memory=memory) for path in paths)
-            found.append(rm.evaluate(named_factors(), test, train=train, **options, until=until))
-    assert_same(found[1], found[0])
+    check_same(named_factors(), paths, 12_000, **options)
 
 
 def sets_of(n_items: int) -> pl.DataFrame:

@@ -21,17 +21,21 @@ UNIT = (0.0, 1.0)
 
 def excluded(x: Float64, m: float, alpha: float, population: int | None = None) -> bool:
     """Return whether a candidate was ever excluded, step by step as in the article."""
-    plus = minus = 1.0
+    goals = np.array([16.0 * 4**k for k in range(12) if 16 * 4**k <= (population or 10**8)])
+    plus = minus = np.ones(len(goals))  # a player for each
     total, squares = 0.0, 0.0
     for t, value in enumerate(x.tolist(), start=1):
-        stake = np.sqrt(2 * np.log(2 / alpha) / ((0.25 + squares) / t * t * np.log(t + 1)))
-        rest = m if population is None else (population * m - total) / (population - t + 1)
+        drift, rest = 1.0, m
+        if population is not None:
+            left = population - t + 1
+            drift, rest = population / left, (population * m - total) / left
+        stake = drift * np.sqrt(2 * np.log(2 / alpha) / ((0.25 + squares) / t * goals))
         if not 0 <= rest <= 1:
             return True
         with np.errstate(divide="ignore"):
-            plus *= 1 + min(stake, np.float64(0.75) / rest) * (value - rest)
-            minus *= 1 - min(stake, np.float64(0.75) / (1 - rest)) * (value - rest)
-        if max(plus, minus) / 2 >= 1 / alpha:
+            plus = plus * (1 + np.minimum(stake, np.float64(0.75) / rest) * (value - rest))
+            minus = minus * (1 - np.minimum(stake, np.float64(0.75) / (1 - rest)) * (value - rest))
+        if max(plus.mean(), minus.mean()) / 2 >= 1 / alpha:
             return True
         total += value
         squares += (value - (0.5 + total) / (t + 1)) ** 2

@@ -1,4 +1,4 @@
-"""Intervals of the mean of a population that is read in random order, until they say enough."""
+"""Intervals of the mean of a population whose users are seen in random order."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from recometer.errors import InputError
 from recometer.stats import ConfidenceSequence
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
-AIMS = [None, 0.1, "any"]
 
 
-def excluded(x: Float64, m: float, alpha: float, n_all: int, aim: object) -> bool:
+def excluded(x: Float64, m: float, alpha: float, n_all: int) -> bool:
     """Return whether a candidate was ever excluded, user by user, with capital as it is."""
     level = 2 * math.log(2 / alpha)
-    goals = [16 * 4**k for k in range(12) if 16 * 4**k <= n_all] if aim == "any" else [0]
+    goals = [16 * 4**k for k in range(12) if 16 * 4**k <= n_all]
     capital = {sign: [1.0] * len(goals) for sign in (1, -1)}
     values: list[float] = []
     means: list[float] = []  # after each, and half a user with 0.5 and one more
@@ -35,12 +33,7 @@ def excluded(x: Float64, m: float, alpha: float, n_all: int, aim: object) -> boo
         gain = (m if math.isnan(value) else value) - rest
         for sign, share in ((1, rest), (-1, 1 - rest)):
             for k, goal in enumerate(goals):
-                if aim is None:
-                    stake = math.sqrt(level / (variance * (known + 1) * math.log(known + 2)))
-                elif aim == "any":
-                    stake = drift * math.sqrt(level / (variance * goal))
-                else:
-                    stake = drift * float(str(aim)) / variance
+                stake = drift * math.sqrt(level / (variance * goal))
                 bet = min(stake, 0.75 / share if share else math.inf)
                 capital[sign][k] *= 1 + sign * bet * gain
             if np.mean(capital[sign]) >= 2 / alpha:
@@ -51,32 +44,28 @@ def excluded(x: Float64, m: float, alpha: float, n_all: int, aim: object) -> boo
     return False
 
 
-@pytest.mark.parametrize("aim", AIMS)
 @pytest.mark.parametrize(("undefined", "n_all"), [(0.0, 300), (0.3, 300), (0.0, 180)])
-def test_the_ends_separate_what_was_excluded(
-    aim: float | None, undefined: float, n_all: int
-) -> None:
+def test_the_ends_separate_what_was_excluded(undefined: float, n_all: int) -> None:
     generator = np.random.default_rng(0)
     x = np.where(generator.random(120) < undefined, np.nan, generator.random(120) ** 2)
-    sequence = ConfidenceSequence(UNIT, 0.9, n_all, aim=aim, some_undefined=True)
+    sequence = ConfidenceSequence(UNIT, 0.9, n_all, some_undefined=True)
     for batch in np.split(x, [7, 50, 90]):
         low, high = sequence.update(batch)
     assert 0.02 < low < np.nanmean(x) < high < 0.98
     for end, sign in ((low, 1), (high, -1)):
-        assert excluded(x, end - sign * 1e-6, 0.1, n_all, aim)
-        assert not excluded(x, end + sign * 1e-6, 0.1, n_all, aim)
+        assert excluded(x, end - sign * 1e-6, 0.1, n_all)
+        assert not excluded(x, end + sign * 1e-6, 0.1, n_all)
 
 
-@pytest.mark.parametrize("aim", AIMS)
-def test_p_values_agree_with_the_interval(aim: float | None) -> None:
+def test_p_values_agree_with_the_interval() -> None:
     x = np.random.default_rng(1).normal(0.05, 0.2, 400).clip(-1, 1)
-    sequence = ConfidenceSequence((-1, 1), 0.95, 600, aim=aim)
+    sequence = ConfidenceSequence((-1, 1), 0.95, 600)
     for batch in np.split(x, [50, 120, 300]):
         found, p = sequence.update(batch), sequence.p_value()
         assert (0 not in found) == (p <= 0.05)
     assert p == pytest.approx(sequence.p_value(0.0))
     # The whole sequence at once is the same, and so is an end of the interval at its level.
-    at_once = ConfidenceSequence((-1, 1), 0.95, 600, aim=aim)
+    at_once = ConfidenceSequence((-1, 1), 0.95, 600)
     at_once.update(x)
     assert at_once.p_value() == pytest.approx(p)
     for end in found:  # is excluded itself, but only just
@@ -84,35 +73,23 @@ def test_p_values_agree_with_the_interval(aim: float | None) -> None:
     assert at_once.p_value(-1.5) == 0
 
 
-@pytest.mark.parametrize("aim", [*AIMS, "relative"])
 @pytest.mark.parametrize("undefined", [0.0, 0.25])
-def test_the_mean_of_the_population_is_covered_at_all_times(
-    aim: float | str | None, undefined: float
-) -> None:
+def test_the_mean_of_the_population_is_covered_at_all_times(undefined: float) -> None:
     """150 populations of 150 users, mostly 0: whether the mean is excluded after any user."""
     generator, missed = np.random.default_rng(3), 0
-    relative = aim == "relative"
     for _ in range(150):
         x = np.where(generator.random(150) < 0.3, generator.random(150), 0.0)
         x[generator.random(150) < undefined] = np.nan
-        sequence = ConfidenceSequence(
-            UNIT,
-            0.9,
-            150,
-            aim=0.3 if relative else aim,  # type: ignore[arg-type]
-            relative=relative,
-            some_undefined=True,
-        )
+        sequence = ConfidenceSequence(UNIT, 0.9, 150, some_undefined=True)
         sequence.add(x[:149])
         missed += sequence.p_value(float(np.nanmean(x))) <= 0.1
     assert missed / 150 <= 0.1
 
 
-@pytest.mark.parametrize("aim", AIMS)
-def test_all_of_the_population_leave_its_mean(aim: float | None) -> None:
+def test_all_of_the_population_leave_its_mean() -> None:
     x = np.random.default_rng(4).random(80)
     x[::9] = np.nan
-    sequence = ConfidenceSequence((-1, 3), population=80, aim=aim, some_undefined=True)
+    sequence = ConfidenceSequence((-1, 3), population=80, some_undefined=True)
     before = sequence.update(x[:79])
     assert float(np.nanmean(x)) in before
     assert before.width <= 4 / 70
@@ -137,11 +114,10 @@ def test_a_mean_that_all_so_far_have_stays_possible(value: float) -> None:
     assert sequence.p_value(value) == 1
 
 
-@pytest.mark.parametrize("aim", AIMS)
-def test_minus_0_is_the_mean_0(aim: float | None) -> None:
+def test_minus_0_is_the_mean_0() -> None:
     ps = []
     for mean in (0.0, -0.0):
-        sequence = ConfidenceSequence(UNIT, aim=aim)
+        sequence = ConfidenceSequence(UNIT)
         sequence.add([0.5, 0.2] * 10)
         ps.append(sequence.p_value(mean))
     assert ps[0] == ps[1] < 1e-4
@@ -153,14 +129,14 @@ def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -
     x = np.full(100_000, value)
     x[-20:] = last
     for n in (99_981, 99_999):
-        sequence = ConfidenceSequence(UNIT, population=len(x), aim=0.005)
+        sequence = ConfidenceSequence(UNIT, population=len(x))
         sequence.add(x[:n])
         assert sequence.p_value(float(x.mean())) > 0
 
 
 def test_an_interval_that_missed_the_mean_is_one_still() -> None:
     """Ones first, in an order that is not random: 0.5 is excluded, and then cannot be avoided."""
-    sequence = ConfidenceSequence(UNIT, population=400, aim=0.05)
+    sequence = ConfidenceSequence(UNIT, population=400)
     missed = sequence.update(np.ones(150))
     assert 0.5 not in missed
     for _ in range(49):
@@ -175,46 +151,18 @@ def test_an_interval_that_missed_the_mean_is_one_still() -> None:
     assert low - 1e-9 <= found.low <= found.high <= high
 
 
-@pytest.mark.parametrize("relative", [False, True])
-def test_aims_are_in_the_unit_of_the_values_or_a_share_of_their_mean(relative: bool) -> None:
-    x = np.random.default_rng(7).random(400) ** 2
-    found, moved = (
-        ConfidenceSequence(
-            (-unit, 3 * unit), aim=0.1 if relative else 0.1 * unit, relative=relative
-        ).update(unit * x)
-        for unit in (1, 10)
-    )
-    np.testing.assert_allclose(tuple(moved), (10 * found.low, 10 * found.high), rtol=1e-6)
-    # A share of the mean, which is 1/3, is as good as that number.
-    alike = ConfidenceSequence((-1, 3), aim=0.1 / 3 if relative else 0.1).update(x)
-    np.testing.assert_allclose(tuple(alike), tuple(found), atol=0.05 * found.width)
-
-
 def test_a_population_of_millions_is_nearly_infinite() -> None:
     x = np.random.default_rng(6).random(3_000)
-    found, expected = (
-        ConfidenceSequence(UNIT, population=n, aim="any").update(x) for n in (None, 10**8)
-    )
+    found, expected = (ConfidenceSequence(UNIT, population=n).update(x) for n in (None, 10**8))
     np.testing.assert_allclose(tuple(found), tuple(expected), atol=1e-3 * expected.width)
 
 
-def test_stakes_that_aim_at_a_width_get_there_sooner() -> None:
+def test_an_interval_takes_about_twice_the_users_of_a_single_look() -> None:
     generator = np.random.default_rng(5)
     x = np.where(generator.random(20_000) < 0.4, generator.beta(1, 3, 20_000), 0.0)
-    needed = {}
-    for aim in (None, 0.006, "any"):
-        sequence, n = ConfidenceSequence(UNIT, population=20_000, aim=aim), 0
-        while n < len(x) and (n == 0 or sequence.interval.width > 0.012):
-            sequence.update(x[n : n + 200])
-            n += 200
-        needed[aim] = n
+    sequence, n = ConfidenceSequence(UNIT, population=20_000), 0
+    while n < len(x) and (n == 0 or sequence.interval.width > 0.012):
+        sequence.update(x[n : n + 200])
+        n += 200
     at_a_single_look = 1 / (1 / (1.96 * x.std() / 0.006) ** 2 + 1 / 20_000)
-    assert at_a_single_look < needed[0.006] < 1.7 * at_a_single_look
-    assert needed[0.006] < needed["any"] < 0.75 * needed[None]
-
-
-def test_sequences_refuse_aims_that_are_none() -> None:
-    with pytest.raises(InputError, match="aim=0 must be above 0"):
-        ConfidenceSequence(UNIT, aim=0)
-    with pytest.raises(InputError, match="aim='all' must be a number"):
-        ConfidenceSequence(UNIT, aim="all")  # type: ignore[arg-type]
+    assert at_a_single_look < n < 2.2 * at_a_single_look

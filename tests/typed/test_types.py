@@ -46,7 +46,7 @@ def test_overloads_of_evaluate_have_all_options() -> None:
     for one in overloads:
         assert list(one) == list(real)
         differing = {name for name in one if one[name] != real[name]}
-        assert differing <= {"source", "test", "train", "until"}
+        assert differing <= {"source", "test", "train"}
 
 
 def test_options_of_split_are_typed_as_they_are() -> None:

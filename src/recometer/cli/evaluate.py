@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from recometer.cli import _options as options
 from recometer.cli._by import groups_of
 from recometer.cli._exit import usage_of
@@ -19,13 +17,10 @@ from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
 from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
-from recometer.errors import FileError, InputError
+from recometer.errors import FileError
 from recometer.evaluating.asked import DEFAULT_METRICS
-from recometer.evaluating.until import Until
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
-from recometer.metrics.registry import Metric
-from recometer.protocol import Protocol
 from recometer.rendering import write_text
 from recometer.results.evaluation import Evaluation
 from recometer.results.folds import pool
@@ -49,23 +44,11 @@ Out = Annotated[
         help="Write NAME.parquet for each model and summary.csv into this folder.",
     ),
 ]
-
-
 Chance = Annotated[
     bool,
     options.rule_option(
         "--chance",
         help="Add the exact expected value of a random order of the same candidates.",
-    ),
-]
-Enough = Annotated[
-    str | None,
-    options.rule_option(
-        "--until",
-        metavar="TEXT",
-        help="Read users in random order, by --seed, until a mean is known well enough: 'ndcg@10 "
-        "+- 0.002', or 'ndcg@10 +- 2%' of the mean.",
-        show_default="all users are read",
     ),
 ]
 
@@ -81,7 +64,6 @@ def evaluate(
     protocol: options.ProtocolName = "recometer",
     by: options.By = None,
     chance: Chance = False,
-    until: Enough = None,
     out: Out = None,
     flat: Flat = None,
 ) -> None:
@@ -98,15 +80,9 @@ def evaluate(
         # A wrong name should not wait for the files.
         asked = parse_under(metrics, settled)
     rated = any(one.definition.record == "ratings" for one in asked)
-    enough = _enough(until, asked, settled)
     resolve_threads(run.threads)
     check_flat(flat, files)
     named = named_by(data, model, files)
-    if enough is not None and named.folds:
-        raise typer.BadParameter(
-            "it reads the users of one test, and there are folds. Hint: leave it out.",
-            param_hint="--until",
-        )
     written = _Written(out, len(named.parts) if named.folds else 0, files)
     written.prepare([each.name for each in named.models if each.kind != "run" or not named.each])
     found: dict[str, list[Evaluation]] = {}
@@ -122,7 +98,6 @@ def evaluate(
                         protocol=of_fold,
                         seed=rules.seed,
                         chance=chance,
-                        until=enough,
                         progress=job.progress,
                         **job.given,
                     )
@@ -135,20 +110,6 @@ def evaluate(
     if flat is not None:
         board.flat(flat)
     output(board, run.form)
-
-
-def _enough(text: str | None, metrics: Sequence[Metric], rules: Protocol) -> Until | None:
-    """Read --until; what is wrong with it should not wait for the files."""
-    if text is None:
-        return None
-    with usage_of("--until"):
-        until = Until(text)
-        if until.decided:
-            raise InputError(
-                "'decided' is a question about several models. Hint: 'ndcg@10 +- 0.002'."
-            )
-        until.metric_of(metrics, rules)
-    return until
 
 
 @dataclasses.dataclass(frozen=True)

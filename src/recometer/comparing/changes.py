@@ -177,8 +177,6 @@ def segments(
     n_quantiles: int = 4,
 ) -> SegmentChanges:
     """Return how two models differ in each group of users; see `Comparison.by`."""
-    if options.sequences is not None:
-        options.sequences.check_per_group()
     if isinstance(groups, str) and groups in PROFILES:
         codes, names = quantiles(groups, _profile(groups, other, users), n_quantiles)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
 from recometer.stats.two_one_sided import equivalence_over_runs
-
-if TYPE_CHECKING:
-    from recometer.comparing.sequences import Sequences
 
 Pair = tuple[Model, Model]
 IntervalKind = Kind | Literal["randomisation"]
@@ -40,7 +37,6 @@ class Options:
     seed: int
     threads: int
     progress: bool | None = False
-    sequences: Sequences | None = None  # where users were read until enough was known
 
     @property
     def alpha(self) -> float:
@@ -69,11 +65,6 @@ def compare_by(metric: str, pairs: Sequence[Pair], users: Users, options: Option
         _row(metric, pair, difference, values, bounds, users, options)
         for pair, difference in zip(pairs, found, strict=True)
     ]
-    if options.sequences is not None:
-        rows = [
-            options.sequences.held(row, values[row.model], values[row.other], bounds)
-            for row in rows
-        ]
     if note:
         rows = [dataclasses.replace(row, notes=(note, *row.notes)) for row in rows]
     return rows

@@ -114,7 +114,6 @@ class Comparison(Compared, Tracked, Reported, Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
-        read = self.options.sequences
         return {
             "recometer": __version__,
             "models": {model.name: len(model.runs) for model in self.models},
@@ -130,7 +129,6 @@ class Comparison(Compared, Tracked, Reported, Printed):
                 for row in self.rows
             ],
             "notes": self._said(),
-            **({} if read is None else {"users_read": read.read.to_dict()}),
         }
 
     def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
@@ -157,7 +155,6 @@ class Comparison(Compared, Tracked, Reported, Printed):
     def _said(self) -> list[str]:
         tested = [row for row in self.rows if row.test.method != "none"]
         return [
-            *wording.on_reading(self.options),
             *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
             *wording.on_methods(tested, self.options),
             *wording.on_smallest_p(self.rows, self.options),

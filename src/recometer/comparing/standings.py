@@ -41,7 +41,6 @@ def standings_by(
     given, models = models, [model for model in models if not model.by_chance]
     columns = np.column_stack([users.values(model, metric) for model in models])
     known = ~np.isnan(columns).any(axis=1)
-    followed = np.where(known.reshape(-1, 1), columns, np.nan)
     columns = columns[known]
     clusters = None if options.clusters is None else options.clusters[known]
     means = (
@@ -50,18 +49,11 @@ def standings_by(
     bounds, _ = bounds_of(metric, models, columns.T)
     p_values = np.ones((len(models), len(models)))
     for one, two in itertools.combinations(range(len(models)), 2):
-        if options.sequences is not None:
-            p = options.sequences.p_value(followed[:, one] - followed[:, two], bounds)
-            p = 1.0 if np.isnan(p) else p
-        else:
-            pair = models[one], models[two]
-            p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
+        pair = models[one], models[two]
+        p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
         p_values[one, two] = p_values[two, one] = p
     tukey = tukey_by(metric, models, users, options).p_values if correction == "tukey" else None
-    if options.sequences is not None:
-        intervals = [options.sequences.interval(one, bounds) for one in followed.T]
-    else:
-        intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
+    intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
     chance = {
         model.name: float(np.mean(users.values(model, metric)[known])) if len(columns) else np.nan
         for model in given

@@ -18,7 +18,6 @@ METHODS = {
     "saddlepoint": "by saddlepoint approximation",
     "student": "from Student's t distribution",
     "normal": "from the normal distribution",
-    "betting": "from the capital won, at all numbers of users at once",
 }
 TESTS = {
     "randomisation": "the paired randomisation test, without resampling",
@@ -28,7 +27,6 @@ TESTS = {
     "random effects": "Student's t with the variance between users and between seeds",
     "folds": "Student's paired t test of folds",
     "bootstrap": "users drawn with replacement",
-    "betting": "bets on the next user's difference",
 }
 CORRECTIONS = {
     "holm": "by Holm's method",
@@ -196,16 +194,6 @@ def on_smallest_p(rows: Sequence[PairRow], options: Options) -> list[str]:
     return found
 
 
-def on_reading(options: Options) -> list[str]:
-    """Say how many users were read, where that depends on what was found."""
-    if options.sequences is None:
-        return []
-    return [
-        f"{options.sequences.read.sentence}. p and verdicts, too, are about the users of test, and "
-        "say nothing of others."
-    ]
-
-
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
     """Return the notes of rows, each once, with the rows that it holds for."""
     of_note: dict[str, list[PairRow]] = {}
@@ -222,8 +210,6 @@ def on_standings(
     counts = dict.fromkeys(row.n for row in standings)
     users = " or ".join(f"{n:,}" for n in counts)
     by = "paired tests of all pairs, adjusted by Holm's method"
-    if options.sequences is not None:
-        by = "bets on the differences of all pairs, adjusted by Holm's method"
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [

@@ -64,10 +64,6 @@ class SourceIndex:
             _checked_ids(what, "item", n_items, item_ids),
         )
 
-    def with_user_ids(self, user_ids: Array) -> SourceIndex:
-        """Return the same index with ids of users that were positions, if users have rows."""
-        return self if self.n_users is None else dataclasses.replace(self, user_ids=user_ids)
-
     @classmethod
     def of_data(cls, data: Interactions, what: str) -> SourceIndex:
         """Take data as a source: train, in which users and items of test are found."""

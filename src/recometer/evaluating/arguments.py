@@ -151,8 +151,6 @@ def _not_here(name: str) -> str:
     """Return the hint for what is said elsewhere; nothing for a name that is not known."""
     if name in ARGUMENTS:
         return f"Hint: {ARGUMENTS[name]}"
-    if name == "until":
-        return "Hint: an evaluator is asked in its call: evaluator(source, until=...)."
     if name.lower() in CUTOFFS:
         return "Hint: cut-offs are part of the names of metrics, as in metrics='ndcg@5,10'."
     # A column's own name, too: user_id="uid" is meant as user="uid".

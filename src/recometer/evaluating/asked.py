@@ -20,7 +20,7 @@ from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
-from recometer.sources.base import Part, Source
+from recometer.sources.base import Source
 from recometer.sources.candidates import Items, read_items
 from recometer.tasks import resolve_threads
 
@@ -45,7 +45,6 @@ class Asked:
     popularity: Popularity | None = None  # of the whole train, where train holds some users
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
     offered: Int32 | None = None  # to all users, where some users' candidates are known
-    part: Part | None = None  # whose part these users are, where all are matched once
 
     @cached_property
     def by_hand(self) -> Sequence[str]:

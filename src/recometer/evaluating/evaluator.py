@@ -20,9 +20,9 @@ from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
 from recometer.evaluating.truth import Truth
-from recometer.evaluating.until import Until
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
+from recometer.removed import without
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 
@@ -113,14 +113,10 @@ class Evaluator:
         if test is not None:
             self.truth = Truth.of(self.asked, read_interactions(test, "test"))
 
-    def __call__(
-        self, source: Source | Recommender, *, until: str | Until | None = None
-    ) -> Evaluation:
-        """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises.
-
-        `until` has the same meaning as in `recometer.evaluate`.
-        """
-        return self.evaluated(source, time.perf_counter(), until)
+    @without("until")
+    def __call__(self, source: Source | Recommender) -> Evaluation:
+        """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises."""
+        return self.evaluated(source, time.perf_counter())
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return only the means, as ``evaluator(source).mean()`` does, in less time.
@@ -171,15 +167,9 @@ class Evaluator:
         metrics = ", ".join(map(str, self.asked.metrics))
         return f"<Evaluator of {users}: {metrics} ({size_in_words(self.nbytes)})>"
 
-    def evaluated(
-        self, source: object, begin: float, until: str | Until | None = None
-    ) -> Evaluation:
+    def evaluated(self, source: object, begin: float) -> Evaluation:
         """Evaluate a model; `begin` is the time at which reading it began."""
         given = self.inputs(source)
-        if until is not None:
-            from recometer.evaluating.reading import evaluate_until  # few evaluations need it
-
-            return evaluate_until(given, Until.of(until), begin)
         read = time.perf_counter()
         blocks = blocks_of(given)
         if blocks is not None:

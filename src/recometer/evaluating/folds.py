@@ -61,21 +61,11 @@ def evaluate_made(
     if hasattr(made, "interactions"):
         test, train = parts_of(made, None)
         return evaluate(source, test, **{**options, "train": train})
-    refuse_until(options)
     from recometer.results.folds import pool  # most evaluations have no folds
 
     return pool(
         [evaluate_made(evaluate, of_fold, one, options) for of_fold, one in each_fold(source, made)]
     )
-
-
-def refuse_until(options: Mapping[str, object]) -> None:
-    """Refuse ``until=`` among the options of an evaluation of folds."""
-    if options.get("until") is not None:
-        raise InputError(
-            "until= reads the users of one test, and folds have several. Hint: "
-            "[evaluate(source, split, until=...) for source, split in zip(sources, folds)]."
-        )
 
 
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:

@@ -179,7 +179,6 @@ def _request(given: Inputs) -> Request:
         asked.seed,
         given.truth.memory,
         asked.some_users,
-        asked.part,
         _whole_popularity(asked.popularity),
         asked.offered,
     )

@@ -66,7 +66,7 @@ def ranked_metrics(given: Given) -> tuple[str, ...]:
     if comparison is None:
         return ()
     n_pairs = len(given.models) * (len(given.models) - 1) // 2
-    known = "standings" in vars(comparison) or comparison.options.sequences is not None
+    known = "standings" in vars(comparison)
     if known or n_pairs * given.users.n * len(given.metrics) <= MOST_TESTED:
         return given.metrics
     return comparison.primary if comparison.chosen else given.metrics[:1]

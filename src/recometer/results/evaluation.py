@@ -31,7 +31,6 @@ from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
-from recometer.results.users_read import UsersRead
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
@@ -98,8 +97,6 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Metrics with one value for all users, such as ``"coverage@10"``; `mean` has them as well.
     chance : mapping of str to float64 [n_users]
         Expected values for a random order of the same candidates; empty without ``chance=True``.
-    users_read : recometer.results.users_read.UsersRead or None
-        With ``until=``, how many users of test were read; they are the users of this result.
     lists : TopLists or None
         The first places of each user's ranking, if a metric of lists was requested. Not saved.
     inputs_kept : mapping or None
@@ -131,7 +128,6 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     by_popularity: FoundByPopularity | None = dataclasses.field(default=None, repr=False)
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
-    users_read: UsersRead | None = None
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` and of `over_rows` are computed from, if not known.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
@@ -291,7 +287,6 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         cluster
             As in `recometer.compare`: intervals are over whole clusters of users.
         """
-        summary.check_interval(self.users_read, interval, cluster)
         if interval is not None:
             return summary.under_interval(self, interval).summary(weights, cluster=cluster)
         if cluster is not None:
@@ -418,7 +413,6 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             record = getattr(self, name)
             changes[name] = None if record is None else record.users(chosen)
         changes |= of_some_users(self, chosen)
-        changes["users_read"] = self.users_read and self.users_read.of_some()
         left = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in left}
         for name in (*PER_USER, *PROFILE, "user_ids"):
@@ -482,9 +476,6 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
-        if self.users_read is not None:
-            how = self.protocol.confidence, self.n_users
-            return self.users_read.intervals_of(names, *how, weighted=weights is not None)
         together = values_together(self, weights)
         known = dict(self._intervals) if weights is None else {}
         missing = [name for name in names if name not in known]

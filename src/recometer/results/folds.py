@@ -82,7 +82,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
         "negative_gains": any(fold.negative_gains for fold in folds),
         "binary_gains": all(fold.binary_gains for fold in folds),
         # What only a single fold has.
-        **dict.fromkeys(("activity", "popularity", "by_popularity", "users_read")),
+        **dict.fromkeys(("activity", "popularity", "by_popularity")),
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
         **put_together(folds),
     }

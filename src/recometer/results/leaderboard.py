@@ -124,9 +124,7 @@ class Leaderboard(Tracked, Printed):
         if len(self.results) == 1:
             return [*users, next(iter(self.results.values())).table()]
         *before, last = fitting(self._means, self._metrics, width)
-        read = self._by_model(lambda one: one.users_read and one.users_read.sentence)
-        notes = [*self._interval_notes(), *([read] if read else []), *self._skipped()]
-        notes += [*self._counts(), *self._protocols()]
+        notes = [*self._interval_notes(), *self._skipped(), *self._counts(), *self._protocols()]
         return [*users, *before, dataclasses.replace(last, notes=notes)]
 
     def data(self) -> Table:

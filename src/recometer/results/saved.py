@@ -14,7 +14,6 @@ from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.profiles import FoundByPopularity
-from recometer.results.users_read import UsersRead
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ def write(
             for name in BANDED
             for band, column in enumerate(getattr(found, name).T, start=1)
         }
-    if fields["users_read"] is not None:
-        header["users_read"] = fields["users_read"].to_dict()
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
         name: [value, *together[name]] for name, value in fields["over_users"].items()
@@ -123,7 +120,6 @@ def _read(
         "metrics": metrics,
         "protocol": Protocol(**header["protocol"]),
         "over_users": {name: value for name, (value, _, _) in over_users.items()},
-        "users_read": UsersRead.of_dict(header.get("users_read")),
     }
     confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
     ends = {name: (low, high) for name, (_, low, high) in over_users.items()}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.data.numbers import flag
-from recometer.errors import InputError
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table, plain
@@ -20,7 +19,6 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.results.evaluation import Evaluation
     from recometer.results.groups import SegmentRow
-    from recometer.results.users_read import UsersRead
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
@@ -97,18 +95,6 @@ def under_interval(result: Evaluation, interval: str) -> Evaluation:
     known = result._intervals
     changed._intervals.update({name: known[name] for name in result.together if name in known})
     return changed
-
-
-def check_interval(read: UsersRead | None, interval: object, cluster: object) -> None:
-    """Refuse other intervals of a result whose users were `read` until enough was known.
-
-    They do not hold where what was found says when to stop. InputError: one was asked for.
-    """
-    if read is not None and (interval is not None or cluster is not None):
-        raise InputError(
-            "Users were read until enough was known, and the intervals that hold then are those of "
-            "result.interval(...). Hint: leave interval= and cluster= out."
-        )
 
 
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
@@ -205,8 +191,6 @@ def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
             for row in result.summary()
         },
     }
-    if result.users_read is not None:
-        content["users_read"] = result.users_read.to_dict()
     if flag("per_user", per_user):
         frame = result.per_user().fill_nan(None)
         content["per_user"] = plain(frame.to_dict(as_series=False))
@@ -221,8 +205,6 @@ def all_notes(result: Evaluation) -> list[str]:
     over_rows = [name for name in result.together if name in result.over_rows]
     if over_rows:
         found += of_rows(over_rows, result.mean("users"))
-    if result.users_read is not None:
-        found.append(result.users_read.sentence)
     return found + notes(result.inputs, result.counts, result.protocol)
 
 

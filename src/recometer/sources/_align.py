@@ -33,10 +33,6 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     InputTypeError
         If ids have different types.
     """
-    part = request.part
-    if part is not None and request.test is part.test:
-        whole = dataclasses.replace(part.whole, protocol=request.protocol)
-        return _of_users(align(index, whole, catalogue), part.users)
     rules = request.protocol.relevant_from, request.protocol.seen
     sizes = index.n_users, index.n_items, request.test.n_items
     aligned = request.memory.find(
@@ -47,37 +43,6 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         equal=(index.user_ids, index.item_ids, catalogue),
     )
     return aligned.anew()
-
-
-def _of_users(aligned: Aligned, users: Int64) -> Aligned:
-    """Return what is known of some users; what was counted is of all, and left out."""
-    judged_indptr, at = ragged.take(aligned.judged_indptr, users)
-    excluded_indptr, excluded = ragged.take(aligned.excluded_indptr, users)
-    rows, judged = aligned.rows[users], aligned.judged[at]
-    ranked = _align_narrow.ranked_rows(rows, judged_indptr, judged)
-    candidate_indptr = candidates = None
-    if aligned.offered is not None:
-        candidate_indptr, listed = ragged.take(aligned.offered[0], users)
-        candidates = aligned.offered[1][listed]
-    return dataclasses.replace(
-        aligned,
-        rows=rows,
-        judged_indptr=judged_indptr,
-        judged=judged,
-        ranked=ranked[0],
-        ranked_indptr=ranked[1],
-        ranked_items=ranked[2],
-        gain=aligned.gain[at],
-        relevant=aligned.relevant[at],
-        excluded_indptr=excluded_indptr,
-        excluded=aligned.excluded[excluded],
-        flags=aligned.flags[users],
-        counts={},
-        item=aligned.item[at],
-        candidate_indptr=candidate_indptr,
-        candidates=candidates,
-        pool=None if aligned.pool is None else aligned.pool[users],
-    )
 
 
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:

@@ -66,7 +66,7 @@ class FactorsWork:
             one = shared_scale(self.factors, self.aligned)
         if one is not None:
             lengths = item_lengths(self.factors.items, self.factors.item_bias, one)
-        self.find_limit(not self._finite_for_sure(lengths, request), request)
+        self.find_limit(not self._finite_for_sure(lengths), request)
         self.longest_first = None
         if self.limit is not None and lengths is not None:
             assert one is not None
@@ -74,24 +74,17 @@ class FactorsWork:
             lengths = lengths if rows is None else lengths[rows]
             self.longest_first = LongestFirst.in_parts(lengths, [self.places], None, one)
 
-    def _finite_for_sure(self, lengths: Float64 | None, request: Request) -> bool:
-        """Return whether no score can be NaN or infinite; found once for all parts of the users.
+    def _finite_for_sure(self, lengths: Float64 | None) -> bool:
+        """Return whether no score can be NaN or infinite.
 
         No factor is larger than the longest of the `lengths` of the items, if these are known.
         """
         factors = self.factors
-
-        def look() -> bool:
-            if lengths is not None:
-                user, item = largest(factors.users), float(lengths.max())
-                if factors.finite_up_to(user, item):
-                    return True
-            return factors.finite_for_sure()
-
-        if request.part is None:
-            return look()
-        arrays = factors.users, factors.items
-        return request.part.memory.find("finite", None, look, same=arrays)
+        if lengths is not None:
+            user, item = largest(factors.users), float(lengths.max())
+            if factors.finite_up_to(user, item):
+                return True
+        return factors.finite_for_sure()
 
     def find_limit(self, check: bool, request: Request) -> None:
         """Settle how deep is ranked; `check` says whether scores may not be finite."""

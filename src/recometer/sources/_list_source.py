@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -92,12 +91,6 @@ class TableLists(Source):
     def kind(self) -> tuple[object, ...]:
         """What batches have in common that `of_batches` takes together."""
         return (*self._table.kind, self._depth)
-
-    def with_user_ids(self, user_ids: Array) -> Self:
-        """Return the same lists, whose users have ids that were positions."""
-        named = copy.copy(self)
-        named._table = dataclasses.replace(self._table, user_ids=user_ids)
-        return named
 
     @property
     def index(self) -> SourceIndex:

@@ -51,8 +51,6 @@ class Request:
     some_users
         Whether test contains only some of the users, and others are requested elsewhere. Then
         nothing follows from what none of them has.
-    part
-        The whole that these users are a part of, so that all its users are matched only once.
     popularity
         The ids of the items of the whole train (None for positions) and how many users have each,
         if `train` contains only some of the users.
@@ -73,7 +71,6 @@ class Request:
     seed: int = 0
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
-    part: Part | None = None
     popularity: tuple[Array | None, Int64] | None = None
     offered: Int32 | None = None
 
@@ -90,15 +87,6 @@ class Request:
         return self.memory.find(
             "in train", None, lambda: matching.in_train(test, train), same=(test, train)
         )
-
-
-class Part(NamedTuple):
-    """Some of the users of a request, where all are asked for part by part."""
-
-    whole: Request
-    users: Int64  # their places in its test
-    test: Interactions  # of theirs
-    memory: Memory  # of what is found once for all parts
 
 
 class Apart(NamedTuple):
@@ -147,13 +135,6 @@ class Source(abc.ABC):
 
     def listed_users(self) -> Array | None:
         """Return the ids (or positions) of the users with a list, or None if there are no lists."""
-        return None
-
-    def with_user_ids(self, user_ids: Array) -> Source | None:
-        """Return the same source, whose users have ids that were positions.
-
-        None where it cannot be named: then users without ids are not evaluated part by part.
-        """
         return None
 
     def matched(self, request: Request) -> Mapping[str, int] | None:

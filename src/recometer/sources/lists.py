@@ -176,10 +176,6 @@ class Lists(TableLists):
         runs = take_apart(recommendations, by, columns)
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
-    def with_user_ids(self, user_ids: Array) -> Lists | None:  # type: ignore[override]
-        """Return the same lists with ids for their users, or None for lists in files."""
-        return super().with_user_ids(user_ids) if self._files is None else None
-
     @property
     def in_files(self) -> bool:
         """Whether they are read part by part when they are evaluated."""

@@ -234,13 +234,6 @@ class Pairs(Source):
             part._threshold = self._threshold[which]
         return part
 
-    def with_user_ids(self, user_ids: Array) -> Pairs:
-        """Return the same pairs, whose users have ids that were positions."""
-        named = copy.copy(self)
-        named._rows = dataclasses.replace(self._rows, user_ids=user_ids)
-        named._index_rows()
-        return named
-
     @property
     def stated(self) -> str:
         """The kind of truth, in the words of `describe`."""

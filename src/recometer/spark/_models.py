@@ -17,7 +17,6 @@ from recometer.comparing.models import (
     pairs_of,
     with_chance,
 )
-from recometer.comparing.reading import check_read
 from recometer.data.numbers import flag
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.chance import knows_chance
@@ -52,7 +51,6 @@ class Models:
             raise InputError(
                 "compare needs two models at least. Hint: rs.compare({'als': first, ...})."
             )
-        check_read(found)
         notes = _check_alike(found, read_allow(allow))
         if chance:
             first = found[0]

@@ -299,31 +299,6 @@ class Plan:
             )
         return found
 
-    def only(self, users: Frame) -> Plan:
-        """Return the same for some users, given as a frame of their ids: u."""
-        kind, named = self.kinds().user, users.toDF("recometer user")
-
-        def of(table: Table) -> Table:
-            own = f"CAST({table['user']} AS {kind}) AS `recometer user`"
-            joined = table.frame.selectExpr("*", own).join(named, "recometer user", "left_semi")
-            return Table(table.what, joined, table.columns)
-
-        outputs: dict[str, Any] = {
-            name: dataclasses.replace(one, table=of(one.table))
-            for name, one in self.outputs.items()
-        }
-        tables = {name: of(table) for name, table in self.tables.items()}
-        return dataclasses.replace(self, tables=tables, **outputs)
-
-    def readers(self) -> list[Frame]:
-        """Return the rows that say who is evaluated, in one form."""
-        kinds = self.kinds()
-        found = []
-        if counts_listed(self.metrics, self.protocol) or "test" not in self.tables:
-            found.append(self.source.rows(kinds, SOURCE))
-        found += [self._given(name, kinds) for name in ("test", "train") if name in self.tables]
-        return found
-
     def _given(self, name: str, kinds: IdKinds) -> Frame:
         """Return the rows of test, train or candidates in one form."""
         table = self.tables[name]

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
 
 from recometer.comparing import wording
 from recometer.comparing.compared import known_metric, margin_of, primary_of
 from recometer.comparing.corrections import Correction, adjusted, check_correction
 from recometer.comparing.pairs import IntervalKind, Options, check_users
-from recometer.comparing.result import Comparison, leaderboard
+from recometer.comparing.result import leaderboard
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
 from recometer.comparing.standings import standings_of_whole
 from recometer.draws import seed_of
 from recometer.errors import UnknownNameError, warn
-from recometer.evaluating.until import Until
 from recometer.remembered import cached_property
+from recometer.removed import without
 from recometer.rendering import Printed, Table
-from recometer.spark._deciding import compare_until, sources_of
 from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._models import Given, Models
 from recometer.spark._pairs import Pairs
 from recometer.spark._pairs_together import compare_together
-from recometer.spark.evaluator import Evaluator
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
-
-Outputs = Mapping[str, Any] | Sequence[Any]  # sources, or models of Spark
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -134,51 +129,10 @@ class SparkComparison(Printed):
         return f"<SparkComparison of {', '.join(map(str, self.models))}: {', '.join(self.metrics)}>"
 
 
-@overload
-def compare(
-    models: Given | Outputs,
-    *,
-    baseline: str | None = None,
-    metrics: str | Iterable[str] | None = None,
-    primary: str | Iterable[str] | None = None,
-    test: Test = "randomisation",
-    interval: IntervalKind = "auto",
-    confidence: float | None = None,
-    correction: Correction = "holm",
-    margin: float | Mapping[str, float] | None = None,
-    allow: str | Iterable[str] = (),
-    cluster: object = None,
-    chance: bool = False,
-    evaluator: Evaluator | None = None,
-    until: None = None,
-    seed: int = 0,
-) -> SparkComparison: ...
-
-
-@overload
-def compare(
-    models: Outputs,
-    *,
-    baseline: str | None = None,
-    metrics: str | Iterable[str] | None = None,
-    primary: str | Iterable[str] | None = None,
-    test: Test = "randomisation",
-    interval: IntervalKind = "auto",
-    confidence: float | None = None,
-    correction: Correction = "holm",
-    margin: float | Mapping[str, float] | None = None,
-    allow: str | Iterable[str] = (),
-    cluster: object = None,
-    chance: bool = False,
-    evaluator: Evaluator,
-    until: str | Until,
-    seed: int = 0,
-) -> Comparison: ...
-
-
 @refusing(RUNNING)
+@without("evaluator", "until")
 def compare(
-    models: Given | Outputs,
+    models: Given,
     *,
     baseline: str | None = None,
     metrics: str | Iterable[str] | None = None,
@@ -191,10 +145,8 @@ def compare(
     allow: str | Iterable[str] = (),
     cluster: object = None,
     chance: bool = False,
-    evaluator: Evaluator | None = None,
-    until: str | Until | None = None,
     seed: int = 0,
-) -> SparkComparison | Comparison:
+) -> SparkComparison:
     """Test whether models differ, and estimate by how much, from sums that Spark computes.
 
     Models are compared in pairs, on the users for whom both have a value. Differences, p-values
@@ -209,7 +161,7 @@ def compare(
         results. A model may be a list of results. If they have the same users, they are seeds (the
         model was trained several times), and the variance between them is added to the variance
         between users, as in `recometer.compare`. If they have different users, they are batches of
-        one evaluation. With `evaluator`, they are sources, or an ``ALSModel`` each.
+        one evaluation.
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
@@ -223,12 +175,6 @@ def compare(
         A DataFrame with a column of users and one of their clusters, if users are not independent
         of each other. If test has sessions of users, None takes the users as clusters, and False
         takes every session as independent.
-    evaluator
-        The `Evaluator` of the models, which are then sources.
-    until
-        As in `recometer.compare`: users are read in random order until ``"decided"``, or until
-        differences are known to a width. The same users are read as on one machine, and their
-        values are then collected, up to 32 bytes for each value within `closure`.
     seed
         Seed of the orders that ``correction="tukey"`` draws for up to 100 users who differ, and
         of the users that are drawn for metrics with one value for all of them.
@@ -236,7 +182,6 @@ def compare(
     Returns
     -------
     SparkComparison
-        With `until`, a `recometer.Comparison` of the users who were read.
 
     Raises
     ------
@@ -252,11 +197,6 @@ def compare(
     >>> import recometer.spark as rs
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
-    if until is not None:
-        asked = {**locals()}  # all parameters, by their names
-        return compare_until(**{**asked, "until": Until.of(until)})
-    if evaluator is not None:
-        models = {name: evaluator(one) for name, one in sources_of(models, evaluator).items()}
     given = Models.of(models, baseline, chance, allow)
     first = given.first
     compared, notes = given.metrics(metrics)

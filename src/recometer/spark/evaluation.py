@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from recometer.data.catalogue import Catalogue
@@ -16,7 +15,6 @@ from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.effects import given_by_hand, warn_without_effect
 from recometer.evaluating.truth import definitions_of
-from recometer.evaluating.until import Until
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -31,7 +29,6 @@ from recometer.spark._plan import Plan, tables_of
 from recometer.spark._resampling import Again
 from recometer.spark._sources import CLOSURE, read_source
 from recometer.spark._sums import Sums, joined
-from recometer.spark._until import check_until, evaluate_until
 from recometer.spark.pooling import evaluate_made, is_made
 from recometer.spark.result import SparkEvaluation
 
@@ -61,7 +58,6 @@ def evaluate(
     closure: str | int = CLOSURE,
     partitions: int | None = None,
     keep: bool = True,
-    until: str | Until | None = None,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
@@ -102,12 +98,6 @@ def evaluate(
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
         so that they are computed only once. If Spark cannot keep them (serverless), they are
         computed again whenever they are read.
-    until
-        Read users in random order until a mean is known well enough, as in `recometer.evaluate`:
-        the same users in the same order, and the same intervals. Users are evaluated in shares that
-        grow, at least 16,384 at a time, by the metric in question; those that were read are then
-        evaluated by all metrics. The values of the users that were read reach the driver, up to
-        `closure` at 32 bytes each.
 
     Returns
     -------
@@ -129,63 +119,10 @@ def evaluate(
     given = {name: one for name, one in locals().items() if name not in ("source", "test", "rules")}
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**given, **rules})
-    del given["until"]
-    ready = prepared(source, test, **given, rules=rules)
-    if until is None:
-        return ready.evaluated(ready.plan, ready.job())
-    asked = Until.of(until)
-    check_until(ready.plan, asked)
-    return evaluate_until(ready, asked)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Prepared:
-    """An evaluation whose arguments are read: what is evaluated, and how Spark does it."""
-
-    plan: Plan
-    seed: int
-    chance: bool
-    partitions: int | None
-    keep: bool
-    begin: float  # when the call began
-
-    def job(self) -> Job:
-        """Return what runs on the executors."""
-        return self.plan.job(self.seed, self.chance)
-
-    def rows(self, plan: Plan, job: Job) -> Frame:
-        """Return the rows of the users of a plan."""
-        return _spread(plan, job, self.partitions).mapped(job.run, job.schema())
-
-    def evaluated(self, plan: Plan, job: Job) -> SparkEvaluation:
-        """Return the result for the users of a plan."""
-        return _evaluated(plan, job, self.partitions, self.keep, self.begin)
-
-
-def prepared(
-    source: object,
-    test: object,
-    *,
-    train: object,
-    candidates: object,
-    exclude: object,
-    metrics: Metrics,
-    protocol: str | Protocol,
-    catalogue: object,
-    baseline: object,
-    seed: int,
-    chance: bool,
-    closure: str | int,
-    partitions: int | None,
-    keep: bool,
-    rules: Mapping[str, Any],
-) -> Prepared:
-    """Read and check the arguments of `evaluate`."""
-    parameters = [name for name in locals() if name not in ("source", "test", "rules")]
     begin = time.perf_counter()
     _frames.check_partitions(partitions)
     with_chance, kept = flag("chance", chance), flag("keep", keep)
-    stated = protocol_of(protocol, rules, parameters)
+    stated = protocol_of(protocol, rules, [*given])
     found = read_source(source)
     requested = parse_under(metrics, stated)
     by_hand = given_by_hand(stated)
@@ -203,7 +140,8 @@ def prepared(
         None if baseline is None else read_source(baseline, "baseline="),
     )
     plan.check()
-    return Prepared(plan, seed_of(seed), with_chance, partitions, kept, begin)
+    job = plan.job(seed_of(seed), with_chance)
+    return _evaluated(plan, job, partitions, kept, begin)
 
 
 def _evaluated(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recometer.errors import InputTypeError
 from recometer.evaluating.asked import DEFAULT_METRICS
-from recometer.evaluating.until import Until
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
+from recometer.removed import without
 from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._sources import CLOSURE
-from recometer.spark.evaluation import Prepared, evaluate, prepared
+from recometer.spark.evaluation import evaluate
 from recometer.spark.pooling import is_made, tables_of_split
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.splitting import SparkSplit
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class Evaluator:
     """An evaluation that is stated once, for many models.
 
-    ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``. With
-    `compare`, it evaluates as many users as it takes to tell models apart.
+    ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``.
 
     Parameters
     ----------
@@ -74,14 +73,10 @@ class Evaluator:
             test, options["train"] = tables_of_split(test, train)
         self.test, self.options, self.rules = test, options, rules
 
-    def __call__(self, source: object, *, until: str | Until | None = None) -> SparkEvaluation:
-        """Evaluate a source; `until` has the same meaning as in `evaluate`."""
-        given: dict[str, Any] = {**self.options, **self.rules}
-        return evaluate(source, self.test, until=until, **given)
-
-    def prepared(self, source: object) -> Prepared:
-        """Read the arguments of an evaluation of a source."""
-        return prepared(source, self.test, **self.options, rules=self.rules)
+    @without("until")
+    def __call__(self, source: object) -> SparkEvaluation:
+        """Evaluate a source."""
+        return evaluate(source, self.test, **self.options, **self.rules)
 
     def __repr__(self) -> str:
         return f"<Evaluator on Spark: {self.options['metrics']}>"

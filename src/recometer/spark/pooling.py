@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 import numpy as np
 
 from recometer.data.sessions import are_pairs, split_pairs
-from recometer.evaluating.folds import check_no_train, each_fold, refuse_until
+from recometer.evaluating.folds import check_no_train, each_fold
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -104,7 +104,6 @@ def evaluate_made(
         test, train = tables_of_split(made, options["train"])
         return evaluate(source, test, **{**options, "train": train})
     check_no_train(made, options["train"])
-    refuse_until(options)
     found = [
         evaluate_made(evaluate, of_fold, one, options) for of_fold, one in each_fold(source, made)
     ]

@@ -21,7 +21,6 @@ from recometer.results.means import TWO_FINITE, of_resamples
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
 from recometer.results.together import is_over_rows, together_of
-from recometer.results.users_read import UsersRead
 from recometer.spark import _across
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import BESIDE, OF_ALL, USERS
@@ -47,8 +46,7 @@ NOT_DRAWN = f"{TOO_MANY} Hint: interval='percentile' is the same as 'bootstrap' 
 class SparkEvaluation(rendering.Printed):
     """The result of an evaluation on Spark: every metric for every user, as a DataFrame.
 
-    Means, intervals and counts come from sums, which are the only data sent to the driver (with
-    `until`, also the values of the users who were read).
+    Means, intervals and counts come from sums, which are the only data sent to the driver.
 
     Attributes
     ----------
@@ -73,8 +71,6 @@ class SparkEvaluation(rendering.Printed):
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are computed only
         once; see `unpersist`.
-    users_read : recometer.results.users_read.UsersRead or None
-        With ``until=``, how many users were read. None: all of them.
     """
 
     metrics: tuple[Metric, ...]
@@ -92,7 +88,6 @@ class SparkEvaluation(rendering.Printed):
     chance: bool
     user: str  # the name of the users' column
     session: str | None = None  # that of the column of their sessions
-    users_read: UsersRead | None = None
     _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
     _wholes: dict[str, Interval] = dataclasses.field(default_factory=dict, repr=False)
     without_interval: ClassVar[str] = ""  # why what is one value for all users has none
@@ -174,7 +169,6 @@ class SparkEvaluation(rendering.Printed):
         interval
             An interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
         """
-        summary.check_interval(self.users_read, interval, None)
         protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
         rows = []
         for metric in self._averaged(weights):
@@ -227,7 +221,6 @@ class SparkEvaluation(rendering.Printed):
             inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
             negative_gains=facts.get("negative", 0) > 0,
             binary_gains=facts.get("not_binary", 0) == 0,
-            users_read=self.users_read,
         )
 
     def unpersist(self) -> None:
@@ -238,8 +231,6 @@ class SparkEvaluation(rendering.Printed):
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for other formats."""
         notes = summary.notes(self.inputs, self.counts, self.protocol)
-        if self.users_read is not None:
-            notes = [self.users_read.sentence, *notes]
         over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
         if over_rows:
             notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
@@ -329,9 +320,6 @@ class SparkEvaluation(rendering.Printed):
         sums, confidence = self._of(metric), self.protocol.confidence
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
-        if self.users_read is not None:
-            how = {"weighted": weights is not None}
-            return self.users_read.intervals_of([str(metric)], confidence, self.n_users, **how)[0]
         if str(metric) in self.over_users or is_over_rows(metric, self.protocol, weights):
             if self.without_interval:
                 return Interval.unknown(confidence, n, self.without_interval)

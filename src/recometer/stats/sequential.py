@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.data.numbers import flag
 from recometer.errors import InputError
+from recometer.removed import without
 from recometer.stats.checks import check_bounds, check_number, check_whole
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
@@ -24,7 +25,7 @@ ROUNDING = 1e-9
 EXACT = 1e-12  # what a mean of all users may be off by
 CUT = 2.0**-26  # of whose multiples sums are exact
 SLACK = 1e-15  # what a sum may be off by, for each user
-# Numbers of users that players aim at who share a capital: 16, 64, 256, ...
+# Numbers of users that the players of a side aim at: 16, 64, 256, ...
 FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
 
@@ -33,9 +34,10 @@ class ConfidenceSequence:
 
     If you look at an ordinary interval repeatedly, it errs more and more often. Here, the
     probability that the mean ever lies outside is at most 1 - confidence. For each candidate m, one
-    player bets on values above m and another on values below, with stakes that depend only on
-    earlier values; m is excluded once one of them has multiplied the capital by
-    2 / (1 - confidence). Waudby-Smith &
+    side bets on values above m and another on values below, with stakes that depend only on
+    earlier values; m is excluded once one of them has multiplied its capital by
+    2 / (1 - confidence). The capital of a side is shared by players whose stakes are best for 16,
+    64, 256, ... users, so that the interval is narrow however many there are. Waudby-Smith &
     Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal
     Statistical Society B 86, 2024 (the hedged capital process with predictable stakes); without
     replacement as in "Confidence sequences for sampling without replacement", NeurIPS 2020.
@@ -53,13 +55,6 @@ class ConfidenceSequence:
         The total number of users, if the interval is for the mean of these users, from which the
         users seen are drawn without replacement. None means that they are a sample of infinitely
         many users. Once all of them were seen, the interval is their mean.
-    aim
-        The distance that the stakes are best for; the interval holds with any. A number is the
-        distance of either end from the mean, in the unit of the values. ``"any"`` aims to exclude a
-        candidate at any distance: the capital is shared by players who aim at 16, 64, 256, ...
-        users. None uses stakes that decrease as users come, for intervals that you follow for ever.
-    relative
-        Whether `aim` is a share of the mean.
     some_undefined
         Whether the population has users without a value (NaN). The interval is then for the mean
         of all users who have one, whatever their number.
@@ -73,17 +68,16 @@ class ConfidenceSequence:
     >>> for _ in range(10):
     ...     found = sequence.update(generator.random(200) < 0.3)
     >>> print(f"{found.low:.2f} {found.high:.2f} {found.n}")
-    0.25 0.34 2000
+    0.27 0.33 2000
     """
 
+    @without("aim", "relative")
     def __init__(
         self,
         bounds: tuple[float, float],
         confidence: float = 0.95,
         population: int | None = None,
         *,
-        aim: float | Literal["any"] | None = None,
-        relative: bool = False,
         some_undefined: bool = False,
     ) -> None:
         low, high = check_bounds(bounds)
@@ -93,25 +87,19 @@ class ConfidenceSequence:
             raise InputError(
                 f"bounds={bounds!r} are not a range: bets need a finite lowest and highest value."
             )
-        if isinstance(aim, str) and aim != "any":
-            raise InputError(f"aim={aim!r} must be a number above 0, 'any' or None.")
-        if aim is not None and aim != "any":
-            check_number("aim", aim)
-            if aim <= 0:
-                raise InputError(f"aim={aim!r} must be above 0, and finite. Hint: 0.002.")
         self.bounds = low, high
         self.confidence = check_confidence(confidence)
         self.population = population
-        self.aim, self.relative = aim, flag("relative", relative)
         self.some_undefined = flag("some_undefined", some_undefined)
         self._x = np.empty(0)  # NaN: the user has no value
         self._blanks = np.empty(0)  # users without a value before each
-        self._stakes = np.empty((self._n_players, 0))
+        self._aims = _aims(population)
+        self._stakes = np.empty((len(self._aims), 0))
         self._sum, self._squares, self._n_blank = 0.0, 0.0, 0
         # Sum of the values before each: of multiples of a power of two, exactly, and of the rests.
         self._seen = np.empty((2, 0))
         self._sums = np.zeros(2)
-        self._sides = tuple(_Side(lower, self._n_players) for lower in (True, False))
+        self._sides = tuple(_Side(lower, len(self._aims)) for lower in (True, False))
         self._tracks: dict[float, list[_Capital]] = {}  # of single candidates
         self._enough = float(np.log(2 / (1 - self.confidence)))
 
@@ -182,7 +170,7 @@ class ConfidenceSequence:
             return 0.0
         if self._all_seen:
             return 1.0
-        tracks = self._tracks.setdefault(m, [_Capital.of(self._n_players) for _ in self._sides])
+        tracks = self._tracks.setdefault(m, [_Capital.of(len(self._aims)) for _ in self._sides])
         for at, side in enumerate(self._sides):
             tracks[at] = self._bet(m, side.lower, tracks[at])
         return float(min(1.0, 2 * np.exp(-max(track.most for track in tracks))))
@@ -200,19 +188,8 @@ class ConfidenceSequence:
         return low + (high - low) * self._sum / n if n else np.nan
 
     @property
-    def _n_players(self) -> int:
-        """The number of players on each side."""
-        return len(self._aims()) if self.aim == "any" else 1
-
-    @property
     def _all_seen(self) -> bool:
         return self.population is not None and len(self._x) == self.population
-
-    def _aims(self) -> Float64:
-        """Return the numbers of users that players aim at."""
-        last = LAST_AIM if self.population is None else self.population
-        steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
-        return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
 
     def _add(self, x: Float64) -> None:
         """Let the players bet on each value with what was known before it."""
@@ -224,9 +201,7 @@ class ConfidenceSequence:
         means = (0.5 + sums) / (t + known)
         squares = self._squares + np.cumsum(np.where(known, (x - means) ** 2, 0.0))
         variances = (0.25 + np.append(self._squares, squares)[:-1]) / t
-        earlier = (0.5 + sums - values) / t  # the mean before each
-        place = len(self._x) + np.arange(len(x))
-        stakes = self._stakes_on(variances, earlier, t, place)
+        stakes = self._stakes_on(variances)
         blanks = self._n_blank + np.cumsum(~known) - ~known
         self._stakes = np.concatenate([self._stakes, stakes], axis=1)
         self._x = np.append(self._x, x)
@@ -240,25 +215,15 @@ class ConfidenceSequence:
         self._n_blank += int(np.count_nonzero(~known))
         self._squares = float(squares[-1]) if len(x) else self._squares
 
-    def _stakes_on(
-        self, variances: Float64, means: Float64, t: Float64, place: npt.NDArray[np.int64]
-    ) -> Float64:
-        """Return what each player stakes: float64 [n_players, n]."""
-        level = 2 * np.log(2 / (1 - self.confidence))
-        if self.aim is None:
-            stakes: Float64 = np.sqrt(level / (variances * t * np.log(t + 1)))[np.newaxis]
-            return stakes
+    def _stakes_on(self, variances: Float64) -> Float64:
+        """Return what each player stakes on the next users: float64 [n_players, n]."""
+        place = len(self._x) + np.arange(len(variances))
         # Without replacement, the mean of the users to come moves away from a wrong
         # candidate: the stakes that make capital grow fastest move along.
         drift = 1.0 if self.population is None else self.population / (self.population - place)
-        if isinstance(self.aim, str):
-            each: Float64 = level / (variances * self._aims()[:, np.newaxis])
-            return drift * np.sqrt(each)
-        low, high = self.bounds
-        width = np.full(len(t), float(self.aim)) / (high - low)
-        if self.relative:
-            width *= np.abs(low + (high - low) * means)
-        return (drift * width / variances)[np.newaxis]
+        level = 2 * np.log(2 / (1 - self.confidence))
+        each: Float64 = level / (variances * self._aims[:, np.newaxis])
+        return drift * np.sqrt(each)
 
     def _possible(self) -> tuple[float, float]:
         """Return the lowest and the highest mean that the users still to come can lead to."""
@@ -286,7 +251,7 @@ class ConfidenceSequence:
 
     def _move(self, side: _Side, mean: float) -> None:
         """Search for the last candidate of a side that is excluded by now."""
-        start, away = _Capital.of(self._n_players), side.inside - mean
+        start, away = _Capital.of(len(self._aims)), side.inside - mean
 
         def capital_at(share: float) -> _Capital:
             return self._bet(mean + share * away, side.lower, start)
@@ -328,7 +293,7 @@ class ConfidenceSequence:
         if not above:
             rest, values = 1 - rest, 1 - values
         if (rest < 0).any():
-            return _Capital(len(self._x), np.full(self._n_players, np.inf), np.inf)
+            return _Capital(len(self._x), np.full(len(self._aims), np.inf), np.inf)
         stakes = self._stakes[:, first:]
         with np.errstate(divide="ignore"):
             stakes = np.minimum(stakes, LARGEST_BET / rest)
@@ -337,11 +302,15 @@ class ConfidenceSequence:
         return _Capital(len(self._x), each[:, -1], max(most, capital.most))
 
 
+def _aims(population: int | None) -> Float64:
+    """Return the numbers of users that players aim at."""
+    last = LAST_AIM if population is None else population
+    steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
+    return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
+
+
 def _of_all(each: Float64) -> Float64:
     """Return the logarithm of the mean capital of the players, whose logarithms these are."""
-    if len(each) == 1:
-        alone: Float64 = each[0]
-        return alone
     most = each.max(axis=0)
     found: Float64 = most + np.log(np.exp(each - most).mean(axis=0))
     return found
