@@ -1,8 +1,9 @@
-"""Problems larger than usual: factors in a file read part by part, and a million users.
+"""Problems larger than usual: factors in a file, a million users, and bytes per row.
 
-`parts` times factors in a memory-mapped file, read within a memory that is set, beside the same in
-memory. `million` evaluates 1,000,000 users x 100,000 items x 64 factors in a process of its own,
-and watches its memory and what its progress bar says. Writes ``results/size.json``.
+`file` times factors in a memory-mapped file beside the same in memory. `million` evaluates
+1,000,000 users x 100,000 items x 64 factors in a process of its own, and watches its memory and
+what its progress bar says. `rows` measures how much memory each kind of input takes per row, in
+processes of their own. Writes ``results/size.json``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import _machine
+import numpy as np
+import polars as pl
 from _cases import ALL_METRICS, CUTOFF_METRICS, Case, Data, make
 from _table import Measure, markdown, number, seconds
 from _timing import side_by_side
@@ -33,10 +37,11 @@ import recometer as rm
 
 RESULTS = Path(__file__).parent / "results" / "size.json"
 MIB = 2**20
-PARTS = Case("parts", n_users=4_096, n_items=1_000_000)
+FILE = Case("file", n_users=4_096, n_items=1_000_000)
 MILLION = Case("a million users", n_users=1_000_000, n_items=100_000)
-MEMORY = "64MB"  # of factors that take 256
-METRICS = {"all eleven metrics": (ALL_METRICS, 0.7), "cut-offs only": (CUTOFF_METRICS, 0.7)}
+METRICS = {"all eleven metrics": ALL_METRICS, "cut-offs only": CUTOFF_METRICS}
+LEAST_SPEED = 0.9  # of factors in a file, beside the same in memory
+N_ROWS, ROWS_PER_USER, N_ROW_ITEMS = 10_000_000, 10, 100_000
 BYTES_PER_JUDGED = 28  # its score and counts, which fill up while users are ranked
 SHARE = 0.1  # of the work after which the bar's estimate counts
 SHOWN = re.compile(r"Ranking\D*(\d+)% +(\d+):(\d\d):(\d\d)")
@@ -44,15 +49,15 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of colours, and where the termi
 SAMPLE = 0.05  # seconds between two looks at a process's memory
 
 
-def parts(threads: int, repeats: int, case: Case) -> dict[str, Any]:
+def in_file(threads: int, repeats: int, case: Case) -> dict[str, Any]:
     """Return the times of factors in a file and in memory, for all metrics and for cut-offs."""
     mapped = make(dataclasses.replace(case, mapped=True))
     whole = dataclasses.replace(mapped, items=mapped.items.copy())
-    found: dict[str, Any] = {"size": case.size, "memory": MEMORY, "seconds": {}, "processor": {}}
-    for name, (metrics, _) in METRICS.items():
+    found: dict[str, Any] = {"size": case.size, "seconds": {}, "processor": {}}
+    for name, metrics in METRICS.items():
         calls = {
-            "in memory": _evaluation(whole, threads, metrics, None),
-            "part by part": _evaluation(mapped, threads, metrics, MEMORY),
+            "in memory": _evaluation(whole, threads, metrics),
+            "in a file": _evaluation(mapped, threads, metrics),
         }
         times = side_by_side(calls, repeats)
         found["seconds"][name] = {one: timed.seconds for one, timed in times.items()}
@@ -60,11 +65,9 @@ def parts(threads: int, repeats: int, case: Case) -> dict[str, Any]:
     return found
 
 
-def _evaluation(
-    data: Data, threads: int, metrics: str, memory: str | None
-) -> Callable[[], rm.Evaluation]:
+def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evaluation]:
     def call() -> rm.Evaluation:
-        source = rm.Factors(data.users, data.items, memory=memory)
+        source = rm.Factors(data.users, data.items)
         return rm.evaluate(source, data.test, train=data.train, metrics=metrics, threads=threads)
 
     return call
@@ -103,6 +106,108 @@ def million(threads: int, case: Case) -> dict[str, Any]:
         raise SystemExit(f"{case.name} failed:\n{watch.text[-2000:]}")
     said = json.loads(output)
     return {"size": case.size, **said, **watch.found()}
+
+
+def per_row(threads: int, n_rows: int) -> dict[str, Any]:
+    """Return the bytes of memory per row of each kind of input."""
+    found: dict[str, Any] = {"rows": n_rows, "users": n_rows // ROWS_PER_USER, "bytes": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        _write_rows(Path(folder), n_rows)
+        for kind in KINDS:
+            command = [sys.executable, __file__, "kind", json.dumps([kind, folder])]
+            output = subprocess.run(
+                [*command, "--threads", str(threads)], check=True, capture_output=True, text=True
+            ).stdout
+            found["bytes"][kind] = {what: n / n_rows for what, n in json.loads(output).items()}
+    return found
+
+
+def _write_rows(folder: Path, n_rows: int) -> None:
+    """Write the same rows with ids that are numbers, and texts."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(n_rows // ROWS_PER_USER), ROWS_PER_USER)
+    # Distinct items of a user: some steps from the first on.
+    first = rng.integers(0, N_ROW_ITEMS, len(user) // ROWS_PER_USER)
+    item = (first[user] + 7919 * np.tile(np.arange(ROWS_PER_USER), len(first))) % N_ROW_ITEMS
+    score, judged = rng.random(n_rows), rng.random(n_rows) < 1 / ROWS_PER_USER
+    table = pl.DataFrame({"user_id": user, "item_id": item, "score": score})
+    table = table.with_columns(rating=pl.Series(judged).cast(pl.Float64))
+    texts = table.with_columns(pl.format("user-{}", "user_id").alias("user_id"))
+    texts = texts.with_columns(pl.format("item-{}", "item_id").alias("item_id"))
+    for name, one in (("numbers", table), ("texts", texts)):
+        one.write_parquet(folder / f"{name}.parquet")
+        one.filter(pl.Series(judged)).select("user_id", "item_id").write_parquet(
+            folder / f"test_{name}.parquet"
+        )
+
+
+def _pairs(path: Path) -> rm.Pairs:
+    frame = pl.read_parquet(path)
+    return rm.Pairs(frame, score="score", rating="rating", threshold=0.5)
+
+
+# What reads each kind of input, and what it is evaluated with: None where it brings the truth.
+KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "lists": ("numbers", lambda path: rm.Lists(path, score="score")),
+    "lists, ids of text": ("texts", lambda path: rm.Lists(path, score="score")),
+    "interactions": ("numbers", lambda path: rm.Interactions.of(path, value=False)),
+    "interactions with values": ("numbers", lambda path: rm.Interactions.of(path, value="rating")),
+    "interactions, ids of text": ("texts", lambda path: rm.Interactions.of(path, value=False)),
+    "pairs": ("numbers", _pairs),
+}
+
+
+def kind(name: str, folder: Path, threads: int) -> None:
+    """Be the process that reads, and evaluates, a kind of input."""
+    ids, read = KINDS[name]
+    warm = rm.Interactions.of(folder / f"test_{ids}.parquet")
+    before = _anonymous()
+    with _Most() as reading:
+        given = read(folder / f"{ids}.parquet")
+    gc.collect()
+    found = {"while reading": reading.most - before, "held": _anonymous() - before}
+    with _Most() as evaluating:
+        if name.startswith("lists"):
+            rm.evaluate(given, warm, metrics="ndcg@10 recall@10", threads=threads)
+        elif name == "pairs":
+            rm.evaluate(given, metrics="ndcg@10 roc_auc", threads=threads)
+        else:
+            names = {"user_ids": given.user_ids, "item_ids": given.item_ids}
+            factors = rm.Factors(
+                np.ones((given.n_users, 1), np.float32),
+                np.arange(given.n_items, dtype=np.float32)[:, np.newaxis],
+                **names,
+            )
+            rm.evaluate(factors, given, metrics="ndcg@10 recall@10", threads=threads)
+    print(json.dumps({**found, "while evaluating": evaluating.most - before}))
+
+
+def _anonymous() -> int:
+    """Return the bytes of this process that lie in no file."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(one for one in status.splitlines() if one.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024
+
+
+class _Most(threading.Thread):
+    """Looks again and again at how much memory this process has."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most, self._ended = _anonymous(), threading.Event()
+
+    def run(self) -> None:
+        """Look until the block ends."""
+        while not self._ended.wait(0.005):
+            self.most = max(self.most, _anonymous())
+
+    def __enter__(self) -> _Most:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
 
 
 class _Watch(threading.Thread):
@@ -174,11 +279,15 @@ def child(case: Case, threads: int) -> None:
 def lines(found: dict[str, Any]) -> list[Measure]:
     """Return what was measured against what was to be reached."""
     measures = []
-    for name, times in found.get("parts", {}).get("seconds", {}).items():
-        ours, other = (statistics.median(times[one]) for one in ("part by part", "in memory"))
+    for name, times in found.get("file", {}).get("seconds", {}).items():
+        ours, other = (statistics.median(times[one]) for one in ("in a file", "in memory"))
+        speed = other / ours
         measures.append(
-            Measure(f"speed part by part, {name}", seconds(ours), seconds(other), other / ours, 0.7)
+            Measure(f"speed in a file, {name}", seconds(ours), seconds(other), speed, LEAST_SPEED)
         )
+    for name, sizes in found.get("rows", {}).get("bytes", {}).items():
+        for what, size in sizes.items():
+            measures.append(Measure(f"bytes per row {what}: {name}", number(size), "", size))
     if "million" in found:
         one = found["million"]
         off = abs(one["estimate"] / one["ranking"] - 1)
@@ -209,7 +318,7 @@ def lines(found: dict[str, Any]) -> list[Measure]:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["parts", "million", "all", "child"], nargs="?")
+    parser.add_argument("part", choices=["file", "million", "rows", "all", "child", "kind"])
     parser.add_argument("case", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
@@ -221,12 +330,18 @@ def main() -> None:
     if options.part == "child":
         child(Case(**json.loads(options.case)), options.threads)
         return
+    if options.part == "kind":
+        name, folder = json.loads(options.case)
+        kind(name, Path(folder), options.threads)
+        return
     found = json.loads(options.output.read_text()) if options.output.exists() else {}
     shrunk = 10 if options.quick else 1
-    if options.part != "million":
-        case = dataclasses.replace(PARTS, n_users=PARTS.n_users // shrunk)
-        found["parts"] = parts(options.threads, options.repeats, case)
-    if options.part != "parts":
+    if options.part in ("file", "all"):
+        case = dataclasses.replace(FILE, n_users=FILE.n_users // shrunk)
+        found["file"] = in_file(options.threads, options.repeats, case)
+    if options.part in ("rows", "all"):
+        found["rows"] = per_row(options.threads, N_ROWS // shrunk)
+    if options.part in ("million", "all"):
         case = dataclasses.replace(
             MILLION, n_users=MILLION.n_users // shrunk, n_items=MILLION.n_items // shrunk
         )

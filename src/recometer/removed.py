@@ -32,6 +32,9 @@ STAKES = "the stakes of a ConfidenceSequence are good for any number of users: l
 
 # Each entry says what to do instead. Python's arguments, by name.
 ARGUMENTS: dict[str, str] = {
+    "memory": "factors and scores that are larger than memory are ranked in place in .npy files, "
+    "rm.Factors('users.npy', 'items.npy') and rm.Scores('scores.npy'); lists and interactions that "
+    "are go to recometer.spark with a local session, master('local[*]'), which spills to disk.",
     "mode": "one rule decides gates: passed, failed or undecided; undecided='pass' or 'fail' turns "
     "the third outcome into one of the others.",
     "short_lists": (
@@ -70,6 +73,9 @@ OPTIONS: dict[str, str] = {
     "--gate-mode": "one rule decides gates: passed, failed or undecided; --undecided pass or fail "
     "turns the third outcome into one of the others.",
     "--until": ALL_USERS,
+    "--memory": "factors in .npy files, --factors users.npy,items.npy, are ranked in place and may "
+    "be larger than memory; runs, test and train that are go to recometer.spark in Python, with a "
+    "local session, master('local[*]'), which spills to disk.",
 }
 COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -41,6 +42,7 @@ def folder() -> Iterator[Path]:
         folder.chmod(0o755)
         TABLE.write_csv(folder / "x.csv")
         TABLE.write_parquet(folder / "x.parquet")
+        np.save(folder / "x.npy", np.eye(2))
         (folder / "x.run").write_text("1 Q0 a 1 2.5 mine\n")
         result = rm.evaluate(rm.Lists({1: [2]}), {1: [2]}, metrics="rr")
         result.save(folder / "result.parquet")
@@ -55,7 +57,7 @@ READERS: dict[str, tuple[str, Call]] = {
     "text": ("x.csv", rm.Interactions.of),
     "Parquet": ("x.parquet", rm.Interactions.of),
     "lists": ("x.parquet", rm.Lists),
-    "lists in parts": ("x.parquet", lambda path: rm.Lists(path, memory="1GB")),
+    "scores": ("x.npy", rm.Scores),
     "a run": ("x.run", rm.Lists),
     "a result": ("result.parquet", rm.load),
 }

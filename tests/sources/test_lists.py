@@ -112,9 +112,6 @@ def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
         frame.write_csv(path, separator="\t" if extension == "tsv" else ",")
     with pytest.warns(DataWarning, match="and 'utility' says nothing"):
         by_rows = rm.Lists(path)
-    if extension == "parquet":
-        with pytest.warns(DataWarning, match="and 'utility' says nothing"):
-            rm.Lists(path, memory="1MB")
     assert by_rows.describe().endswith("in the order of the rows")
     assert rr(by_rows) == rr(rm.Lists(path, score=False))
 

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import recometer as rm
+from recometer.data.array_files import lies_in_file
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.sources import _score_batches, scores
 from recometer.sources._score_batches import Prefetch
@@ -127,37 +128,23 @@ def test_batches_are_bounded_in_memory(monkeypatch):
     assert sizes == [7, 7, 7, 7, 2]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
-def test_a_memory_that_is_set_bounds_batches_and_changes_nothing(tmp_path, dtype, threads):
+def test_scores_in_a_file_are_read_some_rows_at_a_time(tmp_path, monkeypatch, dtype, order):
+    monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 7)
     matrix = np.random.default_rng(3).integers(-9, 10, (50, 200)).astype(dtype)
-    np.save(tmp_path / "scores.npy", matrix)
-    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    asked = []
-
-    def function(rows):
-        asked.append(len(rows))
-        return matrix[rows]
-
+    path = tmp_path / "scores.npy"
+    np.save(path, np.asarray(matrix, order=order))
     test = (np.random.default_rng(4).random((50, 200)) < 0.05).astype(float)
-    options = {"metrics": "ndcg@5 roc_auc coverage@3", "threads": threads}
+    options = {"metrics": "ndcg@5 roc_auc coverage@3", "threads": 2}
     expected = rm.evaluate(rm.Scores(matrix), test, **options)
-    memory = 3 * (threads + 1) * 200 * 8 * 2
-    sources = (
-        rm.Scores(mapped, memory=memory),
-        rm.Scores(function, n_users=50, n_items=200, memory=memory),
-    )
-    for source in sources:
+    for given in (path, str(path), np.load(path, mmap_mode="r")):
+        source = rm.Scores(given)
+        assert lies_in_file(source.arrays()["matrix"])
         found = rm.evaluate(source, test, **options)
         for name, values in expected.values.items():
             np.testing.assert_array_equal(found.values[name], values)
-    assert set(asked) == {2}
-    least = rm.Scores(function, n_users=50, n_items=200, memory=memory // 2)
-    rm.evaluate(least, test, **options)
-    assert set(asked) == {1, 2}
-    less = rm.Scores(function, n_users=50, n_items=200, memory=memory // 2 - 1)
-    with pytest.raises(InputError, match=f"about {1.01 * memory / 2000:.1f} kB are the least"):
-        rm.evaluate(less, test, **options)
+        assert found.inputs == expected.inputs
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -294,8 +281,6 @@ def test_messages():
     for n in (-1, 2.5, True):
         with pytest.raises(InputError, match=f"n_items={n} must be a whole number"):
             rm.Scores(failing, n_users=3, n_items=n)
-    with pytest.raises(InputError, match="memory= does not apply to a matrix of Scores that is m"):
-        rm.Scores(np.ma.masked_array(np.ones((2, 2)), np.eye(2)), memory="1 GB")
     with pytest.raises(InputTypeError, match="matrix of numbers or a function, found dtype <U1"):
         rm.Scores([["a"]])
     assert rm.Scores(np.ones((2, 3)), n_users=2).describe().endswith("2 users x 3 items, float64")

@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_refused(table):
         (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress")),
         (lambda **given: rs.compare({}, **given), ("threads", "progress")),
         (lambda **given: rs.split(frame, half, **given), ("threads",)),
-        (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset", "memory")),
+        (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset")),
         (lambda **given: rs.Interactions(rows, **given), ("time", "n_items")),
         (lambda **given: rs.Factors(rows, rows, **given), ("item_ids", "allow_tf32")),
     ):

@@ -5,8 +5,6 @@ both in seconds of the processor: those of the clock depend on what else the mac
 `test_interrupted.py`.
 """
 
-import atexit
-import shutil
 import signal
 import sys
 import tempfile
@@ -64,12 +62,12 @@ def many_items():
 
 @phase
 def factors_in_a_file():
-    """Read and ranked part by part, on two threads."""
+    """Converted block by block, on two threads."""
     with tempfile.NamedTemporaryFile() as file:  # the mapping outlives the name
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
-    model, test = rm.Factors(normal(4000, 64), items, memory="40MB"), some(4000, 500_000, 4)
+    model, test = rm.Factors(normal(4000, 64), items), some(4000, 500_000, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=2)
 
 
@@ -113,39 +111,6 @@ def lists_with_ids():
     listed = rows(3_000_000, text=True).rename({"time": "score"})
     test = rows(3_000_000, text=True).drop("time")
     return lambda: rm.evaluate(rm.Lists(listed), test, metrics="ndcg@10", threads=1)
-
-
-@phase
-def lists_in_files():
-    """Read for some users at a time, as is test."""
-    folder = tempfile.mkdtemp()
-    listed = rows(3_000_000).rename({"time": "score"})
-    atexit.register(shutil.rmtree, folder)
-    listed.write_parquet(f"{folder}/lists.parquet")
-    rows(1_000_000).drop("time").write_parquet(f"{folder}/test.parquet")
-    paths = [f"{folder}/{name}.parquet" for name in ("lists", "test")]
-
-    def run():
-        test = rm.Interactions.of(paths[1], memory="30MB")
-        return rm.evaluate(rm.Lists(paths[0], memory="100MB"), test, metrics="ndcg@10", threads=1)
-
-    return run
-
-
-@phase
-def rows_in_files():
-    """Sorted into temporary files, and evaluated for some users after the others."""
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder)
-    rows(4_000_000).drop("time").write_parquet(f"{folder}/test.parquet")
-    ids = {"user_ids": np.arange(400_000), "item_ids": np.arange(50_000)}
-    model = rm.Factors(normal(400_000, 4), normal(50_000, 4), **ids)
-
-    def run():
-        test = rm.Interactions.of(f"{folder}/test.parquet", memory="60MB")
-        return rm.evaluate(model, test, metrics="ndcg@10", threads=1)
-
-    return run
 
 
 @phase

@@ -1,4 +1,7 @@
-"""Evaluate what lies in a file of 3 GiB with less memory: `python streamed.py CASE FOLDER`.
+"""Evaluate a file of 3 GiB with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
+
+That is what its numbers take as the kernel reads them: float16 are converted to float32, and
+float64 users, or items beside them, to float64.
 
 Prints how many bytes of anonymous memory it took, and whether values are those of what was in
 memory. Run by `test_streamed.py`.
@@ -8,6 +11,7 @@ import json
 import resource
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +20,7 @@ import recometer as rm
 
 GIB = 2**30
 LIMIT = 3 * GIB // 2  # of the data of the process
-BUDGET = 800 * 10**6
-N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # 3 GiB of factors in float32
+N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # 3 GiB of factors in float32, or more
 N_SCORED = 768  # users, each with 4 MiB of scores
 WRITTEN = 4096  # rows of factors that are not all zero, in pieces all over the file
 
@@ -30,20 +33,21 @@ def anonymous():
     raise RuntimeError("the system does not say it")
 
 
-def file_of(folder, shape):
+def file_of(path, shape, dtype, order):
     """Return a file with holes, which are read as zeros."""
-    return np.lib.format.open_memmap(folder / "a.npy", mode="w+", dtype=np.float32, shape=shape)
+    options = {"dtype": dtype, "shape": shape, "fortran_order": order == "F"}
+    return np.lib.format.open_memmap(path, mode="w+", **options)
 
 
-def factors_in_file(folder):
+def factors_in_file(path, dtype, order):
     """Write rows of factors, each twice, with zeros between them; return where they are."""
-    rows = file_of(folder, (N_ROWS, N_FACTORS))
+    rows = file_of(path, (N_ROWS, N_FACTORS), dtype, order)
     starts = np.linspace(0, N_ROWS - 64, WRITTEN // 64).astype(int)
     chosen = np.concatenate([np.arange(start, start + 64) for start in starts])
     half = np.random.default_rng(0).standard_normal((WRITTEN // 2, N_FACTORS))
     rows[chosen] = np.concatenate([half, half])
     rows.flush()
-    return np.load(folder / "a.npy", mmap_mode="r"), chosen
+    return np.ascontiguousarray(rows[chosen]), chosen
 
 
 def judged(items, n_items, user_ids=None):
@@ -59,40 +63,41 @@ def best(scores, places):
     return np.argsort(-scores, axis=1, kind="stable")[:, places]
 
 
-def items(folder):
-    """Items in the file: of those that are not zero some of the best are judged."""
-    mapped, chosen = factors_in_file(folder)
-    users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(np.float32)
-    few = np.ascontiguousarray(mapped[chosen])
-    place = best(users @ few.T, [0, 5, 8, 40, 90])
-    whole = (lambda: rm.Factors(users, mapped, memory=BUDGET)), judged(chosen[place], N_ROWS)
+def items(path, dtype, order):
+    """Items in the file: of those that are not zero some of the best are judged.
+
+    With float64 these are the users, beside whom items of float32 are converted.
+    """
+    few, chosen = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
+    users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
+    place = best(users @ few.T.astype(dtype), [0, 5, 8, 40, 90])
+    whole = (lambda: rm.Factors(users, path)), judged(chosen[place], N_ROWS)
     # All other items score 0, and none of them is above these.
-    return mapped, whole, (rm.Factors(users, few), judged(place, len(chosen)))
+    return whole, (rm.Factors(users, few), judged(place, len(chosen)))
 
 
-def users(folder):
-    """Users in the file, some of whom are in test."""
-    mapped, chosen = factors_in_file(folder)
+def users(path, dtype, order):
+    """Users in the file, some of whom are in test; the items are of float32."""
+    few, chosen = factors_in_file(path, dtype, order)
     others = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
-    few, ids = np.ascontiguousarray(mapped[chosen]), np.arange(N_ROWS)
+    ids = np.arange(N_ROWS)
     test = judged(best(few @ others.T, [0, 5, 8, 40, 90]), 300, user_ids=chosen)
     names = {"item_ids": np.arange(300)}
-    whole = (lambda: rm.Factors(mapped, others, user_ids=ids, memory=BUDGET, **names)), test
-    return mapped, whole, (rm.Factors(few, others, user_ids=chosen, **names), test)
+    whole = (lambda: rm.Factors(path, others, user_ids=ids, **names)), test
+    return whole, (rm.Factors(few, others, user_ids=chosen, **names), test)
 
 
-def scores(folder):
+def scores(path, dtype, order):
     """Scores in the file, of users some of whom have other scores than zeros."""
-    matrix = file_of(folder, (N_SCORED, GIB // 1024))
+    matrix = file_of(path, (N_SCORED, GIB // 1024), dtype, order)
     rows = np.arange(0, N_SCORED, 64)
-    matrix[rows] = np.random.default_rng(0).random((len(rows), matrix.shape[1]), np.float32)
+    matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
     matrix.flush()
-    mapped, ids = np.load(folder / "a.npy", mmap_mode="r"), np.arange(N_SCORED)
-    few = np.ascontiguousarray(mapped[rows])
+    few, ids = np.ascontiguousarray(matrix[rows]), np.arange(N_SCORED)
     test = judged(best(few, [0, 5, 8, 40, 90]), few.shape[1], user_ids=rows)
     names = {"item_ids": np.arange(few.shape[1])}
-    whole = (lambda: rm.Scores(mapped, user_ids=ids, memory="100MB", **names)), test
-    return mapped, whole, (rm.Scores(few, user_ids=rows, **names), test)
+    whole = (lambda: rm.Scores(path, user_ids=ids, **names)), test
+    return whole, (rm.Scores(few, user_ids=rows, **names), test)
 
 
 class Watch(threading.Thread):
@@ -107,9 +112,11 @@ class Watch(threading.Thread):
             self.most = max(self.most, anonymous())
 
 
-def main(case, folder):
+def main(case, dtype, order, folder):
     """Evaluate within limits; then the part of it that matters, in memory."""
-    mapped, (make, test), (alone, small) = CASES[case](folder)
+    path = folder / "a.npy"
+    (make, test), (alone, small) = CASES[case](path, dtype, order)
+    mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, resource.RLIM_INFINITY))
     options = {"metrics": "ndcg@10 recall@100 rr@50 ap@100", "threads": 2}
     before = anonymous()
@@ -119,16 +126,18 @@ def main(case, folder):
     watch.ended.set()
     watch.join()
     try:
-        refused = not len(mapped * np.float32(1))
+        refused = not len(mapped.astype(read_as))
     except MemoryError:
         refused = True
     part = rm.evaluate(alone, small, **options)
     same = all(np.array_equal(whole.values[name], part.values[name]) for name in whole.values)
     found = {"before": before, "most": watch.most, "refused": refused, "same": same}
+    found["copy"] = mapped.size * read_as.itemsize
     print(json.dumps({**found, "mean": whole.mean()}))
 
 
 CASES = {one.__name__: one for one in (items, users, scores)}
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    warnings.simplefilter("ignore")  # of what is converted
+    main(*sys.argv[1:4], Path(sys.argv[4]))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,6 +12,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.cli._text import Note
 from recometer.data import ids, sessions
+from recometer.data.array_files import DAMAGED, open_array
 from recometer.data.columns import REQUIRED, common_names
 from recometer.data.files import check_file, column_names, integers, read_columns
 from recometer.data.interactions import Interactions
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
-# What NumPy and zipfile raise for files that are not arrays, or are locked.
-DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
-DAMAGED += (TypeError, ValueError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
@@ -38,7 +33,6 @@ def read_factors(
     test: Interactions | None,
     note: Note,
     columns: Mapping[str, str | None],
-    memory: int | None = None,
 ) -> Factors:
     """Read a factor model from files of the users, of the items, and of the ids of both.
 
@@ -47,8 +41,7 @@ def read_factors(
     numbers. Ids are text with one per line, a NumPy array, a column of a table, or the word
     ``positions``: they count the rows from 0. Those of test say whether ids in text are numbers,
     and whether they can be positions. In place of the first two there may be an archive of arrays
-    (.npz), which are called as the parameters of `Factors` are. With `memory`, arrays in files are
-    read part by part.
+    (.npz), which are called as the parameters of `Factors` are.
     """
     if is_archive(paths[0]):
         return _from_archive(paths, test, note, columns)
@@ -72,9 +65,7 @@ def read_factors(
     for (what, path, _, known), own in zip(sides, names, strict=True):
         if own is None and not (test is not None and known is None):
             _lacking(path, what, known)
-    if not any(isinstance(matrix, np.memmap) for matrix in matrices):
-        memory = None
-    return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1], memory=memory)
+    return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
 
 
 def read_matrix(path: Path) -> scipy.sparse.csr_array:
@@ -92,11 +83,6 @@ def read_matrix(path: Path) -> scipy.sparse.csr_array:
             f"{path} cannot be read as a sparse matrix: {error}. Hint: "
             "scipy.sparse.save_npz(path, matrix) writes one."
         ) from error
-
-
-def is_array(path: str) -> bool:
-    """Return whether a file is an array, which can be read part by part, by its name."""
-    return path.lower().endswith(".npy")
 
 
 def is_archive(path: str) -> bool:
@@ -172,7 +158,7 @@ def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> 
     """
     name = path.name.lower()
     if name.endswith(".npy"):
-        return ids.as_ids(_load(path), f"{what} ids of {path}")
+        return ids.as_ids(open_array(path, f"{what} ids"), f"{what} ids of {path}")
     if name.endswith(".txt"):
         return _from_text(path, known)
     own = _id_column(path, column_names(path), what, column)
@@ -182,8 +168,8 @@ def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
     """Return factors, and their ids where the file has them."""
-    if is_array(path.name):
-        array = _load(path)
+    if path.name.lower().endswith(".npy"):
+        array = open_array(path, "factors")
         if array.ndim != 2:
             raise InputError(
                 f"{path} holds an array of shape {array.shape}. Hint: factors have the shape "
@@ -196,24 +182,6 @@ def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
     raise FileError(
         f"{path} has an extension that is not read as factors. Hint: known are .npy and .parquet."
     )
-
-
-def _load(path: Path) -> Array:
-    check_file(path)
-    try:
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except DAMAGED as error:
-        raise FileError(
-            f"{path} cannot be read as a NumPy array: {error}. Hint: numpy.save(path, array) "
-            "writes one; arrays of Python objects are not read: numpy.save(path, array.tolist()) "
-            "writes texts."
-        ) from error
-    if not isinstance(array, np.ndarray):  # of what is inside, not of the name
-        raise FileError(
-            f"{path} is an archive of arrays. Hint: call it {path.with_suffix('.npz').name}, or "
-            "write a single array with numpy.save."
-        )
-    return array
 
 
 def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, object]:

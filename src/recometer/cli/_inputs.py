@@ -34,7 +34,6 @@ from recometer.data.files import (
     column_names,
     in_memory,
     integers,
-    is_parquet,
     open_file,
     read_columns,
     read_file,
@@ -104,13 +103,11 @@ class Inputs:
     read by its common names (not for ``"value"`` and ``"time"``): test, train and models may call
     them differently.
 
-    With `memory`, a number of bytes, files are read part by part where that is possible.
     """
 
     stdin: StandardInput
     columns: Mapping[str, str | None]
     note: Note
-    memory: int | None = None
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -200,8 +197,6 @@ class Inputs:
                     "value": False if asked_value == NONE else asked_value,
                     "time": False if asked_time == NONE else asked_time,
                 }
-                if self.memory is not None and is_parquet(file):
-                    return self._in_parts(what, file, asked, test)
                 found, frame = read_file(file, **asked)
                 self._say(what, file, found._asdict())
             if test is not None:
@@ -219,28 +214,6 @@ class Inputs:
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
-
-    def _in_parts(
-        self, what: str, file: Path, asked: Mapping[str, Any], test: Interactions | None
-    ) -> Interactions:
-        """Read interactions in Parquet files for some users at a time."""
-        data = Interactions.of(file, **asked, memory=self.memory)
-        found = {} if data.columns is None else data.columns._asdict()
-        self._say(what, file, found, ", part by part")
-        self._check_alike(file, {side: known_ids(data, side) for side in REQUIRED}, test)
-        if not len(data):
-            raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
-        return data
-
-    def _check_alike(self, file: Path, given: Mapping[str, Any], test: Interactions | None) -> None:
-        """Refuse ids of other kinds than those of test, where the file is read part by part."""
-        for side, own in given.items():
-            if not same_kinds(own, known_ids(test, side)):
-                raise InputError(
-                    f"the {side} ids of {file} and of test are not written alike: one has "
-                    "numbers, the other texts. Hint: read part by part, they must be of one "
-                    "kind; or leave out --memory."
-                )
 
     def both(
         self, test: str | None, train: str | None
@@ -312,7 +285,6 @@ class Inputs:
                     test,
                     lambda text: self.note(self.stdin.named(text)),
                     self.columns_alone,
-                    self.memory,
                 )
             else:
                 read = self._lists if model.kind == "run" else functools.partial(self._pairs, rated)
@@ -378,17 +350,12 @@ class Inputs:
             self._say(model.name, file, "TREC run")
         else:
             wanted = self._wanted(file)
-            in_parts = self.memory is not None and is_parquet(file)
-            lists = Lists(file, **wanted, memory=self.memory if in_parts else None)
+            lists = Lists(file, **wanted)
             found = choose_columns(column_names(file), wanted)
             if found["rank"] is not None:
                 found["score"] = None
             by_rows = found["rank"] is None and found["score"] is None
-            more = (by_rows, ", in the order of the rows"), (in_parts, ", part by part")
-            self._say(model.name, file, found, "".join(text for holds, text in more if holds))
-            if in_parts:
-                self._check_alike(file, {"user": lists.listed_users()}, test)
-                return lists
+            self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
         return lists if alike(lists, test) else lists_like(file, wanted, test)
 
     def _wanted(self, file: Path) -> dict[str, Any]:

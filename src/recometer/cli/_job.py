@@ -5,21 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from recometer.cli._baselines import BASELINES
-from recometer.cli._factors import is_array
 from recometer.cli._folder import Part, parts_of
 from recometer.cli._groups import Files
 from recometer.cli._inputs import NONE, Inputs, catalogue_columns, check_stdin
 from recometer.cli._models import FOLD, Model, baseline_of, check_names, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.cli._stdin import StandardInput
-from recometer.cli._text import Note
-from recometer.data.files import is_parquet
 from recometer.data.interactions import Interactions
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
@@ -169,9 +165,7 @@ def _jobs(
     stdin: StandardInput,
     rated: bool,
 ) -> Iterator[Job]:
-    inputs = Inputs(stdin, named.columns, options.note, options.memory)
-    if options.memory is not None:
-        _check_memory(named, options.note)
+    inputs = Inputs(stdin, named.columns, options.note)
     for fold, part in enumerate(named.parts):
         of_fold = [model.in_fold(fold) for model in named.models]
         paths = [path for model in of_fold for path in model.paths if path]
@@ -192,28 +186,3 @@ def _jobs(
         if other is not None:
             ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
         yield job
-
-
-def _check_memory(named: Named, note: Note) -> None:
-    """Refuse --memory if no file can be read part by part; say which are read as a whole."""
-    in_parts: list[str] = []
-    whole: list[str] = []
-    for path in filter(None, named.parts[0]):
-        (in_parts if is_parquet(Path(path)) else whole).append(path)
-    for model in (*named.models, *([] if named.baseline is None else [named.baseline])):
-        paths = [path for path in model.paths[:2] if path]
-        if model.kind == "factors":
-            able = [is_array(path) for path in paths]
-        else:
-            alone = model.kind == "run" and named.each is None
-            able = [alone and is_parquet(Path(path)) for path in paths]
-        for path, one in zip(paths, able, strict=True):
-            (in_parts if one else whole).append(path)
-    if not in_parts:
-        raise typer.BadParameter(
-            "none of the files can be read part by part. Hint: factors in .npy files, and runs, "
-            "test and train in Parquet can.",
-            param_hint="--memory",
-        )
-    if whole:
-        note(f"memory: read as a whole: {', '.join(whole)}")

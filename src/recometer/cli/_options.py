@@ -15,8 +15,7 @@ from recometer.cli._groups import Reads
 from recometer.cli._models import FOLD, files_of_model
 from recometer.cli._stdin import InputFormat
 from recometer.cli._text import note_unless
-from recometer.data.sizes import bytes_of
-from recometer.errors import InputError, did_you_mean
+from recometer.errors import did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
@@ -35,14 +34,6 @@ def known_format(text: str) -> str:
     if text not in FORMATS:
         raise typer.BadParameter(f"there is no format {text!r}. {did_you_mean(text, FORMATS)}")
     return text
-
-
-def size_of_memory(text: str) -> int:
-    """Return the number of bytes that --memory names."""
-    try:
-        return bytes_of(int(text) if text.isdecimal() else text, "memory", 1)
-    except InputError as error:
-        raise typer.BadParameter(str(error).partition("=")[2]) from None
 
 
 def check_no_format(form: str) -> None:
@@ -350,17 +341,6 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Maximum number of threads.", show_default="all processors"),
 ]
-Memory = Annotated[
-    int | None,
-    typer.Option(
-        parser=size_of_memory,
-        metavar="SIZE",
-        help="Memory that reading may use for one file at a time, such as 2GB: factors as NumPy "
-        "arrays, and runs, test and train in Parquet are then read part by part. The results do "
-        "not change.",
-        show_default="files are read as a whole",
-    ),
-]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Write only warnings and errors to standard error.")
 ]
@@ -419,7 +399,6 @@ class RunOptions:
     form: Form = "table"
     per_user: PerUser = False
     threads: Threads = None
-    memory: Memory = None
     quiet: Quiet = False
 
     def note(self, text: str) -> None:

@@ -13,7 +13,7 @@ import pathlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
@@ -104,22 +104,12 @@ def read_file(
     """
     import polars as pl
 
-    columns, fetch = open_interactions(
-        path, user=user, item=item, value=value, time=time, whose=whose
-    )
+    found, fetch = open_file(path, {"user": user, "item": item, "value": value, "time": time})
+    columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
+    if whose is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in columns._asdict().items() if name)
     return columns, pl.DataFrame([in_memory(column) for column in fetched])
-
-
-def open_interactions(
-    path: str | os.PathLike[str], *, whose: str | None = "", **wanted: object
-) -> tuple[Columns, Callable[[str], pl.Series | FileColumn]]:
-    """Find the columns that `read_file` reads; see there, and `open_file` for what is returned."""
-    found, fetch = open_file(path, wanted)
-    columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
-    if whose is not None and wanted["value"] is None:
-        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
-    return columns, fetch
 
 
 class FileColumn:
@@ -140,11 +130,6 @@ class FileColumn:
     def read(self) -> pl.Series:
         """Return the whole column."""
         return collect(self._table, [self._name], self._path).to_series()
-
-    def distinct(self) -> pl.Series:
-        """Return the entries that differ, in any order."""
-        distinct = self._table.unique()
-        return collect(distinct, [self._name], self._path, reduced=True).to_series()
 
     def pieces(self) -> Iterator[pl.Series]:
         """Yield the rows in their order, some at a time."""
@@ -288,11 +273,6 @@ def _unlisted(error: OSError) -> NoReturn:
     )
 
 
-def is_parquet(path: pathlib.Path) -> bool:
-    """Tell whether a path means Parquet files: one, a folder or a pattern."""
-    return _extension(path) == ".parquet" or parts_of(path) is not None
-
-
 def scan(path: pathlib.Path) -> pl.LazyFrame:
     """Return the table of a file, or of the Parquet files of a folder or a pattern, not read yet.
 
@@ -404,13 +384,8 @@ def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     )
 
 
-def collect(
-    table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path, *, reduced: bool = False
-) -> pl.DataFrame:
+def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
     """Read some columns of a table that `scan` returned.
-
-    Where they are `reduced` to a few rows, whose order does not matter, no column is in memory as a
-    whole.
 
     Raises
     ------
@@ -418,8 +393,7 @@ def collect(
         If a file is damaged, or a line of text has more fields than there are columns.
     """
     try:
-        engine: Literal["streaming", "auto"] = "streaming" if reduced else "auto"
-        return table.select([selected(table, name) for name in names]).collect(engine=engine)
+        return table.select([selected(table, name) for name in names]).collect()
     except unreadable() as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()

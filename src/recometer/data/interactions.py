@@ -15,15 +15,14 @@ from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_order, check_rows
-from recometer.data.interaction_files import Sorted, Unsorted
 from recometer.data.numbers import extent
-from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, open_pieces, read_rows
+from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, read_rows
 from recometer.data.sessions import are_pairs, kinds
-from recometer.data.sizes import bytes_of
 from recometer.data.sorting import order_of_pairs
 from recometer.data.times import times_in_words, values_in_words
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 from recometer.remembered import cached_property
+from recometer.removed import without
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -64,8 +63,6 @@ class Interactions:
     columns : Columns or None
         The names of the columns of a frame or file that were read: of users, items, values and
         times.
-    memory : int or None
-        The bytes that evaluations may take for rows at a time, if the rows lie in files; see `of`.
 
     Raises
     ------
@@ -84,7 +81,6 @@ class Interactions:
     repeated: tuple[tuple[Any, Any], ...] = ()
     columns: Columns | None = None
     copies: Int64 | None = None
-    memory: int | None = None
 
     def __post_init__(self) -> None:
         self._check(in_order=False)
@@ -125,6 +121,7 @@ class Interactions:
             )
 
     @classmethod
+    @without("memory")
     def of(
         cls,
         data: object,
@@ -138,7 +135,6 @@ class Interactions:
         item_offset: int = 0,
         user_ids: object = None,
         item_ids: object = None,
-        memory: str | int | None = None,
     ) -> Interactions:
         """Read interactions from almost anything.
 
@@ -190,14 +186,6 @@ class Interactions:
             The number to subtract from item positions, for a graph whose items follow its users.
         user_ids, item_ids : [n_users], [n_items]
             Ids for data without ids, in any order; the rows are sorted by these ids.
-        memory : str or int
-            For Parquet files with more rows than memory: the memory that rows may take at a time,
-            such as ``"2GB"``, or a number of bytes. The files are read piece by piece, and the
-            sorted rows lie in temporary files, in the folder that `tempfile` chooses (the
-            environment variable TMPDIR), which are gone when the result is no longer used. Ids and
-            a few numbers for each user and item are held in memory beside this. `evaluate` then
-            takes some users after the other, with the same results. None reads everything at once,
-            which takes 60 to 80 bytes per row.
 
         Raises
         ------
@@ -209,10 +197,10 @@ class Interactions:
         ColumnError
             See `find_columns`.
         FileError
-            See `recometer.data.files.read_file`. Also if there is no space for temporary files.
+            See `recometer.data.files.read_file`.
         """
         options = Options(
-            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids, memory
+            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids
         )
         return _read(data, options)
 
@@ -323,32 +311,10 @@ def _read(data: object, options: Options) -> Interactions:
     if isinstance(data, Interactions):
         options.refuse("Interactions", *OPTIONS)
         return data
-    if options.memory is not None:
-        return _in_files(data, options)
     return build(read_rows(data, options))
 
 
-def _in_files(data: object, options: Options) -> Interactions:
-    """Read Parquet files piece by piece, and leave the rows in temporary files."""
-    columns, pieces, of_piece = open_pieces(data, options)
-    unsorted, whole = Unsorted(), Sorted(MAX_REPEATED)
-    for frame in pieces:
-        unsorted.add(read_rows(unsorted.numbered(frame, columns), of_piece))
-    if not unsorted.n_rows:
-        return build(read_rows(frame, of_piece))
-    memory = bytes_of(options.memory, "memory")
-    for rows in unsorted.by_users(memory):
-        whole.add(build(rows, warns=False))
-    unsorted.close()
-    found = Interactions(**whole.fields(), columns=columns, memory=memory)
-    if found.duplicates:
-        pair = "{!r} and item {!r}".format(*found.repeated[0])
-        summed = found.values is not None
-        _warn_of_repeated(found.duplicates, unsorted.n_rows, f"user {pair}", summed=summed)
-    return found
-
-
-def build(rows: Rows, *, warns: bool = True) -> Interactions:
+def build(rows: Rows) -> Interactions:
     """Put rows in order, those that repeat a pair together, and make interactions of them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
@@ -374,9 +340,12 @@ def build(rows: Rows, *, warns: bool = True) -> Interactions:
                 pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
                 copies = np.diff(starts, append=len(users))
-                if warns:
-                    summed = values is not None
-                    _warn_of_repeated(duplicates, len(users), pair, summed=summed)
+                settled = "count once, unless the rule repeated_test says otherwise"
+                warn(
+                    f"{duplicates:,} of {len(users):,} interactions repeat a pair of user and item "
+                    f"(the first: {pair}); "
+                    + ("their values were summed." if values is not None else f"they {settled}.")
+                )
                 if values is not None:
                     # Smallest first: the sum does not depend on the order of the rows.
                     values = values[np.lexsort((values, items, users))]
@@ -398,18 +367,6 @@ def build(rows: Rows, *, warns: bool = True) -> Interactions:
         repeated=repeated,
         columns=rows.columns,
         copies=copies,
-    )
-
-
-def _warn_of_repeated(duplicates: int, n_rows: int, pair: str, *, summed: bool) -> None:
-    settled = (
-        "their values were summed."
-        if summed
-        else "they count once, unless the rule repeated_test says otherwise."
-    )
-    warn(
-        f"{duplicates:,} of {n_rows:,} interactions repeat a pair of user and item (the first: "
-        f"{pair}); {settled}"
     )
 
 

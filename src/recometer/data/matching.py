@@ -222,12 +222,12 @@ def rows_of(
     users = users_in(data, test, what)
     if users is None:
         return data.indptr, data.items, positions
-    warn_of_strangers(users, data, test, what)
+    _warn_of_strangers(users, data, test, what)
     indptr, rows = ragged.take(data.indptr, users)
     return indptr, data.items[rows], positions
 
 
-def warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
+def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
     """Warn of data with none of the users of test, whose places there are `users`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +17,11 @@ from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
-from recometer.data.file_parts import COPIES, FileRows, parquet_path
-from recometer.data.files import open_interactions, read_file
+from recometer.data.files import read_file
 from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
 from recometer.data.graphs import edges_of, is_graph
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.numbers import as_array, extent, numbers
-from recometer.data.sizes import bytes_of
 from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
@@ -33,7 +31,6 @@ LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than
 
 MAX_NUMBER = 2**31 - 1  # of users, and of items
 ROWS_AT_ONCE = 2**22  # that are checked by one thread: it takes a millisecond
-NUMBERED = 64  # bytes of memory per row of a piece, beside what is read, while it is numbered
 
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
@@ -55,7 +52,6 @@ class Options(NamedTuple):
     item_offset: int = 0
     user_ids: object = None
     item_ids: object = None
-    memory: str | int | None = None  # of Parquet files, to be read for some users at a time
     whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
     labelled: bool = True  # whether edges that are labelled, as for test, are read
 
@@ -127,44 +123,6 @@ class Rows:
         return rows
 
 
-def open_pieces(data: object, options: Options) -> tuple[Columns, Iterator[Any], Options]:
-    """Open Parquet files that are read piece by piece, as `memory` of the options says.
-
-    Returns
-    -------
-    columns
-        Those that are read.
-    pieces
-        Frames, at least one, which `read_rows` reads with the options that follow.
-    options
-    """
-    path = parquet_path(data, "interactions")
-    whole = f"{path} with memory=, whose users and items are ids"
-    options.refuse(whole, "n_users", "n_items", "item_offset", "user_ids", "item_ids")
-    columns, _ = open_interactions(path, **options.columns())
-    memory = bytes_of(options.memory, "memory", 1)
-    files = FileRows(path, columns._asdict())
-    row = COPIES * files.row_bytes + NUMBERED
-    files.check_passes(row * files.n_rows, memory, "in {:,} pieces")
-    if files.has_text("time"):
-        raise InputError(
-            f"The times (column {columns.time!r}) are texts, which are understood all together, "
-            "and memory= reads them piece by piece. Hint: cast them to dates or numbers, or pass "
-            "time=False."
-        )
-    return columns, files.pieces(max(1, int(memory / row))), _as_found(Options(whose=None), columns)
-
-
-def _as_found(options: Options, columns: Columns) -> Options:
-    """Return options that name the columns that were found."""
-    return options._replace(
-        user=columns.user,
-        item=columns.item,
-        value=columns.value is not None and columns.value,
-        time=columns.time is not None and columns.time,
-    )
-
-
 def read_rows(data: object, options: Options) -> Rows:
     """Read data of any kind that `Interactions.of` understands, except an Interactions."""
     rows = _read(data, options)
@@ -186,7 +144,13 @@ def _read(data: Any, options: Options) -> Rows:
             rows = _from_frame(trec.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
         columns, frame = read_file(data, **options.columns())
-        return _from_frame(frame, _as_found(options, columns))
+        found = options._replace(
+            user=columns.user,
+            item=columns.item,
+            value=columns.value is not None and columns.value,
+            time=columns.time is not None and columns.time,
+        )
+        return _from_frame(frame, found)
     sparse = sys.modules.get("scipy.sparse")
     if is_tensor(data) and is_sparse(data):
         return _from_sparse(to_scipy(data), options)

@@ -14,7 +14,7 @@ UNITS |= {f"{letter}ib": 1024**n for n, letter in enumerate("kmgt", 1)}
 LARGEST = 2**63 - 1
 
 
-def bytes_of(size: object, name: str, least: int = 0) -> int:
+def bytes_of(size: object, name: str) -> int:
     """Return a size as a number of bytes.
 
     Parameters
@@ -24,13 +24,11 @@ def bytes_of(size: object, name: str, least: int = 0) -> int:
         (2**30 each). Capital and small letters are the same.
     name
         The name of the argument, for messages.
-    least
-        The smallest size that is taken.
 
     Raises
     ------
     InputError
-        If it is neither, or is smaller than `least`.
+        If it is neither.
     """
     found: float | None = None
     if isinstance(size, int | np.integer) and not isinstance(size, bool):
@@ -39,11 +37,10 @@ def bytes_of(size: object, name: str, least: int = 0) -> int:
         parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", size.lower(), re.ASCII)
         if parts is not None and parts[2] in UNITS:
             found = float(parts[1]) * UNITS[parts[2]]
-    if found is None or not least <= found <= LARGEST:
-        bounds = f" of at least {least:,} byte{'s' if least > 1 else ''}" if least else ""
+    if found is None or not 0 <= found <= LARGEST:
         raise InputError(
-            f"{name}={brief(size)} must be a size{bounds}, such as '64MB' or '1.5GiB', or a whole "
-            "number of bytes."
+            f"{name}={brief(size)} must be a size, such as '64MB' or '1.5GiB', or a whole number "
+            "of bytes."
         )
     return int(found)
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recometer.arrays import Int32
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.numbers import flag
@@ -44,7 +43,6 @@ class Asked:
     as_given: Mapping[str, Any]  # what the evaluation is repeated with
     popularity: Popularity | None = None  # of the whole train, where train holds some users
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
-    offered: Int32 | None = None  # to all users, where some users' candidates are known
 
     @cached_property
     def by_hand(self) -> Sequence[str]:

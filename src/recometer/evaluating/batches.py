@@ -112,12 +112,6 @@ def are_lists(given: object) -> bool:
 
 def lists_of(given: object, users: object, item_ids: object) -> Lists:
     """Read lists: a table or a dict, which name users; or items [batch, k], best first."""
-    if isinstance(given, Lists) and given.in_files:
-        raise InputError(
-            "These lists are read from files part by part (memory=), and not as a batch. Hint: "
-            "evaluator(rm.Lists(path, memory=...)) evaluates all of them; a batch is a part of the "
-            "rows, or lists without memory=."
-        )
     if isinstance(given, Lists) or are_lists(given):
         if users is not None:
             raise InputError(

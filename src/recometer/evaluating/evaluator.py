@@ -15,7 +15,6 @@ from recometer.evaluating.asked import DEFAULT_METRICS, Asked, read_asked
 from recometer.evaluating.effects import warn_without_effect
 from recometer.evaluating.folds import is_made, parts_of
 from recometer.evaluating.held import held_bytes
-from recometer.evaluating.in_blocks import InBlocks, blocks_of
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
@@ -124,9 +123,6 @@ class Evaluator:
         No `Evaluation` is made, and the source is neither hashed nor kept.
         """
         given = self.inputs(source)
-        blocks = blocks_of(given)
-        if blocks is not None:
-            return InBlocks(given, blocks).mean()
         return means_of(given, find_records(given))
 
     def stream(
@@ -171,9 +167,6 @@ class Evaluator:
         """Evaluate a model; `begin` is the time at which reading it began."""
         given = self.inputs(source)
         read = time.perf_counter()
-        blocks = blocks_of(given)
-        if blocks is not None:
-            return InBlocks(given, blocks).evaluation(read - begin)
         records = find_records(given)
         return evaluation_of(given, records, read - begin, time.perf_counter() - read)
 

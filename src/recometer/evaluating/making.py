@@ -6,7 +6,7 @@ import functools
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import Records, Users, data_of_result, measured_by
+from recometer.evaluating.records import Records, data_of_result, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
@@ -39,45 +39,18 @@ FindPopular = Callable[[], FoundByPopularity | None]
 
 def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
     """Measure what a source gave; `reading` and `ranking` are the seconds that came before."""
-    return assembled(
-        given,
-        records.users,
-        records.counts,
-        lambda: measure(given, records),
-        lambda *how: by_popularity(given, records.ranks, *how),
-        reading=reading,
-        ranking=ranking,
-    )
-
-
-def assembled(
-    given: Inputs,
-    users: Users,
-    counts: Mapping[str, int],
-    find_measured: Callable[[], dict[str, Any]],
-    find_by_popularity: Callable[[Counts | None, _kernel.Counting], FindPopular],
-    *,
-    reading: float,
-    ranking: float,
-    measuring: float = 0.0,
-) -> Evaluation:
-    """Make an `Evaluation`, for which `find_measured` returns what `measure` does.
-
-    `find_by_popularity` does what the function `by_popularity` does, but for the first arguments.
-    `reading`, `ranking` and `measuring` are the seconds that came before.
-    """
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
-    known, before = truth.fingerprints, reading + ranking + measuring
+    known = truth.fingerprints
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
     counted: list[tuple[Counts | None, FindPopular]] = []
 
     def count(counting: _kernel.Counting) -> None:
         of_train = truth.counts_by(counting)
-        counted.append((of_train, find_by_popularity(of_train, counting)))
+        counted.append((of_train, _by_popularity(given, records.ranks, of_train, counting)))
 
     with Fingerprinting(arrays, asked.threads, count) as fingerprinting:
-        measured = find_measured()
-        measuring += time.perf_counter() - begin
+        measured = measure(given, records)
+        measuring = time.perf_counter() - begin
         found = fingerprinting.result()
     [(of_train, find_popular)] = counted
     truth.prepare(of_train)
@@ -86,18 +59,18 @@ def assembled(
     activity, popularity = truth.profiles
     return Evaluation(
         **measured,
-        **users._asdict(),
+        **records.users._asdict(),
         user_ids=truth.test.user_ids,
         metrics=truth.metrics,
         protocol=asked.protocol,
         seed=asked.seed,
-        counts={**counts, **truth.duplicates},
+        counts={**records.counts, **truth.duplicates},
         definitions=truth.definitions,
         timings={
             "reading": reading,
             "ranking": ranking,
             "metrics": measuring,
-            "total": before + time.perf_counter() - begin,
+            "total": reading + ranking + time.perf_counter() - begin,
         },
         versions=versions(),
         inputs=given.described({**known, "source": found["source"]}),
@@ -110,7 +83,7 @@ def assembled(
     )
 
 
-def by_popularity(
+def _by_popularity(
     given: Inputs, ranks: Ranks | None, of_train: Counts | None, counting: _kernel.Counting
 ) -> FindPopular:
     """Count found relevant items by popularity: see `found_by_popularity`.
@@ -129,12 +102,8 @@ def by_popularity(
 
 def means_of(given: Inputs, records: Records) -> dict[str, float]:
     """Measure what a source gave, and return the means alone: `Evaluation.mean` without it."""
-    return means_with_values(given, records.users, measure(given, records))
-
-
-def means_with_values(given: Inputs, users: Users, measured: Mapping[str, Any]) -> dict[str, float]:
-    """Return the means of what `measure` returned."""
-    truth, asked = given.truth, given.asked
+    truth, asked, users = given.truth, given.asked, records.users
+    measured = measure(given, records)
     check_defined(measured["values"], measured["reasons"])
     averaging = Averaging(
         metrics={str(one): one for one in truth.metrics},
@@ -175,17 +144,13 @@ def measure(given: Inputs, records: Records) -> dict[str, Any]:
         found["over_rows"] = compute_for_all(together, over_rows, rules)
     listed = measured.get("lists")
     if isinstance(listed, ListedUsers):
-        found |= {**measure_lists(given, listed), "lists": records.lists}
+        over_users = [metric for metric in metrics if metric.definition.over_users]
+        found |= {
+            "lists": records.lists,
+            "over_users": compute_for_all(listed, over_users, rules),
+            "list_data": data_of_result(listed.data, needed_by(over_users)),
+        }
     return found
-
-
-def measure_lists(given: Inputs, listed: ListedUsers) -> dict[str, Any]:
-    """Compute what is one value for all users with lists, and keep these."""
-    over_users = [metric for metric in given.truth.metrics if metric.definition.over_users]
-    return {
-        "over_users": compute_for_all(listed, over_users, given.protocol),
-        "list_data": data_of_result(listed.data, needed_by(over_users)),
-    }
 
 
 def versions() -> dict[str, str]:

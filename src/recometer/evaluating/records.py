@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,7 +83,11 @@ def find_records(given: Inputs) -> Records:
     users = _users(ranks, lists, judged)
     early = ranks is not None and any_of(ranks.ends_early)
     if not asked.some_users:
-        check_all(given, users, None if ranks is None else ranks.counts, early=early)
+        check_users(users.flags, users.n_relevant, source, test)
+        if ranks is not None:
+            check_overlaps(ranks.counts, users.n_relevant, len(test), truth.candidates)
+        if early:
+            warn_beyond_lists(int(users.depth.max()), of_ranks)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
         if early:
@@ -109,22 +113,6 @@ def find_records(given: Inputs) -> Records:
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 
-def check_all(
-    given: Inputs, users: Users, counts: Mapping[str, int] | None, *, early: bool
-) -> None:
-    """Check and warn of what only all users of test together tell.
-
-    `counts` are those of their ranks, None where no metric reads these; `early` says whether a
-    ranking ends before the last candidate.
-    """
-    truth = given.truth
-    check_users(users.flags, users.n_relevant, given.source, truth.test)
-    if counts is not None:
-        check_overlaps(counts, users.n_relevant, len(truth.test), truth.candidates)
-    if early:
-        warn_beyond_lists(int(users.depth.max()), truth.of_rankings)
-
-
 def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
     """Return the users to measure, by the record that metrics read."""
     found: dict[str, Measured] = {}
@@ -147,7 +135,7 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
             ranks=records.ranks if given.brings_truth else None,
             catalogue=asked.catalogue,
             baseline=records.baseline,
-            in_train=removed_rows(records.request, given.source),
+            in_train=_removed_rows(records.request, given.source),
             memory=truth.memory,
             popularity=asked.popularity,
         )
@@ -180,7 +168,6 @@ def _request(given: Inputs) -> Request:
         given.truth.memory,
         asked.some_users,
         _whole_popularity(asked.popularity),
-        asked.offered,
     )
 
 
@@ -194,14 +181,14 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
-    gone = removed_rows(request, source)
+    gone = _removed_rows(request, source)
     stays = np.ones(len(test), bool) if gone is None else ~gone
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))
 
 
-def removed_rows(request: Request, source: Source) -> Bool | None:
+def _removed_rows(request: Request, source: Source) -> Bool | None:
     """Return which rows of test are removed because train has them, or None if no row is."""
     if request.train is None or not source.removes_train(request.protocol):
         return None
@@ -254,7 +241,7 @@ def _lists(
     metrics: Sequence[Metric],
 ) -> tuple[TopLists, TopLists | None]:
     """Request lists as long as metrics read them, from the source and perhaps the baseline."""
-    depth = depth_of_lists(metrics)
+    depth = max(metric.cutoff or 1 for metric in metrics)
     lists = source.top(request, depth)
     if not request.some_users:
         warn_beyond_lists(int(lists.lengths.max(initial=0)), metrics)
@@ -274,11 +261,6 @@ def _lists(
     if not request.some_users:
         check_baseline(found, what)
     return lists, found
-
-
-def depth_of_lists(metrics: Sequence[Metric]) -> int:
-    """Return how long the lists are that metrics of lists read."""
-    return max(metric.cutoff or 1 for metric in metrics)
 
 
 def data_of_result(data: ListData, needed: Container[str]) -> ListData:

@@ -151,7 +151,10 @@ def _choose(
     counts: dict[str, int] = {}
     sets = None
     if isinstance(wanted, Interactions):
-        sets = _sets(index, sorted_ids, request, wanted, counts)
+        indptr, items, places = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
+        if places is not None and (places < 0).any():
+            counts["candidates_unknown"] = int(np.count_nonzero(places < 0))
+        sets = matching.known_rows(indptr, items, places)
     if isinstance(wanted, Items):
         kept[:] = False
         kept[positions_of(index, sorted_ids, wanted, counts)] = True
@@ -175,27 +178,6 @@ def _choose(
         n_known = int(np.count_nonzero(aligned.rows >= 0))
         check_sets(aligned.counts.get("users_without_candidates", 0), n_known)
     return aligned
-
-
-def _sets(
-    index: SourceIndex,
-    sorted_ids: Array | None,
-    request: Request,
-    wanted: Interactions,
-    counts: dict[str, int],
-) -> tuple[Int64, Int32, Int32 | None]:
-    """Return the candidates of each user as positions, and those of all users if told.
-
-    Count items that the source does not know.
-    """
-    test, offered = request.test, request.offered
-    indptr, items, positions = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
-    if positions is not None and (positions < 0).any():
-        counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
-    if offered is not None and positions is not None:
-        offered = positions[offered].astype(np.int32)
-        offered = offered[offered >= 0]
-    return *matching.known_rows(indptr, items, positions), offered
 
 
 def _popularity(

@@ -53,23 +53,17 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
     )
 
 
-def restrict(
-    aligned: Aligned, indptr: Int64, items: Int32, offered: Int32 | None = None
-) -> Aligned:
+def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
     """Give every user a set of candidates, less what is excluded.
 
     `items` are positions in the order of the (sorted) item ids, ascending within a user.
-
-    `offered` are the positions in the sets of all users, where others have sets, too.
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
-        offered = None if offered is None else aligned.numbers[offered]
     listed = numbered(indptr, items, aligned.n_items)[items >= 0]
     narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
-    offered = items if offered is None else offered
     in_a_set = np.zeros(aligned.n_items, bool)
-    in_a_set[offered[offered >= 0]] = True
+    in_a_set[items[items >= 0]] = True
     return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(in_a_set)))
 
 

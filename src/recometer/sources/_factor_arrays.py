@@ -3,38 +3,69 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Int64, UInt32, slices
+from recometer.data.array_files import in_place, lies_in_file
 from recometer.data.numbers import as_array
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
-from recometer.sources._factor_rows import Rows, readable
+
+PIECE = 2**20  # bytes that are converted at once where all rows pass by
+
+
+class Converted:
+    """A matrix in a file that is converted where it is read: there is never a copy of the whole.
+
+    Parameters
+    ----------
+    given : [n_rows, n_columns]
+        Numbers of any dtype and strides.
+    dtype
+        What they are read as.
+    """
+
+    def __init__(self, given: Array, dtype: npt.DTypeLike) -> None:
+        self.given = given
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.shape: tuple[int, ...] = given.shape
+        self.itemsize = self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __getitem__(self, rows: slice | Int64) -> Array:
+        """Return some rows, contiguous."""
+        return np.ascontiguousarray(self.given[rows], self.dtype)
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield all rows in their order, some at a time, for their fingerprint."""
+        for piece in slices(len(self), PIECE // max(1, self.shape[1] * self.itemsize)):
+            yield self[piece]
 
 
 @dataclasses.dataclass(frozen=True)
 class FactorArrays:
     """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    # [n_users, n_factors], an array, rows that are read some at a time, or a tensor on a device; no
+    # [n_users, n_factors], an array that the kernel reads, `Converted`, or a tensor on a device; no
     # rows where the ranking is the same for everybody.
     users: Any
-    items: Any  # [n_items, n_factors], of the same kind
+    items: Any  # [n_items, n_factors]; on a device where the users are
     user_bias: Array | None
     item_bias: Array | None
     n_users: int | None  # None if the ranking is the same for everybody
     converted: str = ""  # what was converted, for the description
 
     @classmethod
-    def of(
-        cls, users: Any, items: Any, user_bias: Any, item_bias: Any, *, by_rows: bool
-    ) -> FactorArrays:
-        """Read what `Factors` is given; with `by_rows`, factors are read when they are needed."""
+    def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
+        """Read what `Factors` is given."""
         if (users is None) != (items is None):
             names = ("user_factors", "item_factors")
             given, missing = names[::-1] if users is None else names
@@ -43,13 +74,9 @@ class FactorArrays:
                 "item_bias=... for the same ranking for all users."
             )
         if users is None:
-            if by_rows:
-                raise InputError(
-                    "memory= is about factors, and Factors(None, None) has none. Hint: leave it "
-                    "out."
-                )
             return cls._for_everybody(item_bias)
-        users, items, converted = _matrices(users, items, by_rows)
+        users, items = in_place(users, "factors of users"), in_place(items, "factors of items")
+        users, items, converted = _matrices(users, items)
         n_users, dtype = len(users), np.dtype(dtype_name(items))
         own = _bias(item_bias, "item", len(items), dtype)
         return cls(users, items, _bias(user_bias, "user", n_users, dtype), own, n_users, converted)
@@ -78,28 +105,24 @@ class FactorArrays:
 
     def finite_for_sure(self) -> bool:
         """Return whether no score can be NaN or infinite, judged by the largest numbers."""
-        return self.finite_up_to(largest(self.users), largest(self.items))
+        return self.finite_up_to(largest(self.items))
 
-    def finite_up_to(self, user: float, item: float) -> bool:
-        """Return whether all scores are finite, from the largest factors of users and of items."""
+    def finite_up_to(self, item: float) -> bool:
+        """Return whether all scores are finite if no factor of an item is above this."""
         n_factors = self.items.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
-            bound = n_factors * user * item + (largest(self.item_bias) + largest(self.user_bias))
+            bound = n_factors * largest(self.users) * item
+            bound += largest(self.item_bias) + largest(self.user_bias)
         return bool(bound < float(np.finfo(dtype_name(self.items)).max) / 4)
 
 
-def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
+def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     """Return both matrices in one dtype, and a note on the conversion.
 
     Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
     as tensors there.
     """
     on_device = _torch.factors(users, items)
-    if on_device and by_rows:
-        raise InputError(
-            "memory= is about factors in the processor's memory and in files, but these live on "
-            "another device. Hint: leave it out."
-        )
     if on_device:
         left, right = on_device
     else:
@@ -121,11 +144,7 @@ def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
     if not on_device:
         small = all(m.dtype.kind == "f" and m.dtype.itemsize < 8 for m in (left, right))
         dtype = np.float32 if small else np.float64
-        if by_rows:
-            left, right = Rows(left, dtype), Rows(right, dtype)
-        else:
-            left = left.astype(dtype, copy=False)
-            right = readable(right.astype(dtype, copy=False))
+        left, right = _readable(left, dtype), _readable(right, dtype)
     converted = ""
     for name, given in (("users", users), ("items", items)):
         # A list has no dtype that its owner would miss.
@@ -138,6 +157,17 @@ def _matrices(users: Any, items: Any, by_rows: bool) -> tuple[Any, Any, str]:
                 )
                 converted += f", {name} converted from {before}"
     return left, right, converted
+
+
+def _readable(array: Array, dtype: npt.DTypeLike) -> Array | Converted:
+    """Return a matrix that the kernel reads: in place, or else converted.
+
+    The kernel reads any strides that are whole elements.
+    """
+    whole = all(stride % array.itemsize == 0 for stride in array.strides)
+    if array.dtype == dtype and whole and array.flags.aligned:
+        return array
+    return Converted(array, dtype) if lies_in_file(array) else array.astype(dtype)
 
 
 def _numbers(given: Any, name: str) -> Array:
@@ -171,8 +201,8 @@ def _vector(values: npt.ArrayLike, name: str) -> Array:
 
 def largest(array: Any) -> float:
     """Return the largest absolute value of an array, NaN if there is one."""
-    if isinstance(array, Rows):
-        return float(np.max([largest(piece) for piece in array.pieces()], initial=0.0))
+    if isinstance(array, Converted):
+        array = array.given
     if array is None or 0 in array.shape:
         return 0.0
     return float(np.maximum(float(array.max()), -float(array.min())))

@@ -17,14 +17,14 @@ from recometer.data.matching import find_rows
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import check_own_scores
-from recometer.sources._factor_work import FactorsWork
+from recometer.sources._factor_work import CANDIDATES_PER_TASK, FactorsWork
 from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
 
 USERS_PER_BLOCK = 1024
 
 
-def blocks(aligned: Aligned, most: int) -> list[Int64]:
+def blocks(aligned: Aligned) -> list[Int64]:
     """Cut the users who have candidates into blocks of limited size, or of one user."""
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
@@ -35,7 +35,7 @@ def blocks(aligned: Aligned, most: int) -> list[Int64]:
     while start < len(users):
         some = users[start : start + USERS_PER_BLOCK]
         cells = lengths[some] * np.arange(1, len(some) + 1)
-        size = max(1, int(np.searchsorted(cells, most, side="right")))
+        size = max(1, int(np.searchsorted(cells, CANDIDATES_PER_TASK, side="right")))
         found.append(some[:size])
         start += size
     return found
@@ -43,7 +43,7 @@ def blocks(aligned: Aligned, most: int) -> list[Int64]:
 
 def rank_all(work: FactorsWork, request: Request) -> None:
     """Rank the judged items of all users among the candidates of each."""
-    tasks = blocks(work.aligned, work.candidates_per_task)
+    tasks = blocks(work.aligned)
     run = functools.partial(rank_block, work)
     run_tasks(run, tasks, label="Ranking", brief=work.brief, **request.pace)
 

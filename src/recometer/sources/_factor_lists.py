@@ -8,7 +8,7 @@ import numpy.typing as npt
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int32, Int64, UInt32, slices
 from recometer.ranks import UserFlag
-from recometer.sources._factor_work import FactorsWork
+from recometer.sources._factor_work import CANDIDATES_PER_TASK, FactorsWork
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
@@ -30,14 +30,14 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
             work.factors.flag_user_bias(rows, flags)
         mine = shelf.users(users)
         factors = work.user_factors(rows)
-        order_of_items, last = work.order(factors), work.places.start
+        order_of_items, last = work.order(factors), 0
         finished = np.zeros(len(rows), np.uint8)
-        while last < work.places.stop and not finished.all():
-            step = work.items_per_call(finished)
-            first, last = last, min(last + step, work.places.stop)
+        while last < aligned.n_items and not finished.all():
+            first = last
+            items, last = work.shown(first, finished)
             _kernel.top_factors(
                 **work.native(factors),
-                **work.items,
+                **items,
                 **order_of_items,
                 first=first,
                 last=last,
@@ -91,7 +91,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
             work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
         )
 
-    blocks = ragged.blocks(indptr, work.candidates_per_task, USERS_PER_BLOCK)
+    blocks = ragged.blocks(indptr, CANDIDATES_PER_TASK, USERS_PER_BLOCK)
     run_tasks(run, blocks, label="Listing", brief=work.brief, **request.pace)
     return Best(items, left)
 

@@ -9,7 +9,6 @@ and the bounds hold for scores as they are computed, rounding included.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -37,8 +36,8 @@ class LongestFirst:
     by_place, places : int32 [n_items]
         The item at each place, and the place of each item, in the numbering of `Aligned`.
     item_bound : float64 [n_items]
-        By place, descending (within a part). No score, as it is computed, of a user and the item
-        at a place or a later one (of the part) is above the product of this and the user's bound.
+        By place, descending. No score, as it is computed, of a user and the item at a place or a
+        later one is above the product of this and the user's bound.
     one : float
         The factor of each user that an item's bias is multiplied with, 0 without biases.
     """
@@ -49,24 +48,13 @@ class LongestFirst:
     one: float
 
     @classmethod
-    def in_parts(
-        cls, lengths: Float64, parts: Iterable[slice], by_place: Int32 | None, one: float
-    ) -> LongestFirst:
-        """Put the items of each part in order, the parts one after the other.
-
-        `lengths` (float64 [n_items]) are those of the items by their places as they are now: the
-        item at each is `by_place`, or has the number of its place. Bounds hold within a part.
-        """
-        found, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
-        for part in parts:
-            order = found[part]
-            _kernel.longest_first(lengths[part], order, bounds[part])
-            order += np.int32(part.start)
-            if by_place is not None:
-                order[:] = by_place[order]
+    def of(cls, lengths: Float64, one: float) -> LongestFirst:
+        """Put items of these lengths (float64 [n_items]) in order."""
+        by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
+        _kernel.longest_first(lengths, by_place, bounds)
         places = np.empty(len(lengths), np.int32)
-        places[found] = np.arange(len(lengths), dtype=np.int32)
-        return cls(found, places, bounds, one)
+        places[by_place] = np.arange(len(lengths), dtype=np.int32)
+        return cls(by_place, places, bounds, one)
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the order and the bounds for some users as the kernel's functions take them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import check_own_scores, of_ranked
-from recometer.sources._factor_arrays import FactorArrays, largest
+from recometer.sources._factor_arrays import Converted, FactorArrays
 from recometer.sources._factor_order import OWN_ORDER, LongestFirst, item_lengths, shared_scale
 from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
@@ -29,6 +29,8 @@ JUDGED_PER_TASK = 25_000
 TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
+# Items of a file that are converted at once, where the kernel cannot read them in place.
+CONVERTED_AT_ONCE = 2**14
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
 SECONDS_PER_CALL = 0.1
 # Work that takes at most this many seconds is done before another thread could help.
@@ -46,33 +48,27 @@ class FactorsWork:
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
         # The judged items of each user, best first, where a task finds it for its users.
         self.best: Int64 | None = None
-        # Users of whom nothing that follows can be within the depth.
-        self.given_up = np.zeros(aligned.n_users, np.uint8)
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
-        # What the kernel is shown of the items, and which of their places.
-        self.items = {
-            "items": factors.items,
-            "bias": factors.item_bias,
-            "rows": aligned.item_rows,
-        }
-        self.places = slice(0, aligned.n_items)
-        self.prepare(request)
-
-    def prepare(self, request: Request) -> None:
-        """Check all factors, and put the items in order where that pays."""
+        # The row of each item among those of a file that are converted together.
+        self.converted_rows: Int64 | None = None
+        if isinstance(factors.items, Converted):
+            self.converted_rows = np.arange(aligned.n_items) % CONVERTED_AT_ONCE
         one, lengths = None, None
-        if request.depth is not None and self.aligned.candidates is None:
-            one = shared_scale(self.factors, self.aligned)
+        ordered = request.depth is not None and aligned.candidates is None
+        if ordered and self.converted_rows is None:
+            one = shared_scale(factors, aligned)
         if one is not None:
-            lengths = item_lengths(self.factors.items, self.factors.item_bias, one)
-        self.find_limit(not self._finite_for_sure(lengths), request)
+            lengths = item_lengths(factors.items, factors.item_bias, one)
+        self.check = not self._finite_for_sure(lengths)
+        # To know that all scores are finite, all must be looked at.
+        whole = self.check or aligned.candidates is not None
+        self.limit = None if whole else request.depth
         self.longest_first = None
         if self.limit is not None and lengths is not None:
             assert one is not None
-            rows = self.aligned.item_rows
-            lengths = lengths if rows is None else lengths[rows]
-            self.longest_first = LongestFirst.in_parts(lengths, [self.places], None, one)
+            rows = aligned.item_rows
+            self.longest_first = LongestFirst.of(lengths if rows is None else lengths[rows], one)
 
     def _finite_for_sure(self, lengths: Float64 | None) -> bool:
         """Return whether no score can be NaN or infinite.
@@ -80,25 +76,16 @@ class FactorsWork:
         No factor is larger than the longest of the `lengths` of the items, if these are known.
         """
         factors = self.factors
-        if lengths is not None:
-            user, item = largest(factors.users), float(lengths.max())
-            if factors.finite_up_to(user, item):
-                return True
-        return factors.finite_for_sure()
-
-    def find_limit(self, check: bool, request: Request) -> None:
-        """Settle how deep is ranked; `check` says whether scores may not be finite."""
-        self.check = check
-        # To know that all scores are finite, all must be looked at.
-        whole = check or self.aligned.candidates is not None
-        self.limit = None if whole else request.depth
+        known = lengths is not None and factors.finite_up_to(float(lengths.max()))
+        return known or factors.finite_for_sure()
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks, alike for the threads and bounded in memory."""
         if self.brief:
             threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
-        size, judged = self.task_size()
+        row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
+        size = max(1, min(self.times * USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
         together = _kernel.users_at_once(self.instruction_set)
         step = together if size >= together else 1
         n_tasks = max(1, -(-n_users // (size // step * step)))
@@ -107,19 +94,8 @@ class FactorsWork:
         return [
             slice(first + task.start, first + task.stop)
             for first, last in itertools.pairwise(np.minimum(ends, n_users).tolist())
-            for task in ragged.blocks(indptr[first : last + 1], judged, size)
+            for task in ragged.blocks(indptr[first : last + 1], self.times * JUDGED_PER_TASK, size)
         ]
-
-    def task_size(self) -> tuple[int, int]:
-        """Return how many users, and how many judged items, a task has at most."""
-        row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
-        n_users = min(self.times * USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes)
-        return max(1, n_users), self.times * JUDGED_PER_TASK
-
-    @property
-    def candidates_per_task(self) -> int:
-        """How many candidates a task scores at most, where users have candidates of their own."""
-        return CANDIDATES_PER_TASK
 
     def run_all(
         self, run: Callable[[slice, Ticker], None], tasks: list[slice], label: str, request: Request
@@ -149,15 +125,41 @@ class FactorsWork:
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items, for users with these factors."""
-        self.score_of(self.items, users, indptr, listed, scores)
-
-    def score_of(
-        self, items: Mapping[str, Any], users: Array, indptr: Int64, listed: Int32, scores: Array
-    ) -> None:
-        """Write the scores of items of which the kernel is shown this."""
+        items = self._items()
+        if self.converted_rows is not None:
+            mine = slice(int(indptr[0]), int(indptr[-1]))
+            distinct, numbers = np.unique(listed[mine], return_inverse=True)
+            indptr, listed, scores = indptr - mine.start, numbers.astype(np.int32), scores[mine]
+            items = self._converted(distinct, None)
         _kernel.score_items(
             **self.native(users), **items, indptr=indptr, listed=listed, scores=scores
         )
+
+    def _items(self) -> dict[str, Any]:
+        """Return all items as the kernel reads them in place."""
+        factors = self.factors
+        return {"items": factors.items, "bias": factors.item_bias, "rows": self.aligned.item_rows}
+
+    def _converted(self, items: slice | Int32, rows: Int64 | None) -> dict[str, Any]:
+        """Return some items converted, and in which row the kernel finds each of all."""
+        of_file, bias = self.aligned.item_rows, self.factors.item_bias
+        chosen = items if of_file is None else of_file[items]
+        return {
+            "items": self.factors.items[chosen],
+            "bias": None if bias is None else np.ascontiguousarray(bias[chosen]),
+            "rows": rows,
+        }
+
+    def shown(
+        self, first: int, finished: UInt8, judged_per_user: float = 0.0
+    ) -> tuple[dict[str, Any], int]:
+        """Return what the next call of the kernel is shown of the items, and where it ends."""
+        n_items = self.aligned.n_items
+        if self.converted_rows is not None:
+            last = min(first + CONVERTED_AT_ONCE, n_items)
+            return self._converted(slice(first, last), self.converted_rows), last
+        step = self.items_per_call(finished, judged_per_user)
+        return self._items(), min(first + step, n_items)
 
     def settle(self, block: slice) -> None:
         """Apply the rules for scores that are NaN or infinite, before anything is counted."""
@@ -186,18 +188,18 @@ class FactorsWork:
                 counts[mine][beyond] = value
 
     def count(self, block: slice, users: Array, ticker: Ticker) -> None:
-        """Add to the counts of a block of users, who have these factors, what lies at `places`."""
+        """Count all items for a block of users, who have these factors."""
         aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
         indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
         judged_per_user = (indptr[-1] - indptr[0]) / n_users
-        order, last = self.order(users), self.places.start
-        finished = self.given_up[block].copy()
-        while last < self.places.stop and not finished.all():
-            step = self.items_per_call(finished, judged_per_user)
-            first, last = last, min(last + step, self.places.stop)
+        order, last = self.order(users), 0
+        finished = np.zeros(n_users, np.uint8)
+        while last < aligned.n_items and not finished.all():
+            first = last
+            items, last = self.shown(first, finished, judged_per_user)
             lost = _kernel.rank_factors(
                 **self.native(users),
-                **self.items,
+                **items,
                 **order,
                 first=first,
                 last=last,

@@ -11,15 +11,15 @@ import numpy as np
 from recometer import _kernel
 from recometer.arrays import Array, Bool, Int32, Int64, all_of, follow
 from recometer.data import ids
-from recometer.sources._list_source import TableLists
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
+from recometer.sources.lists import Lists
 
 
 class NamedLists(NamedTuple):
     """Lists, the ids of those of their users who are taken, and where these stand in test."""
 
-    lists: TableLists
+    lists: Lists
     users: Array
     places: Int64
 
@@ -27,7 +27,7 @@ class NamedLists(NamedTuple):
     def of(cls, batches: Sequence[NamedLists]) -> NamedLists:
         """Put batches together whose lists are of one kind."""
         lists, users, places = zip(*batches, strict=True)
-        return cls(TableLists.of_batches(lists), np.concatenate(users), np.concatenate(places))
+        return cls(Lists.of_batches(lists), np.concatenate(users), np.concatenate(places))
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -103,7 +103,7 @@ class IndexedLists:
         users = user_ids[places]
         return NamedLists(_of(self._items[begin:end], request, users), users, places)
 
-    def of_all(self, request: Request) -> TableLists:
+    def of_all(self, request: Request) -> Lists:
         """Return the lists in the order of test, of whose users each has one."""
         n = self.n_lists
         items, places = self._items[:n], self._places[:n]
@@ -132,10 +132,8 @@ def takes_indices(request: Request) -> bool:
     return train.item_ids is None and ids.kind(own) == ids.kind(theirs)
 
 
-def _of(items: Int32, request: Request, user_ids: Array | None) -> TableLists:
+def _of(items: Int32, request: Request, user_ids: Array | None) -> Lists:
     n, k = items.shape
     indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
     flat, n_items = items.ravel(), request.test.n_items
-    return TableLists.of_table(
-        ListTable(indptr, flat, n_items, None, user_ids, None, padded=True), None
-    )
+    return Lists.of_table(ListTable(indptr, flat, n_items, None, user_ids, None, padded=True), None)

@@ -54,22 +54,22 @@ def read_lists(
     if isinstance(score, str):
         columns["rank"] = False
     if isinstance(data, str | os.PathLike):
-        refuse(given_ids, "a file, which has ids")
+        _refuse(given_ids, "a file, which has ids")
         return _from_path(data, columns)
     if isinstance(data, Mapping):
         refuse_columns(data)
-        refuse({**columns, **given_ids}, "a dict, which has ids")
+        _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
     if is_tensor(data):
         data = to_numpy(data)
     if isinstance(data, np.ndarray):
-        refuse(columns, "an array")
+        _refuse(columns, "an array")
         if isinstance(data, np.ma.MaskedArray):
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
         return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
     if frames.is_frame(data):
-        refuse(given_ids, "a data frame, which has ids")
+        _refuse(given_ids, "a data frame, which has ids")
         return _from_frame(data, columns)
     if frames.is_column(data):
         raise InputTypeError(
@@ -101,7 +101,7 @@ def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
     return table
 
 
-def refuse(options: Mapping[str, object], what: str) -> None:
+def _refuse(options: Mapping[str, object], what: str) -> None:
     """Refuse options that were given and do not apply."""
     for name, value in options.items():
         if value is not None and value is not False:
@@ -116,7 +116,7 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
             "as test; a run has six fields: topic Q0 document rank score run."
         )
     if kind == "run":
-        refuse(columns, "a TREC run")
+        _refuse(columns, "a TREC run")
         frame = trec.read_run(path)
         named = {"user": "user", "item": "item", "rank": None, "score": "score"}
         return _from_columns(named, frame.get_column)
@@ -131,18 +131,6 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
         lambda names: files.read_columns(path, names).get_columns(),
     )
     return table
-
-
-def columns_in_files(
-    path: str | os.PathLike[str], columns: Mapping[str, object]
-) -> dict[str, str | None]:
-    """Find the columns of lists in Parquet files; see `recometer.Lists`."""
-    if isinstance(columns["score"], str):
-        columns = {**columns, "rank": False}
-    found, _ = open_file(path, columns)
-    if _is_by_rows(found) and columns["score"] is None:
-        _warn_of_others(found, files.numeric_columns(path))
-    return found
 
 
 def _is_by_rows(found: Mapping[str, str | None]) -> bool:

@@ -90,7 +90,6 @@ class Repeats:
             test=self._added(request.test, "test"),
             train=None if train is None else self._added(train, "train"),
             candidates=candidates,
-            offered=None,  # which only lists without repetitions are asked for
             some_users=True,
         )
 

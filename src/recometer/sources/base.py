@@ -5,12 +5,12 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.arrays import Array, Bool, Int64
 from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
@@ -54,9 +54,6 @@ class Request:
     popularity
         The ids of the items of the whole train (None for positions) and how many users have each,
         if `train` contains only some of the users.
-    offered
-        The items that a user of test has as a candidate, ascending, as `candidates` numbers them,
-        if this contains the sets of only some of the users: int32 [n_offered].
     """
 
     test: Interactions
@@ -72,7 +69,6 @@ class Request:
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
     popularity: tuple[Array | None, Int64] | None = None
-    offered: Int32 | None = None
 
     @property
     def pace(self) -> dict[str, Any]:
@@ -89,26 +85,11 @@ class Request:
         )
 
 
-class Apart(NamedTuple):
-    """Some of the users of test, and the source that ranks for them."""
-
-    users: Int64  # ascending
-    source: Source
-
-
 class Source(abc.ABC):
     """Model output that can be ranked."""
 
     has_input_order: bool = False
     """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
-
-    def apart(self, request: Request, blocks: Sequence[slice]) -> Sequence[Apart] | None:
-        """Return whom to ask for some users after the others, at about the cost of all at once.
-
-        `blocks` are users of test whose rows are as many as may be in memory. None where all users
-        are asked for at once.
-        """
-        return None
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
@@ -135,13 +116,6 @@ class Source(abc.ABC):
 
     def listed_users(self) -> Array | None:
         """Return the ids (or positions) of the users with a list, or None if there are no lists."""
-        return None
-
-    def matched(self, request: Request) -> Mapping[str, int] | None:
-        """Return what matching with test and train settles, as `Ranks.counts` of `rank` has it.
-
-        None where more than matching is counted.
-        """
         return None
 
     def removes_train(self, protocol: Protocol) -> bool:

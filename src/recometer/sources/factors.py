@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy.typing as npt
 
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import flag
-from recometer.data.sizes import bytes_of
 from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
+from recometer.removed import without
 from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
-from recometer.sources._factor_rows import Rows
-from recometer.sources._factor_stream import StreamedWork
 from recometer.sources._factor_work import FactorsWork
-from recometer.sources._indexed import IndexedSource
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Request
+from recometer.sources.base import Request, Source
 
 
-class Factors(IndexedSource):
+class Factors(Source):
     """A model whose score of a user and an item is a dot product of factors.
 
     ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
@@ -40,11 +37,15 @@ class Factors(IndexedSource):
     Parameters
     ----------
     user_factors : float32 or float64 [n_users, n_factors]
-        Factors of the users. The array may have any strides, and may be memory-mapped. If both
-        this and `item_factors` are None, all users get the same ranking, by `item_bias`.
+        Factors of the users: an array of any strides, or the path of a .npy file. If both this and
+        `item_factors` are None, all users get the same ranking, by `item_bias`.
     item_factors : float32 or float64 [n_items, n_factors]
         Factors of the items, of the same dtype (otherwise both are converted to float64, with a
         warning).
+
+        Files are mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and ranked in place,
+        so that they may be larger than memory. Where they have to be converted, this is done block
+        by block.
 
         Both may be torch tensors. Tensors on the CPU are read without a copy. Tensors on another
         device stay there: torch multiplies and counts on the device, in the precision of the
@@ -57,28 +58,21 @@ class Factors(IndexedSource):
         Whether float32 factors on a CUDA device may be rounded to TF32, which has 10 bits after the
         leading one, before they are multiplied. This is faster, but not exact: items with close
         scores change places.
-    memory : str or int, optional
-        The memory that ranking may use for factors at a time, such as ``"2GB"``, or a number of
-        bytes. Factors in files (``numpy.load(..., mmap_mode="r")``) are then read, and converted if
-        necessary, part by part: twice from the first item to the last, and the users once for each
-        part. The results do not change. The budget does not include what you give in memory, what
-        is returned, and a few MiB for each thread. None reads files wherever they are needed, and
-        copies an array as a whole if it must be converted.
 
     Raises
     ------
     InputError
-        If shapes do not fit, ids are not distinct, `allow_tf32` has no effect, or `memory` is not a
-        size or is given with something other than factors in memory or in a file; while ranking,
-        also if `memory` is too small.
+        If shapes do not fit, ids are not distinct, or `allow_tf32` has no effect.
     InputTypeError
         If the factors are not numbers.
+    FileError
+        If a path does not name a .npy file with an array.
 
     Warns
     -----
     DataWarning
-        If factors of another dtype are converted, which copies the whole array unless `memory` is
-        given.
+        If factors of another dtype are converted, which copies the whole array unless it is in a
+        file.
 
     Examples
     --------
@@ -87,22 +81,19 @@ class Factors(IndexedSource):
     'Factors: 1 user x 2 items, 2 factors, float64'
     """
 
+    @without("memory")
     def __init__(
         self,
-        user_factors: npt.ArrayLike | None,
-        item_factors: npt.ArrayLike | None,
+        user_factors: npt.ArrayLike | os.PathLike[str] | None,
+        item_factors: npt.ArrayLike | os.PathLike[str] | None,
         *,
         user_bias: npt.ArrayLike | None = None,
         item_bias: npt.ArrayLike | None = None,
         user_ids: object = None,
         item_ids: object = None,
         allow_tf32: bool = False,
-        memory: str | int | None = None,
     ) -> None:
-        self._memory = None if memory is None else bytes_of(memory, "memory", 1)
-        self._factors = FactorArrays.of(
-            user_factors, item_factors, user_bias, item_bias, by_rows=memory is not None
-        )
+        self._factors = FactorArrays.of(user_factors, item_factors, user_bias, item_bias)
         if not len(self._factors.items):
             raise InputError("Factors has no items to rank.")
         self._allow_tf32 = flag("allow_tf32", allow_tf32)
@@ -127,8 +118,8 @@ class Factors(IndexedSource):
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name."""
         return {
-            "users": _hashable(self._factors.users),
-            "items": _hashable(self._factors.items),
+            "users": Pieces.of(self._factors.users),
+            "items": Pieces.of(self._factors.items),
             "user_bias": self._factors.user_bias,
             "item_bias": self._factors.item_bias,
             "user_ids": self._index.user_ids,
@@ -140,7 +131,7 @@ class Factors(IndexedSource):
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
             return rank_batches(aligned, self._batches(aligned, request))
-        work = self._work(aligned, request)
+        work = FactorsWork(self._factors, aligned, request)
         if aligned.candidates is None:
             work.rank_all(request)
         else:
@@ -158,7 +149,7 @@ class Factors(IndexedSource):
         if is_tensor(self._factors.items):
             best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
-            work = self._work(aligned, dataclasses.replace(request, depth=k))
+            work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)
@@ -186,13 +177,3 @@ class Factors(IndexedSource):
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )
-
-    def _work(self, aligned: Aligned, request: Request) -> FactorsWork:
-        if self._memory is None:
-            return FactorsWork(self._factors, aligned, request)
-        return StreamedWork(self._factors, aligned, request, self._memory)
-
-
-def _hashable(rows: Any) -> Any:
-    """Return factors as a fingerprint reads them: where they lie, or else piece by piece."""
-    return rows.plain() if isinstance(rows, Rows) else Pieces.of(rows)

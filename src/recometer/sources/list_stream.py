@@ -15,11 +15,11 @@ from recometer.errors import InputError, RecometerError
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.sources._list_batches import IndexedLists, NamedLists, takes_indices
-from recometer.sources._list_source import TableLists
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import ItemCodes, Kept, alike
+from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
 
 # Counts of the lists themselves; all others are known from test, train and candidates.
@@ -37,7 +37,7 @@ ANY_ITEMS = int(np.iinfo(np.int32).max)
 PENDING_ENTRIES = 2**18  # of lists that wait until they are ranked together
 
 
-class StreamedLists(TableLists):
+class StreamedLists(Lists):
     """Where judged items landed in lists that came batch by batch; of the lists, what is asked for.
 
     Batches are ranked for their users alone, and wait for it until they are many: a call costs
@@ -97,7 +97,7 @@ class StreamedLists(TableLists):
         """Whose lists came: bool [n_users], of the users of test."""
         return self._came
 
-    def add(self, batch: TableLists, users: Array, places: Int64) -> None:
+    def add(self, batch: Lists, users: Array, places: Int64) -> None:
         """Add a batch of lists.
 
         Parameters
@@ -215,7 +215,7 @@ class StreamedLists(TableLists):
         self._keep(ranks, lists)
         self._n_lists += len(users)
 
-    def _rank_all(self, batch: TableLists) -> None:
+    def _rank_all(self, batch: Lists) -> None:
         """Rank lists of positions of all users of test, in their order: as in one call."""
         ranks = batch.rank(self._asked) if self._is_ranked else None
         lists = None if self._k is None else batch.top(self._asked, self._k)
@@ -458,12 +458,12 @@ class StreamedLists(TableLists):
         return found
 
 
-def nobody(test: Interactions) -> TableLists:
+def nobody(test: Interactions) -> Lists:
     """Return lists of nobody, which know all that does not depend on any list."""
     first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
     n_items = 0 if test.item_ids is None else len(test.item_ids)
     none = np.zeros(2, np.int64), np.zeros(0, np.int32), n_items, None, first, test.item_ids
-    return TableLists.of_table(ListTable(*none), None)
+    return Lists.of_table(ListTable(*none), None)
 
 
 def _named(request: Request) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,40 +11,40 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, follow
+from recometer.data.array_files import in_place
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array
 from recometer.data.rows import MAX_NUMBER
-from recometer.data.sizes import bytes_of, size_in_words
 from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
+from recometer.removed import without
 from recometer.sources import _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
-from recometer.sources._indexed import IndexedSource
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Request
+from recometer.sources.base import Request, Source
 
 # Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
-# a function, more, because models are faster on many users at once.
+# a function, more, because models are faster on many users at once, and so is reading a matrix in
+# which the scores of a user do not lie together.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
-COPIES = 3  # of a batch at a time: as it came, as it is counted, and between the two
-BYTES_PER_SCORE = 8
 NAMED = 3  # users that a message names
 
 
-class Scores(IndexedSource):
+class Scores(Source):
     """Scores of every item for a user, from a matrix or a function.
 
     Parameters
     ----------
     matrix_or_function
-        Scores [n_users, n_items], as an array (which may be memory-mapped) or a torch tensor; or
-        a function that takes an int64 array of user rows and returns their scores,
+        Scores [n_users, n_items], as an array, a torch tensor or the path of a .npy file, which is
+        mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and read some rows at a time;
+        or a function that takes an int64 array of user rows and returns their scores,
         [len(rows), n_items]. float32 and float64 are used unchanged, float16 becomes float32,
         and integers become float64. An item with the score -inf (or masked, in a masked array)
         is not a candidate of the user.
@@ -55,20 +56,16 @@ class Scores(IndexedSource):
         Required for a function, unless the ids imply them.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row and column. Without them, row u is user u of test.
-    memory : str or int, optional
-        The memory that ranking may use for scores at a time, such as ``"200MB"``, or a number of
-        bytes. If necessary, a function is asked for fewer users at once. The budget does not
-        include what the function itself uses. The results do not change. A matrix in a file
-        (``numpy.load(..., mmap_mode="r")``) is always read some rows at a time.
 
     Raises
     ------
     InputError
-        If shapes do not fit, ids are not distinct, or `memory` is not a size or does not apply.
-        While ranking, also if `memory` is too small, or if the function returns another shape, or
-        something other than numbers; the message names the users.
+        If shapes do not fit, or ids are not distinct. While ranking, also if the function returns
+        another shape, or something other than numbers; the message names the users.
     InputTypeError
         If the argument is neither a matrix of numbers nor a function.
+    FileError
+        If a path does not name a .npy file with an array.
     ModelError
         While ranking, if the function raises an exception, which is kept as the cause; the
         message names the users.
@@ -81,17 +78,16 @@ class Scores(IndexedSource):
     'Scores: a matrix, 3 users x 3 items, float64'
     """
 
+    @without("memory")
     def __init__(
         self,
-        matrix_or_function: npt.ArrayLike | Callable[[Int64], Any],
+        matrix_or_function: npt.ArrayLike | os.PathLike[str] | Callable[[Int64], Any],
         *,
         n_users: int | None = None,
         n_items: int | None = None,
         user_ids: object = None,
         item_ids: object = None,
-        memory: str | int | None = None,
     ) -> None:
-        self._memory = None if memory is None else bytes_of(memory, "memory", 1)
         self._matrix: Any = None  # an array, or a tensor on a device
         self._function: Callable[[Int64], Any] | None = None
         if callable(matrix_or_function):
@@ -99,9 +95,8 @@ class Scores(IndexedSource):
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
-            if memory is not None:
-                _check_piecewise(matrix_or_function)
-            matrix = self._matrix = _dense(matrix_or_function, "The matrix of Scores")
+            given = in_place(matrix_or_function, "scores")
+            matrix = self._matrix = _dense(given, "The matrix of Scores")
             if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
@@ -221,11 +216,11 @@ class Scores(IndexedSource):
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
-        bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
+        bytes_per_batch = FUNCTION_BYTES
         if self.on_device:
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
-        if self._memory is not None:
-            bytes_per_batch = min(bytes_per_batch, self._share(request.threads))
+        elif self._matrix is not None and self._matrix.strides[1] == self._matrix.itemsize:
+            bytes_per_batch = MATRIX_BYTES
         return Batches(
             lambda users: self.batch(aligned.rows[users]),
             request,
@@ -233,23 +228,6 @@ class Scores(IndexedSource):
             bytes_per_batch=bytes_per_batch,
             ahead=self._matrix is None,
         )
-
-    def _share(self, threads: int) -> int:
-        """Return how many bytes of scores a batch may have.
-
-        InputError: not one user's.
-        """
-        assert self._memory is not None
-        # Those that are counted, each with its copies, and one that a function is at.
-        n_batches = COPIES * (threads + (self._matrix is None))
-        least = n_batches * BYTES_PER_SCORE * self._index.n_items
-        if self._memory < least:
-            raise InputError(
-                f"memory={self._memory:,} bytes are too few for scores of {self._index.n_items:,} "
-                f"items, a user for each thread: about {size_in_words(1.01 * least)} are the "
-                "least. Hint: a larger memory=, or fewer threads=."
-            )
-        return self._memory // n_batches
 
     def _whom(self, rows: Int64) -> str:
         """Name users for a message: by their ids where they have some."""
@@ -276,17 +254,6 @@ def _size(n: int | None, ids: object, what: str) -> int:
     if not whole or not 0 <= n <= MAX_NUMBER:
         raise InputError(f"n_{what}s={brief(n)} must be a whole number from 0 to {MAX_NUMBER:,}.")
     return int(n)
-
-
-def _check_piecewise(matrix: object) -> None:
-    """Refuse scores that cannot be read row by row."""
-    if elsewhere(matrix):
-        why = "lives on another device, whose memory it does not bound. Hint: leave it out"
-    elif isinstance(matrix, np.ma.MaskedArray):
-        why = "is masked, and filled as a whole. Hint: pass scores of -inf where it is masked"
-    else:
-        return
-    raise InputError(f"memory= does not apply to a matrix of Scores that {why}.")
 
 
 def _dense(given: object, what: str) -> Any:

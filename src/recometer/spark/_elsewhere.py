@@ -12,7 +12,6 @@ from recometer.errors import InputError
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
-MEMORY = "Spark reads no more at a time than a task can hold. Hint: leave it out"
 RUNNING = {
     "threads": "a task has one thread, and Spark runs as many tasks at a time as executors have "
     "cores. Hint: leave it out",

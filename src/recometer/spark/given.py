@@ -9,11 +9,11 @@ from typing import Any, Literal
 from recometer.data.columns import ColumnPair, choose_columns
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.spark import _frames
-from recometer.spark._elsewhere import IDS, MEMORY, refusing
+from recometer.spark._elsewhere import IDS, refusing
 from recometer.spark._frames import Frame, Table
 
 NAMED = dict.fromkeys(("user_ids", "item_ids"), IDS)
-OF_LISTS = {**NAMED, "item_offset": IDS, "memory": MEMORY}
+OF_LISTS = {**NAMED, "item_offset": IDS}
 OF_INTERACTIONS = {
     **OF_LISTS,
     **dict.fromkeys(("n_users", "n_items"), IDS),
@@ -22,7 +22,6 @@ OF_INTERACTIONS = {
 OF_FACTORS = {
     **NAMED,
     "allow_tf32": "executors rank on their processors. Hint: leave it out",
-    "memory": "closure= of rs.evaluate says how many factors a task may hold. Hint: leave it out",
 }
 
 

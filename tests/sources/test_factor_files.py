@@ -1,0 +1,266 @@
+"""Factors in files: they are ranked in place or converted block by block, as those in memory."""
+
+import contextlib
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.errors import DataWarning, FileError
+from recometer.ranks import UserFlag
+from recometer.sources import _factor_order, _factor_work
+from recometer.sources._factor_arrays import Converted
+from recometer.sources.base import Request
+from recometer.sources.candidates import read_candidates
+
+KINDS = ["whole", "skewed", "constant", "special"]
+STORED = [np.float32, np.float64, np.float16, np.int8]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("factors")
+
+
+def drawn(rng, kind, shape, dtype):
+    """Factors with ties and lengths of all kinds, and some that are no numbers."""
+    rows = rng.standard_normal(shape)
+    if kind == "whole" or np.dtype(dtype).kind == "i":
+        rows = rng.integers(-1, 2, shape)
+    elif kind == "skewed":
+        rows *= np.exp(2 * rng.standard_normal((shape[0], 1)))
+    elif kind == "constant":
+        rows[:] = 1
+    elif kind == "special":
+        rows[rng.integers(shape[0], size=2), rng.integers(shape[1])] = rng.choice([np.nan, np.inf])
+    return rows.astype(dtype)
+
+
+def in_file(folder, name, array, order="C"):
+    """Write an array to a file; return its path."""
+    path = folder / f"{name}.npy"
+    np.save(path, np.asarray(array, order=order))
+    return path
+
+
+def interactions(rng, n_users, n_items, share, named):
+    chosen = rng.random((n_users, n_items)) < share
+    chosen[0, 0] = True
+    if not named:
+        return rm.Interactions.of(chosen.astype(float))
+    return rm.Interactions.of(
+        {f"u{u}": [f"i{i}" for i in np.flatnonzero(row)] for u, row in enumerate(chosen)}
+    )
+
+
+def found(source, request, k):
+    """Return all that a source finds, with the order by lengths wherever that is possible."""
+    with small_blocks():
+        ranks = source.rank(dataclasses.replace(request, depth=k))
+        lists = source.top(request, k or 3)
+    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+
+
+@contextlib.contextmanager
+def small_blocks():
+    """Let the order by lengths always pay, and few items be converted at once."""
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        for name in ("LEAST_ITEMS", "LEAST_USERS"):
+            patch.setattr(_factor_order, name, 0)
+        patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
+        patch.setattr(_factor_work, "CONVERTED_AT_ONCE", 100)
+        yield
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    kinds=st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)),
+    stored=st.tuples(st.sampled_from(STORED), st.sampled_from(STORED)),
+    shape=st.sampled_from([(3, 40, 2), (20, 700, 1), (9, 300, 5), (2, 130, 33)]),
+    k=st.sampled_from([None, 1, 3, 200]),
+    rules=st.fixed_dictionaries(
+        {
+            "ties": st.sampled_from(["expected", "item_desc", "random"]),
+            "nan_scores": st.sampled_from(["undefined", "first", "last"]),
+        }
+    ),
+    offered=st.sampled_from(["all", "some", "own", "excluded"]),
+    named=st.booleans(),
+    bias=st.sampled_from(["none", "numbers", "special"]),
+    order=st.sampled_from("CF"),
+)
+@examples(2)
+def test_a_file_changes_nothing(
+    folder, seed, kinds, stored, shape, k, rules, offered, named, bias, order
+):
+    rng = np.random.default_rng(seed)
+    n_users, n_items, n_factors = shape
+    users = drawn(rng, kinds[0], (n_users, n_factors), stored[0])
+    items = drawn(rng, kinds[1], (n_items, n_factors), stored[1])
+    options = {}
+    if named:
+        options["user_ids"] = [f"u{user}" for user in rng.permutation(n_users)]
+        options["item_ids"] = [f"i{item}" for item in rng.permutation(n_items)]
+    if bias != "none":
+        options["item_bias"] = rng.standard_normal(n_items).round(1)
+        options["user_bias"] = rng.standard_normal(n_users)
+    if bias == "special":
+        options["user_bias"][-1] = np.nan
+    test = interactions(rng, n_users, n_items, 0.05, named)
+    request = Request(
+        test, interactions(rng, n_users, n_items, 0.1, named), rm.Protocol(**rules), threads=2
+    )
+    some = [f"i{i}" if named else i for i in range(n_items) if rng.random() < 0.7] + [
+        "i0" if named else 0
+    ]
+    if offered == "own":
+        chosen = interactions(rng, n_users, n_items, 0.2, named)
+        request = dataclasses.replace(request, candidates=chosen)
+    elif offered == "some":
+        request = dataclasses.replace(request, candidates=read_candidates(some))
+    elif offered == "excluded":
+        request = dataclasses.replace(request, exclude=read_candidates(some[:5]))
+    files = in_file(folder, "users", users, order), in_file(folder, "items", items, order)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        expected = found(rm.Factors(users, items, **options), request, k)
+        mine = found(rm.Factors(*files, **options), request, k)
+    for one, other in zip(mine, expected, strict=True):
+        for name, value in other.items():
+            np.testing.assert_array_equal(one[name], value, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    """Factors of two dtypes, the same in files, and a test."""
+    rng = np.random.default_rng(1)
+    users, items = rng.standard_normal((40, 8)), rng.standard_normal((900, 8))
+    users, items = users.astype(np.float32), items.astype(np.float16)
+    files = in_file(folder, "model_users", users), in_file(folder, "model_items", items)
+    return users, items, *files, rm.Interactions.of((rng.random((40, 900)) < 0.02).astype(float))
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+@pytest.mark.parametrize("mapped", [False, True])
+def test_an_evaluation_is_the_same_in_every_respect(model, mapped):
+    users, items, user_file, item_file, test = model
+    if mapped:
+        user_file, item_file = (np.load(one, mmap_mode="r") for one in (user_file, item_file))
+    options = {"metrics": "ndcg@10 roc_auc coverage@5", "threads": 2}
+    whole = rm.evaluate(rm.Factors(users, items), test, **options)
+    part = rm.evaluate(
+        rm.Factors(user_file, str(item_file) if not mapped else item_file), test, **options
+    )
+    for name, values in whole.values.items():
+        np.testing.assert_array_equal(part.values[name], values)
+    assert part.mean() == whole.mean()
+    assert part.inputs == whole.inputs
+
+
+def test_a_conversion_is_told_as_in_memory(model):
+    users, items, user_file, item_file, _ = model
+    for pair in ((users, items), (user_file, item_file)):
+        with pytest.warns(DataWarning, match="items of Factors were converted from float16 to flo"):
+            source = rm.Factors(*pair)
+        assert source.describe().endswith("float32, items converted from float16")
+
+
+@pytest.mark.filterwarnings("ignore:.* of Factors were converted:UserWarning")
+@pytest.mark.parametrize(
+    ("users", "items", "converts"),
+    [
+        ("float32", "float32", (False, False)),
+        ("float64", "float64", (False, False)),
+        ("float64", "float32", (False, True)),
+        ("float32", "float64", (True, False)),
+        ("float16", "float16", (True, True)),
+        (">f4", "float32", (True, False)),
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_are_ranked_in_place_or_converted_where_they_are_read(
+    folder, users, items, converts, order
+):
+    given = (np.ones((4, 3), users), np.ones((5, 3), items))
+    files = [in_file(folder, name, one, order) for name, one in zip("ui", given, strict=True)]
+    factors = rm.Factors(*files)._factors
+    for kept, converted in zip((factors.users, factors.items), converts, strict=True):
+        assert isinstance(kept, Converted if converted else np.memmap)
+    # Arrays in memory are converted at once.
+    factors = rm.Factors(*given)._factors
+    assert isinstance(factors.users, np.ndarray)
+    assert isinstance(factors.items, np.ndarray)
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+def test_a_user_with_nothing_left_within_the_depth_does_not_end_that_of_others(folder):
+    items = np.zeros((900, 8), np.float16)
+    items[:10, 0] = items[-3:, 1] = 2  # in the first block, and in the last
+    items[400] = 1
+    judged = np.zeros((2, len(items)))
+    judged[:, 400] = 1
+    request = Request(rm.Interactions.of(judged), depth=5)
+    with small_blocks():
+        source = rm.Factors(np.eye(2, 8, dtype=np.float32), in_file(folder, "left", items))
+        assert source.rank(request).above.tolist() == [-1, 3]
+
+
+@pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
+def test_a_score_that_is_no_number_is_noticed_for_users_with_nothing_left_within_the_depth(folder):
+    items = np.zeros((900, 8), np.float16)
+    items[:10] = 2
+    items[-1, 0] = np.nan
+    judged = np.zeros((2, len(items)))
+    judged[:, 400] = 1
+    source = rm.Factors(np.ones((2, 8), np.float32), in_file(folder, "nan", items))
+    with small_blocks():
+        ranks = source.rank(Request(rm.Interactions.of(judged), depth=5))
+    assert (ranks.flags & np.uint32(UserFlag.NAN_SCORE)).all()
+
+
+def written(folder, name):
+    """Write a file of a kind that is not read as an array; return its path."""
+    path = folder / name
+    if name == "archive.npz":
+        np.savez(path, users=np.eye(3))
+    elif name == "renamed.npy":
+        written(folder, "archive.npz").rename(path)
+    elif name == "objects.npy":
+        np.save(path, np.array([[{}]], object), allow_pickle=True)
+    elif name == "cut.npy":
+        np.save(path, np.eye(3))
+        path.write_bytes(path.read_bytes()[:-8])
+    elif name == "folder.npy":
+        path.mkdir()
+    elif name != "missing.npy":
+        path.write_bytes(b"1.0 2.0")
+    return path
+
+
+@pytest.mark.parametrize("source", [lambda path: rm.Factors(path, path), rm.Scores])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing.npy", r"There is no file .*missing\.npy"),
+        ("folder.npy", r"folder\.npy is not a file"),
+        ("table.parquet", r"table\.parquet is not a \.npy file, .*Hint: numpy\.save"),
+        (
+            "archive.npz",
+            r"cannot be mapped.*numpy\.save\('archive\.npy', numpy\.load\('archive\.npz'\)",
+        ),
+        ("renamed.npy", r"renamed\.npy is an archive of arrays\. Hint: call it renamed\.npz"),
+        ("objects.npy", r"objects\.npy cannot be read as a NumPy array: .*Python objects"),
+        ("cut.npy", r"cut\.npy cannot be read as a NumPy array: "),
+        ("text.npy", r"text\.npy cannot be read as a NumPy array: "),
+    ],
+)
+def test_what_is_not_an_array_in_a_file_is_refused(tmp_path, source, name, said):
+    path = written(tmp_path, name)
+    for named in (path, str(path)):
+        with pytest.raises(FileError, match=said):
+            source(named)
