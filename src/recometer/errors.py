@@ -17,7 +17,6 @@ A warning about the data is a `DataWarning`.
 
 from __future__ import annotations
 
-import contextvars
 import importlib
 import os
 import sys
@@ -134,26 +133,8 @@ def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
         ) from error
 
 
-_unwarned: contextvars.ContextVar[bool] = contextvars.ContextVar("unwarned", default=False)
-
-
-class Unwarned:
-    """A context in which `warn` says nothing; other threads are not concerned.
-
-    `warnings.catch_warnings` would change the filters of all threads.
-    """
-
-    def __enter__(self) -> None:
-        self._before = _unwarned.set(True)
-
-    def __exit__(self, *raised: object) -> None:
-        _unwarned.reset(self._before)
-
-
 def warn(message: str) -> None:
     """Issue a DataWarning that points at the user's line, which is the first outside recometer."""
-    if _unwarned.get():
-        return
     package = os.path.dirname(__file__) + os.sep
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

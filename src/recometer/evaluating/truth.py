@@ -65,18 +65,6 @@ class Truth:
 
         return self.memory.find("listed", None, add, equal=(listed,))
 
-    def of_some(self, asked: Asked, given: Interactions, test: Interactions) -> Truth:
-        """Return the truth for some of the users: their test as it was given, and as it counts."""
-        return dataclasses.replace(
-            self,
-            asked=asked,
-            given=given,
-            test=test,
-            memory=Memory(),
-            requests={},
-            fingerprints={},
-        )
-
     @cached_property
     def of_rankings(self) -> tuple[Metric, ...]:
         """The metrics that read a ranking: ranks, or ratings."""
