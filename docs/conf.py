@@ -7,6 +7,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import bad_input_tables  # noqa: E402
 import metric_pages  # noqa: E402
 
 from recometer import __version__  # noqa: E402
@@ -22,7 +23,7 @@ extensions = [
     "numpydoc",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "__pycache__"]
+exclude_patterns = ["_build", "__pycache__", "bad_input_tables.md"]
 # .rst comes first: autosummary writes its pages with the first suffix.
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 html_theme = "pydata_sphinx_theme"
@@ -53,5 +54,6 @@ numpydoc_xref_param_type = False
 
 
 def setup(app: Any) -> None:
-    """Write a page for each metric before the site is built."""
+    """Write a page for each metric, and the tables of bad input, before the site is built."""
+    bad_input_tables.write(HERE / "bad_input_tables.md")
     metric_pages.write(HERE / "metric_pages")

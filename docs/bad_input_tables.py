@@ -1,0 +1,42 @@
+"""Tables of bad input and its messages, from those that are tested."""
+
+import sys
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TABLE = Path(__file__).parents[1] / "tests" / "bad_input.toml"
+
+
+def write(path: Path) -> None:
+    """Write the tables, which docs/bad_input.md includes."""
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    text = f"### In Python\n\nThe calls use these names:\n\n```python\n{table['setup']}```\n"
+    for section, entries in table["python"].items():
+        rows = (
+            f"| {code(call)} | {error} | {plain(said)} |\n"
+            for call, error, said in entries["cases"]
+        )
+        text += (
+            f"\n#### {section}\n\n| call | error | its message |\n|---|---|---|\n{''.join(rows)}"
+        )
+    text += "\n### On the command line\n\n| case | command | exit code | its message |\n"
+    text += "|---|---|---|---|\n"
+    for what, command, exit_code, said in table["commands"]["cases"]:
+        text += f"| {what} | {code('recometer ' + command)} | {exit_code} | {plain(said)} |\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def code(text: str) -> str:
+    """Return a text as code in a cell of a table."""
+    return f"`{text.replace('|', chr(92) + '|')}`"
+
+
+def plain(text: str) -> str:
+    """Return a text in a cell of a table, as it is written."""
+    for letter in "\\|*_<>`":
+        text = text.replace(letter, f"\\{letter}")
+    return text
