@@ -58,14 +58,13 @@ CIRCLES = """
 comparing.changes comparing.compared comparing.corrections comparing.gates comparing.models
 comparing.pairs comparing.result comparing.standings comparing.whole comparing.whole_values
 comparing.wording evaluating.arguments evaluating.asked evaluating.evaluator evaluating.folds
-evaluating.identity evaluating.in_blocks evaluating.inputs evaluating.making evaluating.records
-evaluating.stream evaluating.truth evaluation integrations.mlflow report report.build report.facts
-report.given report.headline report.inspection report.lists report.numbers report.page
-report.popularity report.result report.sections results.clusters results.evaluation results.flat
-results.folds results.groups results.leaderboard results.reported results.saved results.summary
-results.together
+evaluating.identity evaluating.inputs evaluating.making evaluating.records evaluating.stream
+evaluating.truth evaluation integrations.mlflow report report.build report.facts report.given
+report.headline report.inspection report.lists report.numbers report.page report.popularity
+report.result report.sections results.clusters results.evaluation results.flat results.folds
+results.groups results.leaderboard results.reported results.saved results.summary results.together
 
-data.interaction_checks data.interaction_files data.interactions
+data.interaction_checks data.interactions
 
 rendering.formats rendering.tables
 
