@@ -63,7 +63,7 @@ NAMES: dict[str, str] = {
     "testing.copies": "ranks.users(np.tile(np.arange(ranks.n_users), n)) repeats all users.",
     "testing.list_by_definition": DEFINITIONS,
     "testing.mean_over_orders": DEFINITIONS,
-    "testing.metrics": "hypothesis.strategies.sampled_from draws from recometer.metrics.METRICS.",
+    "testing.metrics": "Hypothesis draws names by sampled_from(sorted(recometer.metrics.METRICS)).",
     "testing.rating_by_definition": DEFINITIONS,
     "testing.rating_mean_over_orders": DEFINITIONS,
     "Until": ALL_USERS,

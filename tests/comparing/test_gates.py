@@ -280,3 +280,11 @@ def test_chance_is_held_against_no_gate() -> None:
     assert [row.model for row in report.rows] == ["new"]
     against = rm.compare(models, baseline="chance", chance=True).gate("ndcg@5 >= 10%")
     assert [row.model for row in against.rows] == ["old", "new"]
+
+
+def test_a_gate_of_a_metric_that_was_not_compared_is_refused():
+    scores = np.eye(3)
+    result = rm.evaluate(rm.Scores(scores), scores, metrics="rr")
+    versus = rm.compare({"a": result, "b": result}, baseline="a")
+    with pytest.raises(rm.UnknownNameError, match="hit@1"):
+        versus.gate(Gate("hit@1", 0.0, relative=False))

@@ -73,12 +73,13 @@ def test_a_defect_is_described_beside_what_is_documented() -> None:
 def test_what_is_refused_is_described() -> None:
     text = convention("implicit").describe()
     assert (
-        "\n\nRefused with defects=True, precision, map, ndcg: users with more places than" in text
+        "\n\nRefused with defects=True, precision, map, ndcg, auc: users with more places than"
+        in text
     )
     ours = {name: convention("implicit").parse(f"{name}@2")[0] for name in ("ndcg", "auc")}
     said = {name: convention("implicit").differences(one)[-1] for name, one in ours.items()}
     assert said["ndcg"].startswith("With K above the number of items")
-    assert not said["auc"].startswith("With K above the number of items")
+    assert said["auc"].startswith("With K above the number of items")
 
 
 def test_names_that_were_only_read() -> None:
@@ -692,3 +693,14 @@ def test_recometers_own_names_have_the_rules_of_the_library() -> None:
 def test_a_cutoff_that_is_none_is_named_as_it_was_written(protocol, name, said):
     with pytest.raises(rm.InputError, match=f"the metric '{said}' must be .* write {said}@10"):
         rm.Evaluator(metrics=name, protocol=protocol)
+
+
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+def test_defects_of_implicit_refuse_auc_where_a_relevant_item_is_not_in_the_list() -> None:
+    asked = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
+    everything = rm.Lists({"a": [1, 2, 0, 3]})
+    # Nothing is left that misses and hits in the places beyond the last item could change.
+    assert rm.evaluate(everything, {"a": [0]}, **asked).mean() == {"auc@5": 1 / 3}
+    for items in ([1, 2, 0], [1, 2, 3]):
+        with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
+            rm.evaluate(rm.Lists({"a": items}), {"a": [0]}, **asked)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from recometer.comparing.changes import PROFILES, Changes, Segment
 from recometer.comparing.compared import Compared
 from recometer.comparing.rows import PairRow
-from recometer.errors import InputError, UnknownNameError
+from recometer.errors import InputError, InputTypeError, UnknownNameError, brief
 from recometer.removed import ARGUMENTS
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval
@@ -226,7 +226,20 @@ def read_gate(text: str, comparison: Compared) -> Gate:
             f"was given. Hint: '{metric} {sign} {'-' if higher else ''}5%'."
         )
     relative = bool(match[4])
+    if not math.isfinite(float(match[3])):
+        raise InputError(f"The bound of the gate {text!r} must be a finite number.")
     return Gate(metric, float(match[3]) / (100 if relative else 1), relative, higher)
+
+
+def _gate_of(given: object, comparison: Compared) -> Gate:
+    """Return a gate that is given as such, or as it is written."""
+    if isinstance(given, str):
+        return read_gate(given, comparison)
+    if not isinstance(given, Gate):
+        raise InputTypeError(
+            f"A gate is a text, found {brief(given)}. Hint: 'ndcg@10 >= -5%', or a list of such."
+        )
+    return dataclasses.replace(given, metric=comparison.known(given.metric))
 
 
 def check_gates(
@@ -244,10 +257,11 @@ def check_gates(
             "A gate bounds the difference to a baseline, but there is no baseline. Hint: baseline= "
             "names one of the models."
         )
-    texts = [given] if isinstance(given, str | Gate) else list(given)
-    if not texts:
+    listed = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    some = list(given) if listed else [given]
+    if not some:
         raise InputError("No gate was given. Hint: 'ndcg@10 >= -5%'.")
-    gates = [one if isinstance(one, Gate) else read_gate(one, comparison) for one in texts]
+    gates = [_gate_of(one, comparison) for one in some]
     rows = [
         _check(comparison, gate, row)
         for gate in gates

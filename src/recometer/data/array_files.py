@@ -55,9 +55,9 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
         array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
         raise FileError(
-            f"{found} cannot be read as a NumPy array: {error}. Hint: numpy.save(path, array) "
-            "writes one; arrays of Python objects are not read: numpy.save(path, array.tolist()) "
-            "writes texts."
+            f"{found} cannot be read as a NumPy array: {str(error).rstrip('.')}. Hint: "
+            "numpy.save(path, array) writes one; arrays of Python objects are not read: "
+            "numpy.save(path, array.tolist()) writes texts."
         ) from error
     if not isinstance(array, np.ndarray):  # of what is inside, not of the name
         raise FileError(

@@ -196,30 +196,37 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
         if refused is None:
             continue
         assert metric.cutoff is not None
-        if any_of(DEFECTS[refused.where](ranks, metric.cutoff)):
+        if any_of(DEFECTS[refused.where](ranks, metric, metric.cutoff)):
             raise InputError(
                 f"{metric}: defects=True is refused for users {refused.where}. {refused.says} "
                 f"Hint: {refused.way}; or leave defects=True out for what is documented."
             )
 
 
-def _with_more_places(ranks: Ranks, k: int) -> Bool:
-    """Tell for whom the first item, which is relevant, would count again: bool [n_users]."""
+def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
+    """Tell for whom the first item, at each place beyond the last, changes it: bool [n_users]."""
     unknown = ranks.n_candidates < 0
     n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
     user = ranks.user
-    again = user[ranks.relevant & ((ranks.item == 0) | unknown[user])]
-    found: Bool = (n_items < k) & (np.bincount(again, minlength=ranks.n_users) > 0)
+    first = user[ranks.relevant & ((ranks.item == 0) | unknown[user])]
+    changed = np.bincount(first, minlength=ranks.n_users) > 0
+    if metric.definition.name == "roc_auc":
+        # More misses do not change it where all relevant items are found, nor do more hits where
+        # no candidate is left to come later: items of train fill the list as misses.
+        hits = np.bincount(user[ranks.relevant & (ranks.above >= 0)], minlength=ranks.n_users)
+        missed = hits < ranks.n_relevant
+        changed = missed | changed & (unknown | (ranks.depth < ranks.n_candidates))
+    found: Bool = (n_items < k) & changed
     return found
 
 
-def _with_short_lists(ranks: Ranks, k: int) -> Bool:
+def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
     """Tell whose list ends before place k, if they have a relevant item: bool [n_users]."""
     found: Bool = (ranks.depth < k) & (ranks.n_relevant > 0)
     return found
 
 
-def _with_repeated_rows(ranks: Ranks, k: int) -> Bool:
+def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     """Tell who has repeated rows of an item in the first k places: bool [n_users]."""
     again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
     if ranks.copies is not None:
@@ -229,7 +236,7 @@ def _with_repeated_rows(ranks: Ranks, k: int) -> Bool:
 
 
 # For whom a library's number comes from a defect, by what `Refused` says of them.
-DEFECTS: dict[str, Callable[[Ranks, int], Bool]] = {
+DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,
     "with rows that repeat an item": _with_repeated_rows,
