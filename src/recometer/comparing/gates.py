@@ -257,11 +257,12 @@ def check_gates(
             "A gate bounds the difference to a baseline, but there is no baseline. Hint: baseline= "
             "names one of the models."
         )
-    listed = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    some = list(given) if listed else [given]
+    some: Sequence[object] = [given]
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        some = given
     if not some:
         raise InputError("No gate was given. Hint: 'ndcg@10 >= -5%'.")
-    gates = [_gate_of(one, comparison) for one in some]
+    gates = [_gate_of(gate, comparison) for gate in some]
     rows = [
         _check(comparison, gate, row)
         for gate in gates
