@@ -121,7 +121,7 @@ def reading():
 
 @phase
 def split():
-    table = rows(25_000_000)
+    table = rows(12_500_000)
     return lambda: rm.split(table, rm.split.Last(1), threads=1)
 
 
