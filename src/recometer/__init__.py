@@ -143,9 +143,7 @@ def __getattr__(name: str) -> Any:
         return value
     import recometer.removed
 
-    gone = recometer.removed.NAMES
-    hint = f". Hint: {gone[name]}" if name in gone else ""
-    raise AttributeError(f"module 'recometer' has no attribute {name!r}{hint}")
+    raise recometer.removed.no_attribute(name)
 
 
 def __dir__() -> list[str]:

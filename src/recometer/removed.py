@@ -80,6 +80,14 @@ OPTIONS: dict[str, str] = {
 COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 
 
+def no_attribute(name: str, package: str = "") -> AttributeError:
+    """Return the error of a name that recometer, or a package in it, does not have."""
+    inside = f"{package}." if package else ""
+    hint = f". Hint: {NAMES[inside + name]}" if inside + name in NAMES else ""
+    module = f"recometer.{package}".rstrip(".")
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
 def without(
     *names: str,
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:

@@ -109,8 +109,6 @@ LAZY = {
 def __getattr__(name: str) -> Any:
     if name in LAZY:
         return getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
-    from recometer.removed import NAMES
+    from recometer.removed import no_attribute
 
-    gone = f"stats.{name}"
-    hint = f". Hint: {NAMES[gone]}" if gone in NAMES else ""
-    raise AttributeError(f"module 'recometer.stats' has no attribute {name!r}{hint}")
+    raise no_attribute(name, "stats")

@@ -10,7 +10,7 @@ Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 from typing import Any
 
 from recometer.errors import RecometerError
-from recometer.removed import NAMES
+from recometer.removed import NAMES, no_attribute
 
 
 class MissingHypothesisError(RecometerError, ImportError):
@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
     gone = f"testing.{name}"
     if gone in NAMES:  # `from recometer.testing import name` shows no AttributeError
         raise ImportError(f"recometer.testing has no {name!r} any more. Hint: {NAMES[gone]}")
-    raise AttributeError(f"module 'recometer.testing' has no attribute {name!r}")
+    raise no_attribute(name, "testing")
 
 
 __all__ = [
