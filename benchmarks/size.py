@@ -277,7 +277,7 @@ def child(case: Case, threads: int) -> None:
 
 
 def lines(found: dict[str, Any]) -> list[Measure]:
-    """Return what was measured against what was to be reached."""
+    """Return the measurements, each with its target."""
     measures = []
     for name, times in found.get("file", {}).get("seconds", {}).items():
         ours, other = (statistics.median(times[one]) for one in ("in a file", "in memory"))

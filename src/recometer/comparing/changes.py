@@ -41,7 +41,7 @@ class UserChange:
 
 @dataclasses.dataclass(frozen=True)
 class Changes(Printed):
-    """The users whom a model harms and helps most, beside another one.
+    """The users that a model harms and helps most, compared with another one.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class SegmentChanges(Printed):
 
 
 def changes(metric: str, model: Model, other: Model, users: Users, n: int, higher: bool) -> Changes:
-    """Return the n users whom a model harms most, and those whom it helps most."""
+    """Return the n users that a model harms most, and the n that it helps most."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of users, at least 1.")
     values = users.values(model, metric), users.values(other, metric)

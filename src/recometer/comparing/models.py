@@ -160,7 +160,7 @@ def check_chance(names: Sequence[str], first: str, *, knows: bool) -> None:
 def with_chance(
     metrics: list[str], lacking: Sequence[str], *, is_baseline: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and what is said of those of which chance has no value.
+    """Return the metrics to compare, and notes on those without a value by chance.
 
     Raises
     ------

@@ -235,7 +235,7 @@ def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     return found
 
 
-# For whom a library's number comes from a defect, by what `Refused` says of them.
+# Functions that find the users whose number comes from a defect, by `Refused.where`.
 DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,

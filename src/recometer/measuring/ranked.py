@@ -181,7 +181,7 @@ class _Grouping(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What of a metric decides for whom it is undefined."""
+    """The parts of a metric that decide for which users it is undefined."""
 
     order_free: bool
     cutoff: int | None  # if that matters

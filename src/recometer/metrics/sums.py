@@ -307,7 +307,7 @@ def _harmonic_table() -> tuple[Float64, Float64]:
 
 
 def running_sums(terms: Float64) -> tuple[Float64, Float64]:
-    """Return running sums from 0 on and, apart, what was lost by rounding them."""
+    """Return running sums that start with 0, and their rounding errors."""
     high = np.concatenate([[0.0], np.cumsum(terms)])
     before, after = high[:-1], high[1:]
     added = after - before

@@ -225,7 +225,7 @@ class StreamedLists(Lists):
         self._n_lists += batch.n_lists
 
     def _keep_alone(self) -> None:
-        """Keep what was found for all users at once as what is found for some of them."""
+        """Add what a batch of all users gave to what other batches gave."""
         if self._alone is not None:
             self._keep(*self._alone)
             self._ids, self._alone = [self._user_ids], None

@@ -43,7 +43,7 @@ class Again:
     job, spread
         What runs, and on which rows.
     known
-        What all blocks know of the items.
+        Facts about the items that all blocks share.
     centres : mapping of str to float64 [_rows.SIZE]
         The sums of metrics over rows of all users, by name.
     """

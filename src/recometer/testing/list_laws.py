@@ -43,7 +43,7 @@ FIELDS: dict[SideData, tuple[str, ...]] = {
 
 @dataclasses.dataclass(frozen=True)
 class ListCase:
-    """Lists of a few users, and what is known beside them, in plain Python.
+    """Lists of a few users with their side data, in plain Python.
 
     Attributes
     ----------
