@@ -190,8 +190,9 @@ def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
     """Refuse to compute by the documentation what a library computes by a defect."""
     convention = find(protocol.name) if protocol.defects else None
-    for metric in metrics if convention is not None else ():
-        assert convention is not None
+    if convention is None:
+        return
+    for metric in metrics:
         refused = convention.refused_for(metric)
         if refused is None:
             continue
