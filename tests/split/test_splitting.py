@@ -388,6 +388,79 @@ def test_times_that_are_dates():
     assert [(len(f.train), len(f.test)) for f in folds(data, windows)] == [(1, 1), (1, 2)]
 
 
+NOON = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
+
+
+def zoned(zone):
+    """Return frames with times around two midnights of a zone, whose offset is two hours."""
+    hours = [0, 9, 10, 12, 33, 34, 36]  # the local midnight is at 10 and at 34
+    times = [NOON + datetime.timedelta(hours=hour) for hour in hours]
+    columns = {"user": [1] * 7, "item": [*range(7)]}
+    of_arrow = pa.table({**columns, "time": pa.array(times, pa.timestamp("us", tz=zone))})
+    of_pandas = pd.DataFrame({**columns, "time": pd.to_datetime(times, utc=True)})
+    of_pandas["time"] = of_pandas["time"].dt.tz_convert(zone)
+    texts = [one.isoformat() for one in of_pandas["time"]]
+    return {
+        "Arrow": of_arrow,
+        "Polars": pl.DataFrame(of_arrow),
+        "pandas": of_pandas,
+        "objects": of_pandas.astype({"time": object}),
+        "pandas with Arrow": of_arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "texts": pl.DataFrame({**columns, "time": texts}),
+        "texts of pandas": pd.DataFrame({**columns, "time": texts}),
+    }
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "+02:00"])
+def test_a_date_is_a_day_of_the_zone_of_the_times(zone, tmp_path):
+    given = zoned(zone)
+    given["Polars"].write_parquet(tmp_path / "zoned.parquet")
+    given["texts"].write_csv(tmp_path / "zoned.csv")
+    given |= {name: tmp_path / name for name in ("zoned.parquet", "zoned.csv")}
+
+    def items(part):
+        part = part.collect() if isinstance(part, pl.LazyFrame) else part
+        return [*map(int, pl.DataFrame({"item": part["item"]})["item"])]
+
+    day = datetime.date(2024, 6, 1)
+    midnight = datetime.datetime(2024, 6, 1)
+    for name, data in given.items():
+        for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
+            assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
+        # What has a zone of its own keeps it.
+        utc = midnight.replace(tzinfo=datetime.timezone.utc)
+        assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
+        assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name
+        between = split(data, After(day, until="2024-06-02"))
+        assert items(between.test) == [2, 3, 4], name
+        assert items(split(data, After("2024-06-02", since=day)).train) == [2, 3, 4], name
+        (window,) = folds(data, Windows(["2024-06-01"], until="2024-06-02"))
+        assert items(window.test) == [2, 3, 4], name
+        active = split(data, Fraction(0.5), who=ActiveAfter("2024-06-02T02:00"))
+        assert len(items(active.test)) == 4, name
+
+
+def test_a_date_needs_a_zone_where_times_have_several():
+    texts = ["2024-01-31T23:30+01:00", "2024-05-31T23:30+02:00", "2024-06-01T00:30+02:00"]
+    data = pl.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "time": texts})
+    with pytest.raises(InputError, match=r"in several zones \(UTC\+01:00, UTC\+02:00\)"):
+        split(data, After("2024-06-01"))
+    assert split(data, After("2024-06-01T00:00+02:00")).test["item"].to_list() == [3]
+    assert split(data, Last(1)).test["item"].to_list() == [3]
+    # Those of one zone have an offset in summer and another in winter.
+    local = [pd.Timestamp(text).tz_convert("Europe/Berlin") for text in texts]
+    of_pandas = data.to_pandas().assign(time=pd.Series(local, dtype=object))
+    assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]
+
+
+def test_a_day_that_begins_at_one_o_clock():
+    # In Beirut, clocks went from midnight to 1:00 on that day, which was 22:00 in UTC.
+    times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
+    zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
+    data = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": zoned})
+    assert split(data, After("2021-03-28")).test["item"].to_list() == [2]
+
+
 def test_cold_items_are_in_no_train():
     data = interactions()
     result = split(data, ColdItems(0.3), who=UsersFraction(0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +14,10 @@ from recometer.data import columns as naming
 from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
-from recometer.data.numbers import numbers, plain
+from recometer.data.numbers import check_whole, numbers, plain
 from recometer.data.sessions import paired
 from recometer.data.tensors import is_a, is_nested
-from recometer.data.times import times_of_text
+from recometer.data.times import check_units, named_zone, offsets_of_text, times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -226,7 +227,8 @@ def times(column: Any, what: str) -> Array:
     InputTypeError
         If an entry is neither a number nor a date.
     InputError
-        If a time is missing; the message names its row.
+        If a time is missing (the message names its row), is a float that cannot be told from the
+        next whole number, or counts another unit than others: seconds and milliseconds.
     """
     import polars as pl
 
@@ -234,6 +236,8 @@ def times(column: Any, what: str) -> Array:
     if not isinstance(column, pl.Series):
         if column.dtype.kind == "M":
             column = column.astype("datetime64[us]")
+        elif column.dtype.kind == "f":
+            check_whole(column, what)
         try:
             column = pl.Series(column.tolist() if column.dtype == object else column)
         except (TypeError, pl.exceptions.PolarsError) as error:
@@ -249,7 +253,8 @@ def times(column: Any, what: str) -> Array:
         column = column.cast(pl.String)
     if column.dtype == pl.String:
         column = times_of_text(column.alias(""), f"The {what}: ")
-    if column.dtype in (pl.Date, pl.Datetime):
+    dates = column.dtype in (pl.Date, pl.Datetime)
+    if dates:
         column = column.dt.epoch("us")
     if len(column) and not (column.dtype.is_integer() or column.dtype.is_float()):
         raise InputTypeError(
@@ -262,8 +267,53 @@ def times(column: Any, what: str) -> Array:
             f"The {what} must be below 2**63, found {column.max()}. Hint: convert them to another "
             "unit, or pass time=False."
         )
+    if column.dtype.is_float():
+        check_whole(column.to_numpy(), what)
     array: Array = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).to_numpy()
+    if not dates:
+        check_units(array, what)
     return array
+
+
+def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
+    """Return the zone in which the dates of a column are written; UTC where they have none.
+
+    Parameters
+    ----------
+    column
+        As the function that `open_frame` returns reads it.
+    data, name
+        The frame that has it, where there is one, and its name there.
+
+    Raises
+    ------
+    InputError
+        If the dates are written with several offsets from UTC.
+    """
+    import polars as pl
+
+    found: set[Any] = set()
+    if is_a(data, "pandas", "DataFrame"):
+        # Columns are read without their zone: pandas knows more zones than Polars.
+        found = {getattr(data.iloc[:, list(map(str, data.columns)).index(name)].dtype, "tz", None)}
+    if isinstance(column, pl.Series):
+        if column.dtype == pl.Datetime:
+            found = {column.dtype.time_zone}  # type: ignore[attr-defined]
+        elif column.dtype in (pl.String, pl.Categorical, pl.Enum):
+            found = offsets_of_text(column.cast(pl.String))
+    elif column.dtype == object:
+        found = {getattr(entry, "tzinfo", None) for entry in column}
+        if any(isinstance(entry, str) for entry in column[:1]):
+            found = offsets_of_text(pl.Series(column.tolist(), dtype=pl.String))
+    zones = {str(zone): zone for zone in map(named_zone, found - {None})}
+    if len(zones) > 1:
+        several = ", ".join(sorted(zones)[:3])
+        raise InputError(
+            f"The times (column {name!r}) are written in several zones ({several}), so that a date "
+            "without one could begin in any of them. Hint: write it with its zone, for instance "
+            "'2024-05-31T00:00+02:00'; or convert the times to one zone."
+        )
+    return next(iter(zones.values()), datetime.timezone.utc)
 
 
 def twice_readable(data: Any) -> Any:

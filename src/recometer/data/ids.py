@@ -14,6 +14,7 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.arrays import Array, Int64, UInt32, UInt64
 from recometer.data.forks import check_threads
+from recometer.data.numbers import check_whole
 from recometer.data.tensors import is_a
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import a_part_each, each_block, on_all_threads
@@ -59,7 +60,9 @@ def as_ids(ids: object, what: str) -> Ids:
     Raises
     ------
     InputError
-        If an id is missing (the message names its row), or the array is not one-dimensional.
+        If an id is missing (the message names its row), or the array is not one-dimensional;
+        or if ids are floats that cannot be told from the next whole number: 2**24 or more in
+        float32, 2**53 or more in float64.
     InputTypeError
         If there are ids of several kinds.
     """
@@ -292,10 +295,11 @@ def _from_integers(array: Array) -> Ids:
     return array.astype(np.int64, copy=False) if fits else array
 
 
-def _from_floats(array: Array, what: str) -> Ids:
+def _from_floats(array: Array, what: str, dtype: np.dtype[Any] | None = None) -> Ids:
     if np.isnan(array).any():
         missing(what, int(np.isnan(array).argmax()))
-    if ((np.floor(array) == array) & (np.abs(array) < 2.0**63)).all():
+    check_whole(array, what, dtype)
+    if ((np.floor(array) == array) & np.isfinite(array)).all():
         return array.astype(np.int64)
     return array.astype(object)
 
@@ -348,7 +352,9 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
             if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
                 return np.array(values, dtype=dtype)
     elif "float" in kinds:
-        return _from_floats(np.array(values, dtype=np.float64), what)
+        narrow = [cls for cls in types if issubclass(cls, np.floating)]
+        came = min(map(np.dtype, narrow), key=lambda one: one.itemsize, default=None)
+        return _from_floats(np.array(values, dtype=np.float64), what, came)
     return np.fromiter(values, object, len(values))
 
 

@@ -13,6 +13,7 @@ from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
 
 LARGEST_WHOLE = int(np.finfo(np.float64).max)
+EXACT_BITS = 53  # of whole numbers in float64
 
 
 def as_array(given: object, what: str) -> Array:
@@ -102,11 +103,106 @@ def _is_number(value: Any) -> bool:
     )
 
 
+def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) -> None:
+    """Refuse whole numbers that their type of floats cannot tell from those next to them.
+
+    Parameters
+    ----------
+    floats
+    what
+        What they are, for the message: ``"user ids of test"``.
+    dtype
+        The type that they came in, where that is not theirs.
+
+    Raises
+    ------
+    InputError
+        If a finite number is 2**24 or more in float32, 2**53 or more in float64.
+    """
+    kind = floats.dtype if dtype is None else dtype
+    bits = np.finfo(kind).nmant + 1
+    large = (np.abs(floats) >= 2.0**bits) & np.isfinite(floats)
+    if large.any():
+        row = int(large.argmax())
+        raise InputError(
+            f"The {what} are {kind}, which holds whole numbers only up to 2**{bits}, and row {row} "
+            f"(counted from 0) has {int(floats[row])}: several numbers may have become this one. "
+            "Hint: read them anew as integers (int64; in pandas, dtype='Int64' keeps them where "
+            "values are missing)."
+        )
+
+
+def in_float64(array: Array, what: str) -> Float64:
+    """Return numbers to rank by as float64.
+
+    Raises
+    ------
+    InputError
+        If two integers of a row (of the last dimension) differ, and do not in float64.
+    """
+    found = array.astype(np.float64, copy=False)
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
+        return found
+    if int(array.min()) >= -(2**EXACT_BITS) and int(array.max()) <= 2**EXACT_BITS:
+        return found
+    ordered = np.sort(array, axis=-1)
+    rounded = ordered.astype(np.float64)
+    equal = (ordered[..., 1:] != ordered[..., :-1]) & (rounded[..., 1:] == rounded[..., :-1])
+    if equal.any():
+        place = tuple(np.argwhere(equal)[0])
+        one, other = ordered[..., :-1][place], ordered[..., 1:][place]
+        raise _not_told_apart(what, int(one), int(other))
+    return found
+
+
+def _not_told_apart(what: str, one: int, other: int) -> InputError:
+    return InputError(
+        f"The {what} are ranked as float64, which cannot tell {one} and {other} apart: it holds "
+        f"whole numbers only up to 2**{EXACT_BITS}. Hint: subtract the same number from all, or "
+        "rank by their order, for instance scipy.stats.rankdata(scores, method='dense')."
+    )
+
+
 def all_numbers(column: Any, what: str) -> Float64:
-    """Return a column of numbers as float64; as `numbers` does, but 1 where all are True."""
+    """Return a column of numbers to rank by as float64; 1 where all are True.
+
+    Raises
+    ------
+    InputTypeError, InputError
+        As `numbers` does; also if two integers differ, and do not in float64.
+    """
+    large = _large_integers(column)
     array = plain(column)
     found = numbers(array, what)
-    return np.ones(array.shape) if found is None else found
+    if found is None:
+        return np.ones(array.shape)
+    if array.dtype.kind in "iu":
+        return in_float64(array, what)
+    # Python's integers among None and floats, and those of columns with missing entries.
+    known: dict[float, int] = {}
+    for number in large:
+        other = known.setdefault(float(number), number)
+        if other != number:
+            raise _not_told_apart(what, *sorted((number, other)))
+    return found
+
+
+def _large_integers(column: Any) -> list[int]:
+    """Return the integers beyond 2**53 of a column that is no array of integers."""
+    if is_a(column, "polars", "Series"):
+        wide = str(column.dtype).endswith("128")
+        if not column.dtype.is_integer() or not (wide or column.null_count()):
+            return []
+        column = column.filter((column > 2**EXACT_BITS) | (column < -(2**EXACT_BITS))).to_list()
+    elif isinstance(column, np.ndarray):
+        column = column.tolist() if column.dtype == object and column.ndim == 1 else []
+    if not isinstance(column, list | tuple):
+        return []
+    return [
+        int(value)
+        for value in column
+        if isinstance(value, int | np.integer) and abs(int(value)) > 2**EXACT_BITS
+    ]
 
 
 def flag(name: str, given: object) -> bool:

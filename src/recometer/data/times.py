@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING
+import zoneinfo
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from recometer.arrays import Array
 from recometer.errors import InputError
@@ -13,9 +16,12 @@ if TYPE_CHECKING:
 
 # Days and months that could be either; after the year they could not.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
+# The offset from UTC at the end of a time in ISO 8601; a date alone has none.
+OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 # Seconds since 1970 that are taken for times of this day and age: 1985 to 2100.
 EARLIEST, LATEST = 473_385_600, 4_102_444_800
 UNITS = (1, 10**3, 10**6, 10**9)  # of a second
+NAMES = dict(zip(UNITS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
 
 
 def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
@@ -42,6 +48,23 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
         parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
     check_parsed(text, parsed, where, "a number or a date such as 2024-05-31 (or pass time=False)")
     return parsed
+
+
+def offsets_of_text(text: pl.Series) -> set[str | None]:
+    """Return the offsets from UTC that times are written with: ``"+02:00"``, None for none."""
+    found = text.str.extract(OFFSET).str.replace(r"^Z$", "+00:00").unique()
+    return set(found.to_list())
+
+
+def named_zone(zone: Any) -> datetime.tzinfo:
+    """Return a time zone from its name or its offset; a zone as it is."""
+    if isinstance(zone, str) and zone[0] in "+-":
+        digits = zone[1:].replace(":", "")
+        offset = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
+        return datetime.timezone(-offset if zone[0] == "-" else offset)
+    # Those of pytz do not compute with dates that they were not asked to localise.
+    name = zone if isinstance(zone, str) else getattr(zone, "zone", None)
+    return zone if name is None else zoneinfo.ZoneInfo(name)
 
 
 def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) -> None:
@@ -100,6 +123,37 @@ def unit_of_times(numbers: Array) -> int | None:
     low, high = numbers.min(), numbers.max()
     fitting = (unit for unit in UNITS if low / unit >= EARLIEST and high / unit < LATEST)
     return next(fitting, None)
+
+
+def check_units(numbers: Array, what: str) -> None:
+    """Refuse times since 1970 that count different units, such as seconds and milliseconds.
+
+    Those are such where every number after 1985 (in seconds) is a time of this day and age in one
+    of the units, and not all are in the same. Any number between these shows that it is no such
+    time, or that the numbers have another meaning.
+
+    Raises
+    ------
+    InputError
+        If there are such times; the message names a time of each of two units.
+    """
+    if not len(numbers) or numbers.max() < EARLIEST * UNITS[1] or unit_of_times(numbers):
+        return
+    n_inside, first = 0, {}
+    for unit in UNITS:
+        inside = (numbers >= EARLIEST * unit) & (numbers < LATEST * unit)
+        count = int(np.count_nonzero(inside))
+        if count:
+            first[unit] = numbers[inside.argmax()]
+            n_inside += count
+    if len(first) < 2 or n_inside < np.count_nonzero(numbers >= EARLIEST):
+        return
+    said = [f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first]
+    raise InputError(
+        f"The {what} count different units since 1970: {' and '.join(said)}. Hint: convert them to "
+        "one unit, for instance those above 1e11 from milliseconds by // 1000; or pass time=False "
+        "to leave times unread."
+    )
 
 
 def _day(seconds: int) -> str:

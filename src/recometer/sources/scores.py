@@ -14,7 +14,7 @@ from recometer.arrays import Array, Int64, follow
 from recometer.data.array_files import in_place
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
-from recometer.data.numbers import as_array
+from recometer.data.numbers import as_array, in_float64
 from recometer.data.rows import MAX_NUMBER
 from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief
@@ -169,9 +169,10 @@ class Scores(Source):
             together = follow(rows)
             chosen = slice(rows[0], rows[-1] + 1) if together else rows
             if is_tensor(self._matrix):
-                return _torch.as_numbers(self._matrix[chosen], "The matrix of Scores").clone()
+                of_users = _exact(self._matrix[chosen])
+                return _torch.as_numbers(of_users, "The matrix of Scores").clone()
             scores = self._matrix[chosen]
-            return np.ascontiguousarray(scores, dtype=_precision(scores))
+            return np.ascontiguousarray(_exact(scores), dtype=_precision(scores))
         assert self._function is not None
         try:
             returned = self._function(rows.copy())
@@ -196,8 +197,9 @@ class Scores(Source):
             )
         # A copy: the function may write its next result into the same memory.
         if is_tensor(scores):
-            return _torch.as_numbers(scores, "The result of the function of Scores").clone()
-        return np.array(scores, dtype=_precision(scores), order="C")
+            of_users = _exact(scores)
+            return _torch.as_numbers(of_users, "The result of the function of Scores").clone()
+        return np.array(_exact(scores), dtype=_precision(scores), order="C")
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
@@ -264,7 +266,8 @@ def _dense(given: object, what: str) -> Any:
     if is_tensor(given):
         return given if elsewhere(given) else to_numpy(given)
     if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
-        return np.ma.filled(given.astype(_precision(given)), -np.inf)
+        there = _exact(np.ma.filled(given, 0)).astype(_precision(given))
+        return np.where(np.ma.getmaskarray(given), -np.inf, there).astype(there.dtype)
     return np.asarray(as_array(given, what))
 
 
@@ -280,6 +283,15 @@ def _dense_hint(given: object) -> str:
 def _precision(scores: Array) -> type[np.float32 | np.float64]:
     """Return the dtype that the kernel takes and that holds such scores."""
     return np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
+
+
+def _exact(scores: Any) -> Any:
+    """Return scores, an array or a tensor; refuse integers that float64 does not keep apart."""
+    if is_tensor(scores):
+        if scores.dtype.itemsize == 8 and not scores.is_floating_point():
+            in_float64(to_numpy(scores), "scores of a user")
+        return scores
+    return in_float64(scores, "scores of a user") if scores.dtype.itemsize == 8 else scores
 
 
 def _some(names: list[str], n: int) -> str:

@@ -16,6 +16,7 @@ from recometer.errors import ColumnError, InputError, InputTypeError
 Frame = Any
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
+EXACT, ALMOST_ALL = 2**53, 2**63 - 2**10  # up to which double holds all integers; that are bigint
 # The columns of all rows: user, which table the row is from, item, two numbers, place, and an
 # array: factors, or the items of a list. Where users have sessions, "s" is the session.
 COLUMNS = ("u", "t", "i", "x", "y", "p", "f")
@@ -116,6 +117,7 @@ def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
     """
     values = {"u": table["user"], **columns}
     types = {"u": kinds.user, "i": kinds.item, "f": columns.get("f_type", "array<float>")}
+    types["y"] = columns.get("y_type", "double")
     casts, names = [], list(COLUMNS)
     if kinds.session is not None:
         types["s"] = kinds.session
@@ -128,6 +130,24 @@ def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
             value = values.get(name, "array()" if name == "f" else "NULL")
             casts.append(f"CAST({value} AS {types.get(name, 'double')}) AS {name}")
     return table.frame.selectExpr(*casts)
+
+
+def to_rank_by(table: Table, option: str) -> str:
+    """Return a column of scores as SQL; integers that float64 does not hold raise an error."""
+    column = table[option]
+    if type_of(table, option).simpleString() != "bigint":
+        return column
+    message = (
+        f"recometer.errors.InputError: The scores (column {table.columns[option]!r} of "
+        f"{table.what}) are ranked as double, which does not hold all integers beyond 2**53, and "
+        "here they are such. Hint: subtract the same number from all."
+    )
+    message = message.replace("\\", "\\\\").replace("'", "\\'")
+    lost = (
+        f"{column} NOT BETWEEN -{EXACT} AND {EXACT} AND ({column} NOT BETWEEN -{ALMOST_ALL} AND "
+        f"{ALMOST_ALL} OR CAST(CAST({column} AS double) AS bigint) <> {column})"
+    )
+    return f"CASE WHEN {lost} THEN raise_error('{message}') ELSE {column} END"
 
 
 def users_of(table: Table, kinds: IdKinds) -> dict[str, str]:

@@ -75,13 +75,14 @@ class Given:
             return self._of_arrays(kinds, number)
         if self.kind == "pairs":
             truth = self.options["truth"]
-            columns = {"i": table["item"], "x": table["score"]}
+            columns = {"i": table["item"], "x": _frames.to_rank_by(table, "score")}
             return _frames.rows(
                 table, number, kinds, **columns, **({} if truth is None else {"y": table[truth]})
             )
         by = self.options["by"]
-        place = table[by] if by == "rank" else f"-CAST({table[by]} AS double)"
-        return _frames.rows(table, number, kinds, i=table["item"], x=table[by], p=place)
+        number_of = table[by] if by == "rank" else _frames.to_rank_by(table, by)
+        place = number_of if by == "rank" else f"-CAST({number_of} AS double)"
+        return _frames.rows(table, number, kinds, i=table["item"], x=number_of, p=place)
 
     def array_type(self, kinds: IdKinds) -> str:
         """Return the Spark type of the array that a row of the source holds."""

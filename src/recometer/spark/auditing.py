@@ -32,6 +32,7 @@ from recometer.spark.splitting import SparkSplit
 EXAMPLES = 5
 # Checks whose numbers are no sums over users; they are made of what Spark counts.
 OF_ALL = ("unseen_items", "popularity_shift", "activity_shift")
+DATES = ("timestamp", "timestamp_ntz", "date")
 
 
 def audit(
@@ -203,8 +204,19 @@ class _Both:
         if table.has("value"):
             columns["x"] = table["value"]
         if table.has("time"):
-            columns["y"] = _as_number(table)
+            columns |= {"y": _as_number(table), "y_type": self._type_of_times()}
         return _frames.rows(table, number, kinds, **columns)
+
+    def _type_of_times(self) -> str:
+        """Return a type that holds the times of both sides, and tells them apart as they do."""
+        known = [
+            _frames.type_of(table, "time").simpleString()
+            for table in (self.train, self.test)
+            if table.has("time")
+        ]
+        if "float" in known:
+            return "float"
+        return "bigint" if set(known) <= {*_frames.INTEGERS, *DATES} else "double"
 
     def _counts(self, pairs: Frame, by: list[str]) -> Frame:
         """Return how many pairs of train and of test each item or user has."""
@@ -255,7 +267,7 @@ class _Both:
         found = _frames.collected(ordered.mapInArrow(run, "found string"))
         return [one for row in found for one in json.loads(row[0])]
 
-    def _times(self, rows: list[Frame]) -> tuple[float, float] | None:
+    def _times(self, rows: list[Frame]) -> tuple[Any, Any] | None:
         """Return the newest time of train and the oldest of test."""
         if not (self.train.has("time") and self.test.has("time")):
             return None
@@ -263,7 +275,7 @@ class _Both:
         sentences.check_times((ends[0][0], ends[0][1]), (ends[1][0], ends[1][1]))
         by = [*self.users(self.test), "i"]
         oldest = rows[1].groupBy(*by).agg({"y": "max"}).selectExpr("min(`max(y)`)")
-        return float(ends[0][1]), float(oldest.collect()[0][0])
+        return ends[0][1], oldest.collect()[0][0]
 
     def _complete(
         self, parts: list[dict[str, Any]], rows: list[Frame], made: dict[str, Finding]
@@ -295,7 +307,7 @@ class _Both:
 def _as_number(table: Table) -> str:
     """Return a column of times as a number: dates in microseconds."""
     kind, name = _frames.type_of(table, "time").simpleString(), table["time"]
-    if kind in ("timestamp", "timestamp_ntz", "date"):
+    if kind in DATES:
         return f"unix_micros(CAST({name} AS timestamp))"
     if kind == "string":
         raise InputTypeError(
@@ -317,7 +329,7 @@ def _checked(
     table: Any,
     has: dict[str, tuple[list[str], bool, bool]],
     rules: Protocol,
-    times: tuple[float, float] | None,
+    times: tuple[Any, Any] | None,
     n_items: int,
 ) -> list[dict[str, Any]]:
     """Return what the checks find in a block of users, as plain values."""

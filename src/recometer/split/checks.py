@@ -39,7 +39,10 @@ def check_folds(k: Any, example: str) -> None:
 
 
 def moment(table: Table, time: Any) -> int | float:
-    """Return a time as the times of a table are: a number, or microseconds since 1970."""
+    """Return a time as the times of a table are: a number, or microseconds since 1970.
+
+    A date or time without a zone is meant in the zone of the table.
+    """
     table.times  # noqa: B018  # an error of its own, if there are none
     if isinstance(time, np.datetime64) and not np.isnat(time):
         time = time.astype("datetime64[us]").item()
@@ -69,7 +72,8 @@ def moment(table: Table, time: Any) -> int | float:
         )
     if not isinstance(time, datetime.datetime):
         time = datetime.datetime.combine(time, datetime.time())
-    time = time.replace(tzinfo=datetime.timezone.utc) if time.tzinfo is None else time
+    if time.tzinfo is None:
+        time = datetime.datetime.combine(time.date(), time.time(), table.zone())
     since: datetime.timedelta = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     if not table.dates:
         unit = unit_of_times(table.times) if len(table.times) else None

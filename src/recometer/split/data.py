@@ -15,7 +15,7 @@ from recometer import ragged
 from recometer.arrays import Array, UInt8
 from recometer.data.columns import Columns, find_columns
 from recometer.data.files import in_memory, open_file, parts_of, read_columns, scan
-from recometer.data.frames import collected, is_frame, open_frame, times
+from recometer.data.frames import collected, is_frame, open_frame, time_zone, times
 from recometer.data.interactions import Interactions
 from recometer.data.matching import check_number_of_positions
 from recometer.data.numbers import numbers
@@ -63,7 +63,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         if path.name.lower().endswith(".parquet") or parts_of(path) is not None:
             return _Parquet(path, options)
         if path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
-            data = _read_text(path, options)
+            return _Frame(*_read_text(path, options))
     sparse = sys.modules.get("scipy.sparse")
     if (sparse is not None and sparse.issparse(data)) or not is_frame(data):
         return _Interactions(Interactions.of(data, **options))
@@ -109,7 +109,14 @@ def _given(column: Array) -> Callable[[], Array]:
     return lambda: column
 
 
-def _table(fetch: Any, columns: Columns, n: int, dates: bool, names: Sequence[str]) -> Table:
+def _table(
+    fetch: Any,
+    columns: Columns,
+    n: int,
+    dates: bool,
+    names: Sequence[str],
+    zone: Callable[[], datetime.tzinfo],
+) -> Table:
     """Return the table of a frame whose columns a function returns by their names."""
     user, item, value, time = columns
 
@@ -127,6 +134,7 @@ def _table(fetch: Any, columns: Columns, n: int, dates: bool, names: Sequence[st
         None if value is None else values,
         dates,
         names,
+        zone,
     )
 
 
@@ -152,7 +160,9 @@ class _Frame(Container):
 
     columns: Columns
 
-    def __init__(self, data: Any, options: dict[str, Any]) -> None:
+    def __init__(
+        self, data: Any, options: dict[str, Any], written: pl.DataFrame | None = None
+    ) -> None:
         import polars as pl
 
         pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
@@ -164,8 +174,22 @@ class _Frame(Container):
         self.columns = find_columns(available, **options)
         time = self.columns.time
         dates = time is not None and _is_date(fetch([time])[0])
-        rows = len(data)
-        self.table = _table(lambda name: fetch([name])[0], self.columns, rows, dates, available)
+
+        def one(name: str) -> Any:
+            return fetch([name])[0]
+
+        self.table = _table(
+            one,
+            self.columns,
+            len(data),
+            dates,
+            available,
+            lambda: (
+                time_zone(one(str(time)), data, str(time))
+                if written is None
+                else time_zone(written[str(time)], None, str(time))
+            ),
+        )
 
     @property
     def bytes_of_parts(self) -> int:
@@ -258,8 +282,12 @@ class _Parquet(Container):
         time = self.columns.time
         dates = time is not None and _is_date(table.select(time).head(1).collect().to_series())
         names = table.collect_schema().names()
+
+        def one(name: str) -> Any:
+            return in_memory(fetch(by_name[name]))
+
         self.table = _table(
-            lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates, names
+            one, self.columns, n, dates, names, lambda: time_zone(one(str(time)), None, str(time))
         )
 
     @property
@@ -285,8 +313,13 @@ class _Parquet(Container):
         return taken.select(schema.names())
 
 
-def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:
-    """Read a text file with all of its columns, those that the split reads as numbers or ids."""
+def _read_text(
+    path: pathlib.Path, options: dict[str, Any]
+) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
+    """Read a text file with all of its columns, those that the split reads as numbers or ids.
+
+    Returns the frame, the options, and the times as they are written.
+    """
     import polars as pl
 
     found, fetch = open_file(path, options)
@@ -296,4 +329,5 @@ def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:
         for column in given
         for part in (column.struct.unnest() if isinstance(column.dtype, pl.Struct) else [column])
     )
-    return read_columns(path).with_columns(parts)
+    text, time = read_columns(path), found["time"]
+    return text.with_columns(parts), options, text.select([time] if time else [])

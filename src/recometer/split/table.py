@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from recometer.errors import InputError
 from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
+UTC = datetime.timezone.utc
 SPARE = 2**20  # numbers without an id that a table may have beyond four per row
 
 
@@ -140,6 +142,8 @@ class Table:
         Whether times are dates, in microseconds since 1970.
     names : sequence of str
         The columns of the data, for messages; empty if they have none.
+    zone : function
+        Returns the time zone in which a date is meant that has none.
     """
 
     def __init__(
@@ -151,10 +155,11 @@ class Table:
         values: Callable[[], Array] | None,
         dates: bool = False,
         names: Sequence[str] = (),
+        zone: Callable[[], datetime.tzinfo] = lambda: UTC,
     ) -> None:
         if n > MAX_ROWS:
             raise InputError(f"There are {n:,} interactions, but at most {MAX_ROWS:,} can be.")
-        self.n, self.dates, self.names = n, dates, names
+        self.n, self.dates, self.names, self.zone = n, dates, names, zone
         self._users, self._items, self._times, self._values = users, items, times, values
 
     @cached_property
@@ -198,6 +203,7 @@ class Table:
             None if self._values is None else lambda: self.values[rows],  # type: ignore[index]
             self.dates,
             self.names,
+            self.zone,
         )
 
     def with_values(self, values: Array) -> Table:
@@ -211,4 +217,5 @@ class Table:
             lambda: values,
             self.dates,
             self.names,
+            self.zone,
         )

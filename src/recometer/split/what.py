@@ -179,7 +179,8 @@ class After(What):
     Parameters
     ----------
     time : number, date, or text in ISO 8601
-        Interactions at exactly this time are in test.
+        Interactions at exactly this time are in test. A date without a time is midnight; what has
+        no time zone is meant in that of the data's times.
     until : same type, or None
         Interactions from this time on are left out.
     since : same type, or None
@@ -239,7 +240,7 @@ class Windows(Folding):
     Parameters
     ----------
     times : numbers, dates, or texts in ISO 8601
-        The beginnings of the windows, ascending.
+        The beginnings of the windows, ascending; dates are read as in `After`.
     until : same type, or None
         The end of the last window. None ends it with the data.
     length : number, datetime.timedelta or None

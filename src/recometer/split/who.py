@@ -127,6 +127,7 @@ class ActiveAfter(Who):
     Parameters
     ----------
     time : number, date, or text in ISO 8601
+        As in `After`.
     """
 
     time: float | str | datetime.date
