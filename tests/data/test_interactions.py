@@ -43,6 +43,18 @@ def facts(interactions: Interactions) -> dict[str, object]:
 # Sparse and dense matrices
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_a_matrix_in_a_file(tmp_path, form):
+    matrix = scipy.sparse.coo_array(([2.0, 3.0, 4.0], ([0, 1, 1], [1, 0, 2])), shape=(3, 4))
+    path = tmp_path / "test.npz"
+    scipy.sparse.save_npz(path, matrix.asformat(form))
+    for named in (path, str(path)):
+        assert facts(Interactions.of(named)) == facts(Interactions.of(matrix.tocsr()))
+    named = Interactions.of(path, user_ids=["c", "a", "b"])
+    assert named.user_ids.tolist() == ["a", "b", "c"]
+    assert rm.evaluate(rm.Scores(matrix.toarray()), path, metrics="rr").mean() == {"rr": 1.0}
+
+
 def test_an_interactions_is_returned_as_it_is():
     once = Interactions.of({"a": ["x"]})
     assert Interactions.of(once) is once

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.cli._factors import read_factors, read_matrix
+from recometer.cli._factors import read_factors
 from recometer.data import unpacking
+from recometer.data.array_files import open_sparse
 from recometer.errors import FileError
 
 REFUSED = r"unpacks to more than \d+ GiB, and to more than 200 times its size.*Hint"
@@ -75,7 +76,7 @@ def test_archives(a_megabyte, tmp_path):
     with pytest.raises(FileError, match=REFUSED):
         read_factors([str(path)], None, say, {})
     with pytest.raises(FileError, match=REFUSED):
-        read_matrix(path)
+        open_sparse(path)
 
 
 def test_an_array_that_says_to_be_larger_than_it_is(tmp_path):

@@ -114,7 +114,8 @@ def header(data: bytes) -> None:
 
 def arrays(data: bytes) -> None:
     """Read factors, of an array or an archive, sparse matrices, and files of ids."""
-    from recometer.cli._factors import read_factors, read_ids, read_matrix
+    from recometer.cli._factors import read_factors, read_ids
+    from recometer.data.array_files import open_sparse
 
     def note(*_: object) -> None:
         pass
@@ -125,7 +126,7 @@ def arrays(data: bytes) -> None:
     calls: list[Callable[[], object]] = [
         lambda: read_factors([str(archive)], None, note, columns),
         lambda: read_factors([str(array), str(array)], None, note, columns),
-        lambda: read_matrix(archive),
+        lambda: open_sparse(archive),
         lambda: read_ids(array, "user", None, None),
         lambda: read_ids(texts, "user", None, None),
     ]

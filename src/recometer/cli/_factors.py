@@ -16,13 +16,14 @@ from recometer.data.array_files import DAMAGED, open_array
 from recometer.data.columns import REQUIRED, common_names
 from recometer.data.files import check_file, column_names, integers, read_columns
 from recometer.data.interactions import Interactions
+from recometer.data.texts import DAMAGED as DAMAGED_TEXT
+from recometer.data.texts import open_text
 from recometer.data.unpacking import check_archive
 from recometer.errors import ColumnError, FileError, InputError
 from recometer.sources.factors import Factors
 
 if TYPE_CHECKING:
     import polars as pl
-    import scipy.sparse
 
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
@@ -66,23 +67,6 @@ def read_factors(
         if own is None and not (test is not None and known is None):
             _lacking(path, what, known)
     return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
-
-
-def read_matrix(path: Path) -> scipy.sparse.csr_array:
-    """Read a sparse matrix that ``scipy.sparse.save_npz`` wrote."""
-    import scipy.sparse
-
-    check_file(path)
-    try:
-        check_archive(path)
-        return scipy.sparse.csr_array(scipy.sparse.load_npz(path))
-    except FileError:
-        raise
-    except DAMAGED as error:
-        raise FileError(
-            f"{path} cannot be read as a sparse matrix: {error}. Hint: "
-            "scipy.sparse.save_npz(path, matrix) writes one."
-        ) from error
 
 
 def is_archive(path: str) -> bool:
@@ -232,9 +216,12 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
     check_file(path)
     try:
-        # Not splitlines(): it also splits at characters that an id may hold.
-        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        with open_text(path) as file:
+            # Not splitlines(): it also splits at characters that an id may hold.
+            lines = file.read().removesuffix("\n").split("\n")
+    except FileError:
+        raise
+    except DAMAGED_TEXT as error:
         raise FileError(
             f"{path} cannot be read as text: {error}. Hint: it must be UTF-8."
         ) from None

@@ -14,11 +14,12 @@ import numpy as np
 import typer
 
 from recometer.arrays import Array
-from recometer.cli._factors import known_ids, like, read_factors, read_ids, read_matrix
+from recometer.cli._factors import known_ids, like, read_factors, read_ids
 from recometer.cli._models import Model
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, needs_format
 from recometer.cli._text import Note
 from recometer.data import ids, sessions, trec
+from recometer.data.array_files import open_sparse
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import (
     REQUIRED,
@@ -175,7 +176,9 @@ class Inputs:
         file = self.stdin.path(path)
         with self.stated(what=what):
             if file.name.lower().endswith(".npz"):
-                return self._matrix(what, file, value)
+                self._say(what, file, "a matrix: users and items are positions")
+                read = read_interactions(open_sparse(file), str(file))
+                return read if value else dataclasses.replace(read, values=None)
             kind = trec.kind_of(file)
             if kind == "run":
                 raise FileError(
@@ -406,15 +409,6 @@ class Inputs:
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
         return Pairs(pl_frame(columns), user="user", item="item", score="score", **given)
-
-    def _matrix(self, what: str, file: Path, value: bool) -> Interactions:
-        """Read a sparse matrix [n_users, n_items] that SciPy wrote."""
-        matrix = read_matrix(file)
-        self.note(
-            f"{what}: {self.stdin.named(str(file))} (a matrix: users and items are positions)"
-        )
-        found = read_interactions(matrix, str(file))
-        return found if value else dataclasses.replace(found, values=None)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
         """Return the columns that were asked for, as far as the file has them.

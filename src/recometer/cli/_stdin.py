@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from recometer.data.files import EXTENSIONS
-from recometer.data.trec import GZIP, kind_of
+from recometer.data.files import EXTENSIONS, not_of_trec
+from recometer.data.texts import GZIP
+from recometer.data.trec import kind_of
 from recometer.errors import FileError
 
 STDIN = "-"
@@ -118,10 +119,7 @@ class StandardInput:
             extension = next(end for end in TELLING if name.lower().endswith(end))
         elif self._form is InputFormat.trec:
             if kind_of(raw) is None:
-                raise FileError(
-                    f"{called} is not a file of TREC. Hint: qrels have the fields topic, 0, "
-                    "document and relevance, runs topic, Q0, document, rank, score and a name."
-                )
+                raise FileError(f"{called} is not a file of TREC. Hint: {not_of_trec(raw)}")
             return raw
         else:
             assert self._form is not None  # check_stdin has seen to it

@@ -1,4 +1,4 @@
-"""Arrays in NumPy's files, which are mapped into memory and not copied."""
+"""Arrays in NumPy's files, which are mapped into memory, and sparse matrices in SciPy's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data.files import check_file
 from recometer.data.paths import as_path
+from recometer.data.unpacking import check_archive
 from recometer.errors import FileError
 
 # What NumPy and zipfile raise for files that are not arrays, or are locked.
@@ -65,6 +66,30 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "write a single array with numpy.save."
         )
     return array
+
+
+def open_sparse(path: str | os.PathLike[str]) -> Any:
+    """Return the sparse matrix that ``scipy.sparse.save_npz`` wrote.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it holds something else.
+    """
+    import scipy.sparse
+
+    found = as_path(path, "data")
+    check_file(found)
+    try:
+        check_archive(found)
+        return scipy.sparse.load_npz(found)
+    except FileError:
+        raise
+    except DAMAGED as error:
+        raise FileError(
+            f"{found} cannot be read as a sparse matrix: {error}. Hint: "
+            "scipy.sparse.save_npz(path, matrix) writes one."
+        ) from error
 
 
 def lies_in_file(array: Array) -> bool:

@@ -61,7 +61,7 @@ KINDS: dict[str, Kind] = {
         ),
         (
             *_ids("video", "anime", "show", "album", "passage", "paper", "recipe", "course"),
-            *_ids("poi", "venue", "hotel", "restaurant", "post", "app", "job", "listing"),
+            *_ids("poi", "venue", "hotel", "restaurant", "post", "app", "job", "listing", "corpus"),
         ),
     ),
     "value": Kind(

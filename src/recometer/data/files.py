@@ -6,23 +6,25 @@ import contextlib
 import csv
 import functools
 import glob
-import gzip
+import io
 import itertools
 import os
 import pathlib
 import re
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path, check_readable, unreadable
 from recometer.data.sessions import paired, selected
+from recometer.data.structs import without_structs
+from recometer.data.texts import DAMAGED, open_text
 from recometer.data.times import check_parsed, times_of_text
-from recometer.data.unpacking import check_gzip, check_table
-from recometer.errors import ColumnError, FileError
+from recometer.data.unpacking import check_table
+from recometer.errors import ColumnError, FileError, brief
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +38,10 @@ LONGEST_HEADER = 2**22  # characters
 WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
+RUN_LINE = "topic Q0 document rank score run"
+QRELS_LINE = "topic 0 document relevance"
+PARTITION = re.compile(r"([^=]+)=(.*)")
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -80,9 +86,11 @@ def read_file(
     ----------
     path
         A file that ends in one of `EXTENSIONS`; or a folder of Parquet files, or a pattern such as
-        ``"ratings/part-*.parquet"``, whose files are one table, in the order of their names.
+        ``"ratings/part-*.parquet"``, whose files are one table, in the order of their names;
+        folders inside that are called ``model=als`` make a column ``model``.
         Text (CSV, TSV) is UTF-8, and its first line names the columns; if it has no comma (in
-        .csv) or tab (in .tsv), its fields may be separated by a comma, a tab, ``;`` or ``|``. Ids
+        .csv) or tab (in .tsv), its fields may be separated by a comma, a tab, ``;`` or ``|``.
+        A byte order mark and blanks after commas are left out, and any ends of lines are read. Ids
         in text are integers if every one is written as a plain integer (so ``007`` stays a
         string), else strings. Values are numbers, or True and False. Times in text are numbers,
         or dates and times in ISO 8601.
@@ -163,11 +171,8 @@ def open_file(
     try:
         found = choose_columns(names, wanted)
     except ColumnError as error:
-        if _extension(path) in SEPARATORS and any(map(NUMBER.fullmatch, names)):
-            raise FileError(
-                f"{path} seems to have no header: its first line is {', '.join(names)}. Hint: "
-                "the first line must name the columns, for instance: user_id, item_id, rating."
-            ) from None
+        if _extension(path) in SEPARATORS:
+            _check_header(path, names)
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
         # All at once: a single column would be read without looking at the others.
@@ -276,10 +281,14 @@ def _unlisted(error: OSError) -> NoReturn:
 def scan(path: pathlib.Path) -> pl.LazyFrame:
     """Return the table of a file, or of the Parquet files of a folder or a pattern, not read yet.
 
+    Where a column of Parquet holds lists of structs, their fields are columns of lists.
+
     Raises
     ------
     FileError
         As `column_names` does.
+    ColumnError
+        If a column of a text file is named twice.
     """
     import polars as pl
 
@@ -289,59 +298,280 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
         check_file(path)
     extension = _extension(path) if parts is None else ".parquet"
     if not extension:
-        raise FileError(
-            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}, "
-            "and TREC runs and qrels of any name; load others into a data frame and pass that."
-        )
+        raise _unknown(path)
     try:
         if extension == ".parquet":
-            table = pl.scan_parquet(parts or path, glob=False, hive_partitioning=False)
+            table = _scan_parquet([path]) if parts is None else _scan_parts(path, parts)
+            table = without_structs(table)
         else:
-            if extension.endswith(".gz"):
-                check_gzip(path)
-            # All text at first: the types of ids are settled by every row, not the first few.
-            table = pl.scan_csv(path, separator=_separator(path), infer_schema=False, glob=False)
-        table.collect_schema()
+            table = _scan_text(path)
+            table.collect_schema()
     except pl.exceptions.NoDataError:
         raise FileError(f"{path} is empty. Hint: the first line must name the columns.") from None
+    except FileError:
+        raise
     except unreadable() as error:
         raise _unreadable(path, error) from error
     return table
 
 
-def _separator(path: pathlib.Path) -> str:
-    """Return what separates the fields: what the name says, unless the first line lacks it."""
-    usual, header = SEPARATORS[_extension(path)], ""
-    with contextlib.suppress(OSError, EOFError, zlib.error), _open(path) as file:
-        header = file.readline(LONGEST_HEADER).removeprefix("\ufeff")
-    if len(header) >= LONGEST_HEADER - 1:
-        raise FileError(
-            f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, and must "
-            "hold the names of the columns. Hint: is it a text file, with ends of lines?"
+def _unknown(path: pathlib.Path) -> FileError:
+    """Return the error for a file that is neither a table nor one of TREC."""
+    known = (
+        f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; load others into a data "
+        "frame and pass that."
+    )
+    _, line = first_line_of(path)
+    fields = line.split()
+    numbers = sum(map(bool, map(NUMBER.fullmatch, fields)))
+    # Four numbers are ratings with times, as MovieLens has them.
+    if len(fields) < 3 or not numbers or numbers == len(fields) == 4 or "\0" in line:
+        return FileError(f"{path} has an extension that is not read. Hint: known are {known}")
+    return FileError(f"{path}: {not_of_trec(path)} Hint: what is read are {known}")
+
+
+def first_line_of(path: pathlib.Path) -> tuple[int, str]:
+    """Return the first line of a text that is not blank, and its number, counted from 1.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    """
+    try:
+        with open_text(path, errors="replace") as file:
+            lines = enumerate(iter(lambda: file.readline(LONGEST_HEADER), ""), 1)
+            return next(((number, line.strip()) for number, line in lines if line.strip()), (1, ""))
+    except FileError:
+        raise
+    except DAMAGED as error:
+        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+
+
+def not_of_trec(path: pathlib.Path) -> str:
+    """Say why the first line of a file is not one of TREC's."""
+    number, line = first_line_of(path)
+    return (
+        f"line {number} is {brief(line)} ({len(line.split())} fields), but lines of TREC runs have "
+        f"six fields ({RUN_LINE}; the score is a number), and those of qrels have four "
+        f"({QRELS_LINE}; the relevance is a whole number)."
+    )
+
+
+def _source(path: pathlib.Path) -> pathlib.Path | io.BytesIO:
+    """Return what Polars reads: the file itself, unless its name is none that Polars can have."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return io.BytesIO(path.read_bytes())
+    return path
+
+
+def _scan_parquet(parts: Iterable[pathlib.Path]) -> pl.LazyFrame:
+    import polars as pl
+
+    sources: Any = list(map(_source, parts))
+    return pl.scan_parquet(sources, glob=False, hive_partitioning=False)
+
+
+@functools.lru_cache(maxsize=2**14)  # the same files are opened several times
+def _schema(path: pathlib.Path, _size: int, _modified: int) -> pl.Schema:
+    return _scan_parquet([path]).collect_schema()
+
+
+def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFrame:
+    """Return the table of several Parquet files, with the columns that their folders name."""
+    import polars as pl
+
+    states = [part.stat() for part in parts]
+    schemas = [
+        _schema(part, state.st_size, state.st_mtime_ns)
+        for part, state in zip(parts, states, strict=True)
+    ]
+    _check_parts(path, parts, schemas)
+    named = _partitions(path, parts, schemas[0])
+    tables = []
+    of_parts = zip(parts, schemas, named, strict=True)
+    for (_, folders), some in itertools.groupby(of_parts, lambda one: (one[1], one[2])):
+        values = [pl.lit(value, pl.String).alias(name) for name, value in folders]
+        table = _scan_parquet(part for part, *_ in some).select(schemas[0].names())
+        tables.append(table.with_columns(values))
+    together = tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
+    whole = [
+        column[0][0]
+        for column in zip(*named, strict=True)
+        if integers(pl.Series([value for _, value in column], dtype=pl.String)).dtype == pl.Int64
+    ]
+    return together.with_columns(pl.col(whole).cast(pl.Int64)) if whole else together
+
+
+def _check_parts(
+    path: pathlib.Path, parts: Sequence[pathlib.Path], schemas: Sequence[pl.Schema]
+) -> None:
+    """Raise if a part of a table has other columns than the first, or columns of another kind."""
+    first = schemas[0]
+    for part, schema in zip(parts, schemas, strict=True):
+        if schema == first:
+            continue
+        for name in {**first, **schema}:
+            if name not in schema or name not in first:
+                one, other = (parts[0], part) if name in first else (part, parts[0])
+                raise _not_one_table(path, f"extra column {name!r} in {one}, which {other} lacks")
+            kinds = {_kind(dtype) for dtype in (first[name], schema[name])} - {"Null"}
+            if len(kinds) > 1:
+                raise _not_one_table(
+                    path,
+                    f"data type mismatch for column {name}: {first[name]} in {parts[0]}, "
+                    f"{schema[name]} in {part}",
+                )
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """Return what a type has in common with those that it can be read together with."""
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_temporal():
+        return "time"
+    return (
+        "text"
+        if str(dtype).startswith(("String", "Categorical", "Enum"))
+        else str(dtype.base_type())
+    )
+
+
+def _partitions(
+    path: pathlib.Path, parts: Sequence[pathlib.Path], columns: Iterable[str]
+) -> list[tuple[tuple[str, str | None], ...]]:
+    """Return what the folders of each file say that are called as ``model=als``, as Hive writes.
+
+    What files have a column of is left out.
+    """
+    fixed = path.parts
+    if not path.is_dir():
+        fixed = tuple(itertools.takewhile(lambda one: not glob.has_magic(one), fixed))
+    found = []
+    for part in parts:
+        folders = map(PARTITION.fullmatch, part.parts[len(fixed) : -1])
+        pairs = [(one[1], urllib.parse.unquote(one[2])) for one in folders if one]
+        found.append(
+            tuple(
+                (name, None if value == NO_PARTITION else value)
+                for name, value in pairs
+                if name not in columns
+            )
         )
-    with contextlib.suppress(csv.Error):
-        fields = {
-            one: len(next(csv.reader([header], delimiter=one), []))
-            for one in (usual, *OTHER_SEPARATORS)
-        }
-        return usual if fields[usual] > 1 else max(fields, key=fields.__getitem__)
-    return usual  # Polars will say what is wrong
+    names = [[name for name, _ in one] for one in found]
+    odd = next((n for n, one in enumerate(names) if one != names[0]), None)
+    if odd is not None:
+        told, others = (", ".join(names[n]) or "no column" for n in (0, odd))
+        raise _not_one_table(
+            path, f"the folders of {parts[0]} name {told}, those of {parts[odd]} name {others}"
+        )
+    return found
 
 
-def _open(path: pathlib.Path) -> TextIO:
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    file: TextIO = opened(path, "rt", encoding="utf-8", errors="replace", newline="")
-    return file
+class _Form(NamedTuple):
+    """How a text file is written, as its first lines tell."""
+
+    names: list[str]  # of the columns
+    separator: str
+    line_end: str
+    spaced: bool  # whether there are blanks after separators
+
+
+def _form(path: pathlib.Path) -> _Form:
+    usual = SEPARATORS[_extension(path)]
+    names, separator, rows = [], usual, []
+    try:
+        with open_text(path, newline="", errors="replace") as file:
+            header = file.readline(LONGEST_HEADER)
+            if len(header) >= LONGEST_HEADER - 1:
+                raise FileError(
+                    f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, and "
+                    "must hold the names of the columns. Hint: is it a text file, with ends of "
+                    "lines?"
+                )
+            with contextlib.suppress(csv.Error):  # Polars will say what is wrong
+                fields = {
+                    one: len(next(csv.reader([header], delimiter=one), []))
+                    for one in (usual, *OTHER_SEPARATORS)
+                }
+                if fields[usual] < 2:
+                    separator = max(fields, key=fields.__getitem__)
+                reader = filter(
+                    None, csv.reader(itertools.chain([header], file), delimiter=separator)
+                )
+                names = next(reader, [])
+                rows = list(itertools.islice(reader, PROBE))
+    except FileError:
+        raise
+    except DAMAGED as error:
+        raise _unreadable(path, error) from error
+    spaced = any(field.startswith(" ") for row in (names, *rows) for field in row[1:])
+    return _Form(
+        [_plain(name) for name in names],
+        separator,
+        "\r" if header.endswith("\r") else "\n",
+        spaced,
+    )
+
+
+def _plain(field: str) -> str:
+    """Return a field without blanks around it, and around its quotes."""
+    field = field.strip()
+    return field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else field
+
+
+def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
+    import polars as pl
+
+    form = _form(path)
+    twice = next((name for name in form.names if name and form.names.count(name) > 1), None)
+    if twice is not None:
+        _check_header(path, form.names)
+        raise ColumnError(
+            f"{path}: {form.names.count(twice)} columns are called {twice!r}. Hint: rename one."
+        )
+    # All text at first: the types of ids are settled by every row, not the first few.
+    table = pl.scan_csv(
+        _source(path),
+        separator=form.separator,
+        eol_char=form.line_end,
+        infer_schema=False,
+        glob=False,
+    )
+    if not form.spaced:
+        return table
+    names = table.collect_schema().names()
+    plain = pl.all().str.strip_chars().str.replace(r'(?s)^"(.*)"$', "${1}").replace("", None)
+    return table.rename({name: _plain(name) for name in names}).with_columns(plain)
+
+
+def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
+    """Raise if the first line of a text file is one of data, as the numbers in it tell."""
+    if not any(map(NUMBER.fullmatch, names)):
+        return
+    trec = f"; or, of TREC, a name that does not end in {_extension(path)}"
+    raise FileError(
+        f"{path} seems to have no header: its first line is {', '.join(names)}. Hint: the first "
+        "line must name the columns, for instance: user_id, item_id, rating"
+        f"{trec if len(names) in (4, 6) else ''}."
+    )
 
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Return the records of a text file, the header first, each with the number of its line."""
     try:
-        with contextlib.suppress(csv.Error), _open(path) as file:
-            reader = csv.reader(file, delimiter=_separator(path))
+        with (
+            contextlib.suppress(csv.Error),
+            open_text(path, newline="", errors="replace") as file,
+        ):
+            reader = csv.reader(file, delimiter=_form(path).separator)
             for record in reader:
                 yield reader.line_num, record
-    except (OSError, EOFError, zlib.error) as error:
+    except FileError:
+        raise
+    except DAMAGED as error:
         raise _unreadable(path, error) from error
 
 
@@ -366,7 +596,7 @@ def _check_fields(path: pathlib.Path, row: int) -> None:
 def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
     return FileError(
         f"{path}: line {line} has {found} field{'' if found == 1 else 's'}, but the first line "
-        f"names {width} columns. Hint: fields are separated by {_separator(path)!r}; one that "
+        f"names {width} columns. Hint: fields are separated by {_form(path).separator!r}; one that "
         "holds it must stand in double quotes."
     )
 
@@ -374,13 +604,17 @@ def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
 def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     reason = first_line(error)
     if not path.is_file():
-        return FileError(
-            f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the "
-            "same columns; or name one file."
-        )
+        return _not_one_table(path, reason)
     return FileError(
         f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or does it "
         "have another format than its name says? Text must be UTF-8."
+    )
+
+
+def _not_one_table(path: pathlib.Path, reason: str) -> FileError:
+    return FileError(
+        f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the same "
+        "columns; or name one file."
     )
 
 

@@ -16,6 +16,7 @@ from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import check_whole, numbers, plain
 from recometer.data.sessions import paired
+from recometer.data.structs import without_structs
 from recometer.data.tensors import is_a, is_nested
 from recometer.data.times import check_units, named_zone, offsets_of_text, times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
@@ -387,6 +388,14 @@ def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
 
 def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     check_threads()
+    if is_a(data, "polars", "LazyFrame"):
+        try:
+            data = without_structs(data)
+            names = data.collect_schema().names()
+        except Exception as error:  # functions of the user may be part of it
+            raise _not_executed("lazy frame", error) from error
+        return names, lambda wanted: _from_lazy(data, wanted)
+    data = without_structs(data)
     if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]
         return names, lambda wanted: [
@@ -396,12 +405,6 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
         return data.schema.names, lambda wanted: _from_arrow(data, wanted)
     if _is_relation(data):
         return data.columns, lambda wanted: _from_relation(data, wanted)
-    if is_a(data, "polars", "LazyFrame"):
-        try:
-            names = data.collect_schema().names()
-        except Exception as error:  # functions of the user may be part of it
-            raise _not_executed("lazy frame", error) from error
-        return names, lambda wanted: _from_lazy(data, wanted)
     if hasattr(data, "__arrow_c_stream__"):
         frame = _from_stream(data)
         return frame.columns, lambda wanted: frame.select(wanted).get_columns()

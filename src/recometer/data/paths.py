@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
+from typing import NoReturn
 
 from recometer.errors import FileError, InputTypeError, brief
+
+# What a scheme stands before; a path makes one slash of two. One letter is a drive of Windows.
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 
 
 def as_path(path: str | os.PathLike[str], what: str) -> Path:
@@ -24,7 +29,8 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
         If it is not a path.
     FileError
         If the path is empty, or one that no file can have: with a NUL, a lone surrogate, or a part
-        that is too long; or if it leads through a folder that may not be entered.
+        that is too long; if it leads through a folder that may not be entered; or if it is an
+        address elsewhere, such as ``s3://...``.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputTypeError(
@@ -43,7 +49,9 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
             "digits and punctuation."
         ) from None
     except (FileNotFoundError, NotADirectoryError):
-        pass  # whoever reads or writes says so
+        # Whoever reads or writes says that there is no file.
+        if address := ADDRESS.match(text):
+            _refuse_address(address[1].lower(), text, what)
     except PermissionError:
         raise FileError(
             f"The path of {what} leads through a folder that you may not enter: {brief(text)}. "
@@ -57,6 +65,21 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
             "of at most 255 bytes."
         ) from None
     return Path(path)
+
+
+def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
+    way_out = {
+        "file": f"leave out {scheme}://.",
+        "dbfs": "write /dbfs/ in place of dbfs:/.",
+    }.get(
+        scheme,
+        f"copy the file to this machine, or pass a data frame: polars.scan_parquet({text!r}) and "
+        "pandas read such addresses.",
+    )
+    raise FileError(
+        f"The path of {what} is an address, {brief(text)}, and not that of a file on this machine. "
+        f"Hint: {way_out}"
+    )
 
 
 def check_readable(path: Path) -> None:

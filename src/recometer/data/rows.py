@@ -16,6 +16,7 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
+from recometer.data.array_files import open_sparse
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
 from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
@@ -36,7 +37,7 @@ UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
     "shape [2, n_edges] with n_users= and n_items=, a graph of PyTorch Geometric, or the path of a "
-    "Parquet, CSV, TSV or TREC qrels file"
+    "Parquet, CSV, TSV, TREC qrels or .npz file"
 )
 
 
@@ -133,6 +134,8 @@ def read_rows(data: object, options: Options) -> Rows:
 
 def _read(data: Any, options: Options) -> Rows:
     if isinstance(data, str | os.PathLike):
+        if str(data).lower().endswith(".npz"):
+            return _from_sparse(open_sparse(data), options)
         trec_kind = trec.kind_of(data)
         if trec_kind == "run":
             raise FileError(

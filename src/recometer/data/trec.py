@@ -6,29 +6,33 @@ documents are strings, even where they are written in digits.
 
 from __future__ import annotations
 
-import gzip
 import os
 import pathlib
-import zlib
 from typing import TYPE_CHECKING, Literal
 
-from recometer.data.files import EXTENSIONS, check_file, parts_of
+from recometer.data.files import (
+    EXTENSIONS,
+    QRELS_LINE,
+    RUN_LINE,
+    check_file,
+    first_line_of,
+    parts_of,
+)
 from recometer.data.paths import as_path
-from recometer.data.unpacking import check_gzip
+from recometer.data.texts import DAMAGED, open_text
 from recometer.errors import FileError
 
 if TYPE_CHECKING:
     import polars as pl
 
-GZIP = b"\x1f\x8b"
 MAX_RELEVANCE_DIGITS = 5  # of the first line, by which qrels are recognised
 FIELD = r"[ \t]+(\S+)"
 RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
-QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t\r]*$"
+QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"
 
 
 def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
-    """Tell by its first line whether a file is a run, qrels, or neither.
+    """Tell by its first line that is not blank whether a file is a run, qrels, or neither.
 
     A file with the extension of another format is neither.
 
@@ -41,13 +45,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
         return None
     check_file(path)
-    try:
-        with path.open("rb") as file:
-            compressed = file.read(2) == GZIP
-        with (gzip.open if compressed else open)(path, "rb") as file:
-            fields = file.readline(2**16).split()
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    fields = first_line_of(path)[1].split()
     if len(fields) >= 6 and _is_number(fields[4]):
         return "run"
     # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are not qrels.
@@ -72,7 +70,7 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
         If the file cannot be read, or a line does not have six fields or a number as its score; the
         message names the line.
     """
-    expected = "topic Q0 document rank score run, for instance: 301 Q0 FT941-793 1 2.5 mine"
+    expected = f"{RUN_LINE} (six fields), for instance: 301 Q0 FT941-793 1 2.5 mine"
     return _read(path, RUN, ("user", "item", "score"), expected)
 
 
@@ -93,7 +91,7 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     """
     import polars as pl
 
-    expected = "topic 0 document relevance, for instance: 301 0 FT941-793 1"
+    expected = f"{QRELS_LINE} (four fields), for instance: 301 0 FT941-793 1"
     frame = _read(path, QRELS, ("user", "item", "value"), expected)
     return frame.filter(pl.col("value") >= 0)
 
@@ -104,14 +102,11 @@ def _read(
     import polars as pl
 
     try:
-        content = pathlib.Path(path).read_bytes()
-        if content[:2] == GZIP:
-            check_gzip(pathlib.Path(path))
-            content = gzip.decompress(content)
-        lines = pl.Series(content.decode().split("\n"), dtype=pl.String)
+        with open_text(pathlib.Path(path)) as file:
+            lines = pl.Series(file.read().split("\n"), dtype=pl.String)
     except FileError:
         raise
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except DAMAGED as error:
         raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
     fields = lines.str.extract_groups(pattern).struct.unnest()
     fields.columns = list(names)
@@ -124,7 +119,7 @@ def _read(
     return fields.with_columns(number.cast(pl.Float64)).filter(~blank)
 
 
-def _is_number(field: bytes) -> bool:
+def _is_number(field: str) -> bool:
     try:
         float(field)
     except ValueError:

@@ -41,7 +41,7 @@ def check(folder: Path, inputs: Iterable[str] = ()) -> None:
 def _written(folder: Path) -> set[str]:
     """Return the names of the files that the split in a folder consists of."""
     try:
-        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        header = json.loads((folder / HEADER).read_bytes())
         names, kind = ["users", *header["parts"]], header["kind"]
         if isinstance(kind, dict):
             names += [f"all_{side}s" for side in ("user", "item") if kind[side] is not None]

@@ -1,0 +1,44 @@
+"""Text in files: perhaps compressed, with or without a byte order mark, and with any line ends."""
+
+from __future__ import annotations
+
+import gzip
+import pathlib
+import re
+import zlib
+from typing import TextIO
+
+from recometer.data.unpacking import check_gzip
+from recometer.errors import FileError
+
+GZIP = b"\x1f\x8b"
+# A mark, or every other byte of the first letters is 0.
+UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
+# What reading a text raises if it is none, or its compression is damaged.
+DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
+
+
+def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:
+    """Open a text file, compressed or not; a byte order mark is no part of it.
+
+    `newline` and `errors` are as in `open`: None reads a line end of any kind as one newline.
+
+    Raises
+    ------
+    FileError
+        If it is UTF-16, or unpacks to too much.
+    """
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+    if packed:
+        check_gzip(path)
+    opened = gzip.open if packed else open
+    with opened(path, "rb") as file:
+        start = file.read(4)
+    if UTF_16.match(start):
+        raise FileError(
+            f"{path} is written in UTF-16, and text must be UTF-8. Hint: save it as UTF-8 (in "
+            f'Excel "CSV UTF-8"), or: iconv -f UTF-16 -t UTF-8 {path.name} > utf8_{path.name}.'
+        )
+    text: TextIO = opened(path, "rt", encoding="utf-8-sig", errors=errors, newline=newline)
+    return text

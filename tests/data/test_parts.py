@@ -1,0 +1,125 @@
+"""Tables of several Parquet files: types that differ, and columns that folders name."""
+
+import json
+import pathlib
+
+import polars as pl
+import pytest
+from command_line import CliRunner
+
+import recometer as rm
+from recometer.cli._app import app
+
+LISTS = pl.DataFrame({"user_id": [1, 1], "item_id": [7, 8], "rank": [1, 2]})
+OTHERS = pl.DataFrame({"user_id": [2, 2], "item_id": [9, 7], "rank": [1, 2]})
+TEST = {1: [7], 2: [7]}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write frames into a folder, each by its name."""
+
+    def write(**frames: pl.DataFrame) -> pathlib.Path:
+        for number, (name, frame) in enumerate(frames.items()):
+            folder = tmp_path / "parts" / name.replace("__", "=")
+            folder.mkdir(parents=True)
+            frame.write_parquet(folder / f"{number}.parquet")
+        return tmp_path / "parts"
+
+    return write
+
+
+def mean(lists: object) -> dict[str, float]:
+    return rm.evaluate(rm.Lists(lists), TEST, metrics="rr").mean()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pl.Int32, pl.Int64),
+        (pl.Int64, pl.Int32),
+        (pl.UInt16, pl.Int64),
+        (pl.Int64, pl.UInt64),
+        (pl.Int64, pl.Float64),  # as pandas writes whole numbers beside missing ones
+        (pl.Float32, pl.Int64),
+    ],
+)
+def test_numbers_of_several_types(written, first, second) -> None:
+    folder = written(a=LISTS.cast(first), b=OTHERS.cast(second))
+    assert mean(folder) == {"rr": 0.75}
+    assert mean(folder / "*" / "*.parquet") == {"rr": 0.75}
+    data = rm.Interactions.of(folder)
+    assert (data.user_ids.tolist(), data.item_ids.tolist()) == ([1, 2], [7, 8, 9])
+    assert str(data.user_ids.dtype) == "int64"
+
+
+def test_texts_of_several_types(written) -> None:
+    texts = LISTS.with_columns(pl.col("item_id").cast(pl.String))
+    others = OTHERS.with_columns(pl.col("item_id").cast(pl.String).cast(pl.Categorical))
+    data = rm.Interactions.of(written(a=texts, b=others))
+    assert data.item_ids.tolist() == ["7", "8", "9"]
+
+
+def test_columns_in_another_order_and_nulls(written) -> None:
+    folder = written(a=LISTS.with_columns(note=None), b=OTHERS.with_columns(note=1)[:, ::-1])
+    assert mean(folder) == {"rr": 0.75}
+
+
+def test_numbers_beside_texts(written) -> None:
+    folder = written(a=LISTS, b=OTHERS.with_columns(pl.col("item_id").cast(pl.String)))
+    with pytest.raises(rm.FileError, match=r"type mismatch for column item_id: Int64 in .*String"):
+        rm.Lists(folder)
+
+
+def test_runs_in_folders_as_hive_writes_them(written) -> None:
+    folder = written(model__als=LISTS, model__bpr=LISTS.with_columns(item_id=9 - pl.col("rank")))
+    for path in (folder, folder / "model=*" / "*.parquet"):
+        runs = rm.Lists.each(path, by="model")
+        found = {
+            name: rm.evaluate(lists, {1: [7]}, metrics="rr").mean()["rr"]
+            for name, lists in runs.items()
+        }
+        assert found == {"als": 1.0, "bpr": 0.5}
+    with pytest.warns(rm.DataWarning, match="model"):
+        rm.Lists(folder)  # not one run
+
+
+def test_runs_in_folders_on_the_command_line(written, tmp_path, monkeypatch) -> None:
+    written(model__als=LISTS.cast(pl.Int32), model__bpr=OTHERS)
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("test.csv").write_text("user_id,item_id\n1,7\n2,7\n")
+    arguments = ["evaluate", "--test", "test.csv", "--run", "parts", "--each", "model"]
+    result = CliRunner().invoke(app, [*arguments, "-m", "rr", "--format", "json"])
+    assert result.exit_code == 0, result.stderr
+    models = json.loads(result.stdout)["models"]
+    assert {name: one["metrics"]["rr"]["mean"] for name, one in models.items()} == {
+        "als": 0.5,
+        "bpr": 0.25,
+    }
+
+
+def test_what_folders_say_is_typed_as_text_in_files_is(written) -> None:
+    folder = written(user_id__2=OTHERS.drop("user_id"), user_id__1=LISTS.drop("user_id"))
+    assert rm.Interactions.of(folder).user_ids.tolist() == [1, 2]
+    assert mean(folder) == {"rr": 0.75}
+
+
+def test_texts_and_missing_ones_in_folders(tmp_path) -> None:
+    for name in ("a%20b", "07", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / f"system={name}").mkdir()
+        LISTS.write_parquet(tmp_path / f"system={name}" / "0.parquet")
+    with pytest.raises(rm.InputError, match=r"runs \(column 'system'\) have no value in row 2"):
+        rm.Lists.each(tmp_path, by="system")
+    (tmp_path / "system=__HIVE_DEFAULT_PARTITION__" / "0.parquet").unlink()
+    assert [*rm.Lists.each(tmp_path, by="system")] == ["07", "a b"]
+
+
+def test_files_know_better_than_folders(written) -> None:
+    folder = written(rank__5=LISTS, rank__6=OTHERS)
+    assert mean(folder) == {"rr": 0.75}
+
+
+def test_a_folder_above_the_one_that_is_named_says_nothing(written) -> None:
+    folder = written(model__als=LISTS)
+    with pytest.raises(rm.ColumnError, match="There is no column 'model'"):
+        rm.Lists.each(folder / "model=als", by="model")

@@ -1,0 +1,70 @@
+"""Lists of structs, as recommendForAllUsers of Spark's ALS returns them."""
+
+import collections
+
+import duckdb
+import polars as pl
+import pytest
+
+import recometer as rm
+
+# User 1 has no recommendation, and those of user 2 are not in the order of their ratings.
+FRAME = pl.DataFrame(
+    {
+        "user_id": [1, 2, 3],
+        "recommendations": [
+            [],
+            [{"movieId": 3, "rating": 0.5}, {"movieId": 4, "rating": 0.9}],
+            [{"movieId": 3, "rating": 0.5}, {"movieId": 4, "rating": 0.1}],
+        ],
+    }
+)
+TEST = {1: [3], 2: [4], 3: [4]}
+Row = collections.namedtuple("Row", "movieId rating")
+
+
+def of_rows():
+    """Return what toPandas of Spark returns: rows with names."""
+    frame = FRAME.to_pandas()
+    frame["recommendations"] = [
+        [Row(**one) for one in entries] for entries in FRAME["recommendations"].to_list()
+    ]
+    return frame
+
+
+KINDS = {
+    "polars": lambda: FRAME,
+    "lazy": FRAME.lazy,
+    "pandas": FRAME.to_pandas,
+    "pandas of Spark": of_rows,
+    "arrow": FRAME.to_arrow,
+    "duckdb": lambda: duckdb.from_arrow(FRAME.to_arrow()),
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_frames(make) -> None:
+    result = rm.evaluate(rm.Lists(make()), TEST, metrics="rr")
+    assert result["rr"].tolist() == [0, 1, 0.5]
+
+
+def test_files(tmp_path) -> None:
+    for number, rows in enumerate((FRAME[:1], FRAME[1:])):
+        rows.write_parquet(tmp_path / f"{number}.parquet")
+    assert rm.evaluate(rm.Lists(tmp_path), TEST, metrics="rr")["rr"].tolist() == [0, 1, 0.5]
+
+
+def test_runs(tmp_path) -> None:
+    both = pl.concat([FRAME.with_columns(model=pl.lit(name)) for name in ("als", "other")])
+    assert [*rm.Lists.each(both, by="model")] == ["als", "other"]
+
+
+def test_interactions() -> None:
+    data = rm.Interactions.of(FRAME)
+    assert data.to_csr().toarray().tolist() == [[0, 0], [0.5, 0.9], [0.5, 0.1]]
+
+
+def test_only_lists_of_items_are_taken_apart() -> None:
+    tags = [[{"id": 1, "name": "new"}], [{"id": 2, "name": "old"}]]
+    catalogue = rm.Catalogue(pl.DataFrame({"item_id": [7, 8], "labels": tags, "title": ["A", "B"]}))
+    assert catalogue.titles.tolist() == ["A", "B"]

@@ -1,0 +1,190 @@
+"""Text files as programs of all kinds write them: byte order marks, line ends, blanks."""
+
+import gzip
+import json
+import os
+import pathlib
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import CliRunner
+
+import recometer as rm
+import recometer.split
+from recometer.cli._app import app
+
+MARK = b"\xef\xbb\xbf"
+TABLE = b"user_id,item_id,rating\n1,20,3\n2,30,4\n"
+QRELS = b"1 0 d1 1\n1 0 d3 2\n2 0 d1 1\n"
+RUN = b"1 Q0 d1 1 3 x\n1 Q0 d3 2 2 x\n2 Q0 d1 1 1 x\n"
+TEST = {1: {20: 3}, 2: {30: 4}}
+
+
+FORMS = {
+    "marked": lambda content: MARK + content,
+    "marked and compressed": lambda content: gzip.compress(MARK + content),
+    "line ends of Windows": lambda content: MARK + content.replace(b"\n", b"\r\n"),
+    "line ends of old Macs": lambda content: MARK + content.replace(b"\n", b"\r"),
+    "line ends of old Macs, compressed": lambda c: gzip.compress(c.replace(b"\n", b"\r")),
+}
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return FORMS[request.param]
+
+
+def rows(data: rm.Interactions) -> dict[object, dict[object, float]]:
+    found = {}
+    for user, name in enumerate(data.user_ids.tolist()):
+        one = slice(*data.indptr[user : user + 2])
+        items = data.item_ids[data.items[one]].tolist()
+        found[name] = dict(zip(items, data.values[one].tolist(), strict=True))
+    return found
+
+
+def test_tables(tmp_path, form) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_bytes(form(TABLE))
+    data = rm.Interactions.of(path)
+    assert rows(data) == TEST
+    assert data.columns.user == "user_id"
+
+
+@pytest.mark.parametrize("of_run", FORMS.values())
+def test_files_of_trec(tmp_path, form, of_run) -> None:
+    qrels, run = tmp_path / "q.qrels", tmp_path / "r.run"
+    qrels.write_bytes(form(QRELS))
+    run.write_bytes(of_run(RUN))
+    result = rm.evaluate(rm.Lists(run), qrels, metrics="ap ndcg", relevant_from=1)
+    assert result.user_ids.tolist() == ["1", "2"]
+    first = (1 + 2 / np.log2(3)) / (2 + 1 / np.log2(3))
+    assert result.mean() == pytest.approx({"ap": 1.0, "ndcg": (first + 1) / 2})
+
+
+def test_mark_before_a_quote(tmp_path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_bytes(MARK + b'"user_id","item_id"\n"1","20"\n')
+    assert rm.Interactions.of(path).user_ids.tolist() == [1]
+
+
+def test_catalogue(tmp_path, form) -> None:
+    path = tmp_path / "items.csv"
+    path.write_bytes(form(b"item_id,title,genres\n7,Heat,Crime|Drama\n3,Casino,Crime\n"))
+    catalogue = rm.Catalogue(path)
+    assert (catalogue.item_ids.tolist(), catalogue.titles.tolist()) == ([3, 7], ["Casino", "Heat"])
+    assert catalogue.category_names == ("Crime", "Drama")
+
+
+def test_ids_and_groups_of_the_command_line(tmp_path, monkeypatch, form) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in {
+        "test.csv": b"user_id,item_id\n1,7\n2,8\n",
+        "run.csv": b"user_id,item_id,rank\n1,9,1\n1,7,2\n2,8,1\n",
+        "items.csv": b"item_id\n7\n8\n",
+        "groups.csv": b"user_id,group\n1,new\n2,old\n",
+    }.items():
+        pathlib.Path(name).write_bytes(form(content))
+    pathlib.Path("ids.txt").write_bytes(
+        b"7\n8\n" if form(b"a")[:2] == b"\x1f\x8b" else form(b"7\n8\n")
+    )
+    for candidates in ("ids.txt", "items.csv"):
+        arguments = ["evaluate", "--test", "test.csv", "--run", "run.csv", "-m", "rr"]
+        arguments += ["--candidates", candidates, "--by", "groups.csv", "--format", "json"]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.stderr
+        model = json.loads(result.stdout)["models"]["run"]
+        # Without the candidates, the item 9 would be first.
+        assert model["metrics"]["rr"]["mean"] == 1.0
+
+
+def test_split_of_a_text_file(tmp_path, form) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_bytes(form(TABLE + b"2,20,5\n"))
+    parts = recometer.split.split(path, recometer.split.Fraction(0.5), seed=1)
+    assert sorted([*parts.train["item_id"], *parts.test["item_id"]]) == [20, 20, 30]
+
+
+def test_header_of_a_split_that_an_editor_has_marked(tmp_path) -> None:
+    frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2]})
+    parts = recometer.split.split(frame, recometer.split.Fraction(0.5))
+    parts.save(tmp_path / "split")
+    header = tmp_path / "split" / "split.json"
+    header.write_bytes(MARK + header.read_bytes())
+    assert len(recometer.split.Split.load(tmp_path / "split").test) == len(parts.test)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "user_id, item_id, rating\n1, 20, 3\n2, 30, 4\n",
+        "user_id, item_id, rating\n1,20,3\n2,30,4\n",
+        "user_id,item_id,rating\n1, 20, 3\n2, 30, 4\n",
+        "user_id; item_id; rating\n1; 20; 3\n2; 30; 4\n",
+        'user_id, "item_id", "rating"\n1, "20", "3"\n2, "30", "4"\n',
+    ],
+)
+def test_blanks_after_commas(tmp_path, content) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text(content)
+    assert rows(rm.Interactions.of(path, item="item_id")) == TEST
+    lists = rm.Lists(path, score="rating")
+    assert rm.evaluate(lists, {1: [20], 2: [30]}, metrics="rr").mean() == {"rr": 1.0}
+
+
+def test_blanks_alone_are_a_missing_entry(tmp_path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("user_id, item_id\n1, a\n2, \n")
+    with pytest.raises(rm.InputError, match=r"item ids .* have no value in row 1"):
+        rm.Interactions.of(path)
+
+
+def test_blanks_inside_stay(tmp_path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text('user_id, item_id\n1, Toy Story\n2, "Heat  2"\n')
+    assert rm.Interactions.of(path).item_ids.tolist() == ["Heat  2", "Toy Story"]
+
+
+def test_blank_lines_before_a_run(tmp_path) -> None:
+    path = tmp_path / "r.run"
+    path.write_bytes(b"\n \n" + RUN)
+    assert rm.Lists(path).describe() == "Lists: 2 lists, 3 entries, up to 2 each"
+
+
+def test_columns_without_a_name_may_repeat(tmp_path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("user_id,item_id,rating,,\n1,20,3,,\n2,30,4,,\n")
+    assert rows(rm.Interactions.of(path)) == TEST
+
+
+def test_judgements_of_beir(tmp_path) -> None:
+    path = tmp_path / "test.tsv"
+    path.write_text("query-id\tcorpus-id\tscore\n1\td1\t1\n1\td3\t2\n")
+    with pytest.warns(rm.DataWarning, match="'score' was read as the relevance"):
+        data = rm.Interactions.of(path)
+    assert rows(data) == {1: {"d1": 1, "d3": 2}}
+
+
+def test_plain_text_with_a_name_of_compressed_text(tmp_path) -> None:
+    path = tmp_path / "ratings.csv.gz"  # as browsers unpack it
+    path.write_bytes(TABLE)
+    assert rows(rm.Interactions.of(path)) == TEST
+
+
+@pytest.mark.parametrize("make", [os.fsdecode, lambda name: pathlib.Path(os.fsdecode(name))])
+def test_names_of_files_that_are_not_utf_8(tmp_path, make) -> None:
+    folder = os.fsencode(tmp_path) + b"/"
+    frame = pl.DataFrame({"user_id": [1, 2], "item_id": [20, 30], "rating": [3, 4]})
+    with open(folder + b"\xff.parquet", "wb") as file:
+        frame.write_parquet(file)
+    for name, content in ((b"\xff.csv", TABLE), (b"\xff.qrels", QRELS), (b"\xff.run", RUN)):
+        with open(folder + name, "wb") as file:
+            file.write(content)
+    for name in (b"\xff.parquet", b"\xff.csv"):
+        assert rows(rm.Interactions.of(make(folder + name))) == TEST
+        assert len(rm.Catalogue(make(folder + name))) == 2
+        lists = rm.Lists(make(folder + name), score="rating")
+        assert rm.evaluate(lists, {1: [20], 2: [30]}, metrics="rr").mean() == {"rr": 1.0}
+    run, qrels = make(folder + b"\xff.run"), make(folder + b"\xff.qrels")
+    assert rm.evaluate(rm.Lists(run), qrels, metrics="rr").mean() == {"rr": 1.0}
