@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -21,6 +22,7 @@ from recometer.comparing.corrections import (
     on_tukey,
     tukey_by,
 )
+from recometer.comparing.known_users import KnownUsers, known_users
 from recometer.comparing.models import (
     Model,
     Users,
@@ -33,6 +35,7 @@ from recometer.comparing.models import (
 from recometer.comparing.pairs import IntervalKind, Options, check_users, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
+from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
 from recometer.data.numbers import flag
 from recometer.data.sessions import are_pairs
@@ -44,7 +47,7 @@ from recometer.results.naming import names_among
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
-from recometer.tasks import resolve_threads
+from recometer.tasks import resolve_threads, run_tasks
 
 Results = Evaluation | str | os.PathLike[str]
 Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
@@ -150,7 +153,8 @@ def compare(
     Warns
     -----
     DataWarning
-        If only one of two models has a value for some users, who are left out.
+        If only one of two models has a value for some users, who are left out. If two models are
+        in another order over the users whom all models know than over all users.
 
     Examples
     --------
@@ -183,23 +187,37 @@ def compare(
         threads=resolve_threads(threads),
         progress=progress,
     )
-    rows = _compare_all(found, baseline, compared, users, options)
+    rows, ranked = _compare_all(found, baseline, compared, users, options)
     check_users(rows)
     shuffled = decisive if correction == "tukey" else []
     tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
+    standings = run_tasks(
+        lambda name, _: (
+            standings_of_whole(name, found, ranked, options)
+            if name in found[0].first.together
+            else standings_by(name, found, users, options, ranked, correction)
+        ),
+        compared,
+        threads=options.threads,
+        progress=False,
+    )
     result = Comparison(
         models=tuple(found),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
         rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
+        standings=tuple(one for of_metric in standings for one in of_metric),
         correction=correction,
         options=options,
         users=users,
         notes=(*notes, *without, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
+        known_users=_known_users(found, users, compared),
     )
     _warn_of_undefined(result)
+    if result.known_users is not None and (said := result.known_users.warning()):
+        warn(said)
     return result
 
 
@@ -345,6 +363,26 @@ def _warn_of_undefined(result: Comparison) -> None:
         warn(undefined)
 
 
+def _known_users(
+    models: Sequence[Model], users: Users, metrics: Sequence[str]
+) -> KnownUsers | None:
+    """Find out which users and items the models know; a random order knows those of its model."""
+    models = [model for model in models if not model.by_chance]
+    first, known = models[0], [users.known(model) for model in models]
+    rows = {
+        model.name: sum(run.counts.get("relevant_unranked", 0) for run in model.once())
+        for model in models
+    }
+    values = {}
+    if not all(one.all() for one in known):
+        for name in (name for name in metrics if name not in first.first.together):
+            table = np.column_stack([users.values(model, name) for model in models])
+            values[name] = table, first.first.known_metric(name).definition.higher_is_better
+    n_rows = int(sum(run.n_relevant.sum() for run in first.once()))
+    names = [model.name for model in models]
+    return known_users(names, np.column_stack(known), values, (rows, n_rows))
+
+
 def _on_users(users: Users, options: Options) -> list[str]:
     if not are_pairs(users.ids):
         return []
@@ -370,7 +408,12 @@ def _compare_all(
     metrics: Sequence[str],
     users: Users,
     options: Options,
-) -> list[PairRow]:
+) -> tuple[list[PairRow], list[PairRow]]:
+    """Return the rows of the comparison, and those that the leaderboard is made from.
+
+    A metric with one value for all users is compared for all pairs, of which the leaderboard needs
+    every one.
+    """
     by_name = {model.name: model for model in models}
     pairs = [(by_name[one], by_name[other]) for one, other in pairs_of([*by_name], baseline)]
     whole = [name for name in metrics if name in models[0].first.together]
@@ -378,12 +421,18 @@ def _compare_all(
     for name in metrics:
         known = [pair for pair in pairs if all(model.has(name) for model in pair)]
         found[name] = [] if name in whole else compare_by(name, known, users, options)
+    more: list[PairRow] = []
     if whole:
         known = [pair for pair in pairs if not any(model.by_chance for model in pair)]
+        told = {frozenset(pair) for pair in known}
+        ranked = (model for model in models if not model.by_chance)
+        left = [pair for pair in itertools.combinations(ranked, 2) if frozenset(pair) not in told]
         rows = compare_whole(whole, known, users, options)
+        more = compare_whole(whole, left, users, options)
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
-    return [row for name in metrics for row in found[name]]
+    every = [row for name in metrics for row in found[name]]
+    return every, every + more
 
 
 __all__ = ["Comparison", "compare", "power"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pathlib
+import re
 import warnings
 from typing import Any
 
@@ -807,3 +808,64 @@ def test_a_parameter_taken_from_test_need_not_be_named() -> None:
     assert {one.metric for one in found.standings_of("err@1")} == {names[0]}
     with pytest.raises(rm.UnknownNameError, match=r"one has no metric 'err@1\(max_gain=2\)'"):
         rm.compare(models, metrics="err@1(max_gain=2)")
+
+
+def test_print_shows_what_decides_and_a_line_for_each_other_metric() -> None:
+    metrics = "ndcg@5 hit@5 ndcg@1..20 recall@1..20 coverage@5"
+    models = {f"m{at}": evaluate(0.1 * at, at, metrics) for at in range(6)}
+    comparison = rm.compare(models, metrics=metrics, primary="hit@5")
+    text = str(comparison)
+    pairs = 6 * 5 // 2
+    for line in (r"hit@5 +m0 +m1 .*\n", r"recall@7 +best: m\d"):
+        assert re.search(line, text)
+    assert len(re.findall(r"(?m)^hit@5 +m\d +m\d ", text)) == 2 * pairs
+    assert not re.search(r"(?m)^recall@7 +m\d +m\d ", text)
+    every = str(comparison.full())
+    assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", every)) == 2 * pairs
+    assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", every)) == pairs
+    assert "comparison.full() has all pairs by the other metrics" in text
+    assert "full()" not in every
+    assert comparison.full().to_csv() == comparison.to_csv()
+    assert comparison.full().to_json() == comparison.to_json()
+    unchosen = str(rm.compare(models, metrics="hit@5 ndcg@5"))
+    assert re.search(r"(?m)^ndcg@5 +best: ", unchosen)
+
+
+def test_five_models_and_six_metrics_are_less_than_sixty_lines() -> None:
+    metrics = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
+    models = {f"model{at}": evaluate(0.1 * at, at, metrics) for at in range(5)}
+    assert len(str(rm.compare(models)).splitlines()) < 60
+    assert len(str(rm.Leaderboard(models)).splitlines()) < 60
+
+
+@pytest.mark.parametrize("baseline", [None, "pop"])
+@pytest.mark.parametrize("correction", ["holm", "tukey"])
+def test_nothing_is_tested_again_to_print(
+    results: dict[str, rm.Evaluation],
+    monkeypatch: pytest.MonkeyPatch,
+    baseline: str | None,
+    correction: str,
+) -> None:
+    comparison = rm.compare(results, baseline=baseline, metrics="ndcg@5", correction=correction)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a test or an interval is computed again")
+
+    for name in ("compare", "compare_all", "interval", "randomisation", "rank_intervals", "tukey"):
+        monkeypatch.setattr(stats, name, refuse)
+    assert "adjusted p" in str(comparison)
+    assert "adjusted p" in str(comparison.full())
+    assert len(comparison.standings) == 3
+
+
+def test_the_leaderboard_rests_on_the_tests_of_its_rows() -> None:
+    """Where some users have a value from only some models, pairs are tested without them."""
+    values = np.random.default_rng(3).random((40, 3))
+    values[:10, 2] = np.nan
+    models = {name: evaluation({"rr": values[:, at]}) for at, name in enumerate("abc")}
+    with pytest.warns(rm.DataWarning, match="left out"):
+        found = rm.compare(models)
+    left = {name: evaluation({"rr": values[10:, at]}) for at, name in enumerate("abc")}
+    expected = rm.compare(left)
+    assert found.row("rr", "a", "b").n == 40
+    assert found.standings == expected.standings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,11 +35,12 @@ gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a pane
 
 
 class WithGates(Shown):
-    """A comparison, and the verdicts of its gates."""
+    """The verdicts of gates, and the comparison below."""
 
-    def __init__(self, comparison: Comparison, report: GateReport) -> None:
+    def __init__(self, comparison: Comparison, report: GateReport, every: bool) -> None:
         self.comparison = comparison
         self.report = report
+        self.shown = comparison.full() if every else comparison
 
     def table(self) -> Table:
         """Return the gates."""
@@ -46,7 +48,9 @@ class WithGates(Shown):
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the tables of both."""
-        return [*self.comparison.tables(width), *self.report.tables(width)]
+        gates = self.report.table()
+        gates = dataclasses.replace(gates, head=[self.report.summary(), *gates.head])
+        return [gates, *self.shown.tables(width)]
 
     def data(self) -> Table:
         """Return a row per gate and model."""
@@ -123,6 +127,13 @@ Chance = Annotated[
         "come from recometer evaluate --chance.",
     ),
 ]
+Every = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Show all pairs by all metrics, not only by those of --primary, or else the first.",
+    ),
+]
 Gate = Annotated[
     list[str] | None,
     gate_option(
@@ -166,6 +177,7 @@ def compare(
     undecided: UndecidedAs = None,
     junit: Junit = None,
     seed: options.Seed = 0,
+    every: Every = False,
     form: options.Form = "table",
     flat: Flat = None,
     threads: options.Threads = None,
@@ -201,12 +213,12 @@ def compare(
     if flat is not None:
         comparison.flat(flat)
     if not gate:
-        output(comparison, form)
+        output(comparison.full() if every else comparison, form)
         return
     with usage_of("--gate"):
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, undecided)  # type: ignore[arg-type]
-    _conclude(comparison, report, form, junit)
+    _conclude(WithGates(comparison, report, every), report, form, junit)
 
 
 def _check_gates(
@@ -241,11 +253,11 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _conclude(comparison: Comparison, report: GateReport, form: str, junit: Path | None) -> None:
+def _conclude(shown: WithGates, report: GateReport, form: str, junit: Path | None) -> None:
     """Write both, and the gates to a file, if asked for; exit accordingly."""
     if junit is not None:  # before anything is printed: what cannot be written is an error
         write_junit(report, junit)
-    output(WithGates(comparison, report), form)
+    output(shown, form)
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,14 @@ import numpy as np
 from recometer import ragged, stats
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
 from recometer.comparing.corrections import POWER_WANTED, Correction
+from recometer.comparing.known_users import KnownUsers
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, pair_name
-from recometer.comparing.standings import standings_by, standings_of_whole
-from recometer.comparing.whole import compare_whole
 from recometer.data import sessions
 from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.metrics.names import names_in
-from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
 from recometer.results.naming import name_of, names_of
 from recometer.stats import Power
@@ -43,36 +40,23 @@ class Compared:
     metrics: tuple[str, ...]
     primary: tuple[str, ...]
     rows: tuple[PairRow, ...]
+    standings: tuple[Standing, ...]
     correction: Correction
     options: Options
     users: Users
     notes: tuple[str, ...] = ()
     chosen: bool = False
+    known_users: KnownUsers | None = None
 
     @property
     def confidence(self) -> float:
         """Return the coverage of intervals."""
         return self.options.confidence
 
-    @cached_property
-    def standings(self) -> tuple[Standing, ...]:
-        """The leaderboard: per metric every model, best first, with the ranks that it can have."""
-        return tuple(one for metric in self.metrics for one in self._standings(metric))
-
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
         """Return the leaderboard of one metric, best first; see `standings`."""
         name = self.known(metric)
-        if "standings" in vars(self):
-            return tuple(one for one in self.standings if one.metric == name)
-        return tuple(self._standings(name))
-
-    def _standings(self, metric: str) -> list[Standing]:
-        if metric not in self.models[0].first.together:
-            return standings_by(metric, self.models, self.users, self.options, self.correction)
-        ranked = [model for model in self.models if not model.by_chance]
-        pairs = list(itertools.combinations(ranked, 2))
-        rows = compare_whole([metric], pairs, self.users, self.options)
-        return standings_of_whole(metric, self.models, rows, self.options)
+        return tuple(one for one in self.standings if one.metric == name)
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
         """Return the comparison of a pair by a metric.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import re
@@ -125,12 +126,15 @@ class GateReport(Printed):
     confidence
     undecided : "pass", "fail" or None
         How undecided gates count in `passed` and `failed`; None: as neither.
+    said : tuple of str
+        What has to be known beside every verdict: the users whom not all models know.
     """
 
     rows: tuple[GateRow, ...]
     baseline: str
     confidence: float
     undecided: Undecided | None = None
+    said: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -147,6 +151,15 @@ class GateReport(Printed):
     def counted(self, verdict: Verdict) -> Verdict:
         """Return the verdict that a pipeline acts on: ``"undecided"`` as was asked for."""
         return COUNTED[self.undecided] if verdict == "undecided" else verdict
+
+    def summary(self) -> str:
+        """Return the verdict on all gates, and how many have which, in a sentence."""
+        counts = collections.Counter(row.verdict for row in self.rows)
+        found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
+        return f"Gates against {self.baseline}: {self.verdict} ({found})."
+
+    def __str__(self) -> str:
+        return f"{self.summary()}\n\n{super().__str__()}"
 
     def table(self) -> Table:
         """Return a row per gate and model, and below who is harmed by what did not pass."""
@@ -172,7 +185,7 @@ class GateReport(Printed):
                 for name in ("bound", "method", "fewest_users", "most_users", "note")
             ),
         ]
-        return Table(columns, rows, notes)
+        return Table(columns, rows, notes, self.said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
@@ -190,6 +203,7 @@ class GateReport(Printed):
             "passed": self.passed,
             "baseline": self.baseline,
             "confidence": self.confidence,
+            "said": list(self.said),
             "gates": gates,
         }
 
@@ -269,7 +283,9 @@ def check_gates(
         for row in comparison.rows
         if row.metric == gate.metric and not comparison.model(row.model).by_chance
     ]
-    return GateReport(tuple(rows), comparison.baseline, comparison.confidence, undecided)
+    known = comparison.known_users
+    said = () if known is None else tuple(known.sentences(gate.metric for gate in gates))
+    return GateReport(tuple(rows), comparison.baseline, comparison.confidence, undecided, said)
 
 
 def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:

@@ -26,10 +26,11 @@ def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str
             case = ElementTree.SubElement(
                 suite, "testcase", classname=f"recometer.{model}", name=str(row.gate)
             )
-            first, *others = row.sentences()
+            first, *others = *row.sentences(), *report.said
             found = report.counted(row.verdict)
             if found == "passed":
-                ElementTree.SubElement(case, "system-out").text = first
+                said = "\n".join([first, *report.said])
+                ElementTree.SubElement(case, "system-out").text = said
             elif found == "failed":
                 failure = ElementTree.SubElement(case, "failure", type=row.verdict, message=first)
                 failure.text = "\n".join([first, *others])

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.ranks import UserFlag, raised
 from recometer.results.evaluation import Evaluation, load
 
 HINT = 'Hint: rm.compare({"als": result, "pop": other}, baseline="pop").'
@@ -52,6 +53,10 @@ class Model:
     def has(self, metric: str) -> bool:
         """Return whether it was evaluated by a metric; a random order has no value of some."""
         return metric in self.first.reasons
+
+    def once(self) -> tuple[Evaluation, ...]:
+        """Return the evaluations that together have every user once."""
+        return self.runs if self.batches else self.runs[:1]
 
     def label(self, run: int) -> str:
         """Return how a message names a run."""
@@ -358,6 +363,18 @@ class Users:
             return found[0]
         mean: Float64 = np.mean(found, axis=0)
         return mean
+
+    def known(self, model: Model) -> Bool:
+        """Tell whom every run of a model knows: bool [n].
+
+        Who was not evaluated is no user whom it lacks. A run whose flags know nobody says nothing.
+        """
+        unknown = []
+        for run in model.runs:
+            known = raised(run.flags, UserFlag.KNOWN)
+            unknown.append(~known if known.any() else np.zeros(len(known), bool))
+        found: Bool = ~np.logical_or.reduce(self.spread(model, unknown, False))
+        return found
 
     def show(self, position: int) -> str:
         """Return a user as one would type it."""

@@ -10,16 +10,19 @@ from recometer.comparing import wording
 from recometer.comparing.compared import Compared
 from recometer.comparing.corrections import Correction
 from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
+from recometer.comparing.known_users import KnownUsers
+from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import (
     SIGNS,
+    PairRow,
     Standing,
     difference_columns,
     standing_text,
     user_columns,
 )
 from recometer.removed import without
-from recometer.rendering import Column, Printed, Table
+from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.flat import FlatName, Tracked
 from recometer.results.reported import Reported
 from recometer.results.side_by_side import fitting, metric_column
@@ -29,13 +32,152 @@ if TYPE_CHECKING:
     import polars
 
 
+MOST_NAMED = 3  # models in the line of a metric that is not shown in full
+
+
+class ComparisonTables(Printed):
+    """The tables of a comparison, which has these attributes."""
+
+    baseline: str | None
+    metrics: tuple[str, ...]
+    primary: tuple[str, ...]
+    rows: tuple[PairRow, ...]
+    standings: tuple[Standing, ...]
+    correction: Correction
+    options: Options
+    notes: tuple[str, ...]
+    chosen: bool
+    known_users: KnownUsers | None
+
+    @property
+    def decisive(self) -> tuple[str, ...]:
+        """The metrics that ``print`` shows in full: the primary ones, or else the first."""
+        return self.primary if self.chosen else self.metrics[:1]
+
+    def full(self) -> Shown:
+        """Return all pairs by all metrics, to be printed or written in any format."""
+        return FullComparison(self)
+
+    def table(self) -> Table:
+        """Return the differences by all metrics, and the notes on the comparison."""
+        found = self._differences(self.metrics)
+        return dataclasses.replace(found, notes=self.said(self.metrics))
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the leaderboard, what decides in full, and a line for each other metric."""
+        return self._tables(self.decisive, width)
+
+    def _tables(self, metrics: Sequence[str], width: int | None) -> list[Table]:
+        """Return the tables, with these metrics in full."""
+        ranked = {one.metric for one in self.standings}
+        names = [name for name in self.metrics if name in ranked]
+        boards = leaderboard(self.standings, names, width=width) if names else []
+        if boards:
+            said = wording.on_standings(self.standings, self.options, self.correction)
+            boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=said)
+        per_user = [row for row in self._rows(metrics) if not row.for_all_users]
+        users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
+        differences, notes = self._differences(metrics), self.said(metrics)
+        others = [name for name in self.metrics if name not in metrics]
+        if not others:
+            return [*boards, *users, dataclasses.replace(differences, notes=notes)]
+        notes.append(
+            "comparison.full() has all pairs by the other metrics, and says how p and intervals "
+            "were found."
+        )
+        return [*boards, *users, differences, self._others(others, notes)]
+
+    def said(self, metrics: Sequence[str]) -> list[str]:
+        """Return the notes on a comparison of which some metrics are shown in full.
+
+        How p-values and intervals were found is said where all of them are shown.
+        """
+        rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
+        tested = [row for row in self.rows if row.test.method != "none"]
+        undefined = wording.on_undefined(self.rows)
+        return [
+            *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
+            *(wording.on_methods(tested, self.options) if every else []),
+            *wording.on_smallest_p(self.rows, self.options),
+            *wording.on_power(rows, self.options),
+            *wording.on_runs(rows),
+            *wording.on_seeds(self._models()),
+            *([undefined] if undefined else []),
+            *self.notes,
+            *wording.on_rows(self.rows),
+        ]
+
+    def _models(self) -> Sequence[Model]:
+        """Return the models, for what is said of their seeds."""
+        raise NotImplementedError
+
+    def _rows(self, metrics: Sequence[str]) -> list[PairRow]:
+        chosen = set(metrics)
+        return [row for row in self.rows if row.metric in chosen]
+
+    def _differences(self, metrics: Sequence[str]) -> Table:
+        columns = difference_columns(
+            self.options.confidence, margin=self.options.margin is not None
+        )
+        head = [] if self.known_users is None else self.known_users.sentences(metrics)
+        return Table(columns, self._rows(metrics), head=head)
+
+    def _others(self, metrics: Sequence[str], notes: Sequence[str]) -> Table:
+        """Return a line for each metric that is not shown in full."""
+        lines = [{"metric": name, "found": self._line(name)} for name in metrics]
+        columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]
+        return Table(columns, lines, notes)
+
+    def _line(self, metric: str) -> str:
+        rows = [row for row in self.rows if row.metric == metric]
+        verdicts: dict[str, list[str]] = {}
+        for row in rows:
+            verdicts.setdefault(row.verdict or "not tested", []).append(row.model)
+        if self.baseline is not None:
+            found = [f"{said}: {_models_named(names)}" for said, names in verdicts.items()]
+            return "; ".join(found)
+        standings = [one for one in self.standings if one.metric == metric]
+        best = [one.model for one in standings if one.leads]
+        near = [one.model for one in standings if one.best and not one.leads]
+        differ = sum(len(verdicts.get(said, ())) for said in ("better", "worse"))
+        pairs = f"{differ:,} of {len(rows):,} pairs differ"
+        if not best:
+            return pairs
+        alike = f", no difference shown from {_models_named(near)}" if near else ""
+        return f"best: {_models_named(best)}{alike}; {pairs}"
+
+
+class FullComparison(Printed):
+    """A comparison, of which all pairs by all metrics are shown."""
+
+    def __init__(self, comparison: ComparisonTables) -> None:
+        self.comparison = comparison
+
+    def table(self) -> Table:
+        """Return the differences, and the notes on the comparison."""
+        return self.comparison.table()
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the leaderboard, how users differ, and the differences."""
+        return self.comparison._tables(self.comparison.metrics, width)
+
+    def data(self) -> Table:
+        """Return a row per metric and pair, with all values."""
+        return self.comparison.data()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        return self.comparison.to_dict()
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison(Compared, Tracked, Reported, Printed):
+class Comparison(Compared, Tracked, Reported, ComparisonTables):
     """The result of `compare`: models side by side, and pairs of them.
 
-    ``print(comparison)`` shows the leaderboard, the differences with intervals and p-values, and
-    how many users gain and lose. `to_markdown`, `to_latex`, `to_html`, `to_json` and `to_csv` show
-    the same, the last two with all digits.
+    ``print(comparison)`` shows the leaderboard; by the primary metrics, or else the first, the
+    differences with intervals and p-values, and how many users gain and lose; and a line for each
+    other metric. `to_markdown`, `to_latex` and `to_html` show the same. `full` has all pairs by all
+    metrics for all of these. `to_json` and `to_csv` always have everything, with all digits.
 
     Attributes
     ----------
@@ -45,6 +187,8 @@ class Comparison(Compared, Tracked, Reported, Printed):
     metrics, primary : tuple of str
     rows : tuple of PairRow
         One for each metric and pair.
+    standings : tuple of Standing
+        The leaderboard: per metric every model, best first, with the ranks that it can have.
     correction
     options
         How pairs were compared: `test`, `interval`, `confidence`, ...
@@ -54,6 +198,9 @@ class Comparison(Compared, Tracked, Reported, Printed):
         The inputs and rules that were allowed to differ.
     chosen : bool
         Whether the primary metrics were chosen; if not, they are all metrics.
+    known_users : KnownUsers or None
+        Users who count although some models do not know them, and the means without them. None if
+        all models know the same users, and nearly all.
     """
 
     @without("mode")
@@ -83,20 +230,6 @@ class Comparison(Compared, Tracked, Reported, Printed):
             If a metric or value of `undecided` does not exist.
         """
         return check_gates(self, gates, undecided)
-
-    def table(self) -> Table:
-        """Return the differences, and the notes on the comparison."""
-        columns = difference_columns(self.confidence, margin=self.options.margin is not None)
-        return Table(columns, self.rows, self._said())
-
-    def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, how users differ, and the differences."""
-        boards = leaderboard(
-            self.standings, self.metrics, self.options, self.correction, width=width
-        )
-        per_user = [row for row in self.rows if not row.for_all_users]
-        of_users = [Table(user_columns(self.confidence), per_user)] if per_user else []
-        return [*boards, *of_users, self.table()]
 
     def data(self) -> Table:
         """Return a row per metric and pair, with all values."""
@@ -128,7 +261,10 @@ class Comparison(Compared, Tracked, Reported, Printed):
                 {**dataclasses.asdict(row), "p_value": row.p_value, "verdict": row.verdict}
                 for row in self.rows
             ],
-            "notes": self._said(),
+            "known_users": None
+            if self.known_users is None
+            else dataclasses.asdict(self.known_users),
+            "notes": self.said(self.metrics),
         }
 
     def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
@@ -152,19 +288,8 @@ class Comparison(Compared, Tracked, Reported, Printed):
         names = ", ".join(model.name for model in self.models)
         return f"<Comparison of {names}: {', '.join(self.metrics)}>"
 
-    def _said(self) -> list[str]:
-        tested = [row for row in self.rows if row.test.method != "none"]
-        return [
-            *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
-            *wording.on_methods(tested, self.options),
-            *wording.on_smallest_p(self.rows, self.options),
-            *wording.on_power(self.rows, self.options),
-            *wording.on_runs(self.rows),
-            *wording.on_seeds(self.models),
-            *([undefined] if (undefined := wording.on_undefined(self.rows)) else []),
-            *self.notes,
-            *wording.on_rows(self.rows),
-        ]
+    def _models(self) -> tuple[Model, ...]:
+        return self.models
 
 
 def _named(
@@ -174,17 +299,17 @@ def _named(
         yield FlatName(metric, statistic, model, other), value  # type: ignore[arg-type]
 
 
+def _models_named(names: Sequence[str]) -> str:
+    """Return some names, or how many there are."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,} models"
+
+
 def leaderboard(
-    standings: Sequence[Standing],
-    metrics: Sequence[str],
-    options: Options,
-    correction: Correction,
-    *,
-    width: int | None,
+    standings: Sequence[Standing], metrics: Sequence[str], *, width: int | None
 ) -> list[Table]:
     """Return a row per model and a column per metric, best first by the first of all.
 
-    There are several tables if one is wider than `width`; the last one has the notes.
+    There are several tables if one is wider than `width`.
     """
     order = [row.model for row in standings if row.metric == metrics[0]]
     of = {(row.model, row.metric): row for row in standings}
@@ -202,6 +327,4 @@ def leaderboard(
         }
         return Table([Column("model"), *map(metric_column, some)], lines, best=best)
 
-    *before, last = fitting(table, metrics, width)
-    notes = wording.on_standings(standings, options, correction)
-    return [*before, dataclasses.replace(last, legend=SIGNS, notes=notes)]
+    return fitting(table, metrics, width)

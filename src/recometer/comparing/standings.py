@@ -29,13 +29,15 @@ def standings_by(
     models: Sequence[Model],
     users: Users,
     options: Options,
+    rows: Sequence[PairRow],
     correction: Correction = "holm",
 ) -> list[Standing]:
     """Return the models by a metric that every user has a value for, best first.
 
     All pairs are tested on the users that all models have a value for, and their p-values adjusted
     by Holm's method, unless Tukey's test was asked for; ranks follow from these
-    (`recometer.stats.rank_intervals`). A random order has its mean, but no rank: it is not a model
+    (`recometer.stats.rank_intervals`). `rows` are the pairs that were compared already; those on
+    the same users are not tested again. A random order has its mean, but no rank: it is not a model
     that others compete with.
     """
     given, models = models, [model for model in models if not model.by_chance]
@@ -47,10 +49,17 @@ def standings_by(
         ragged.column_sums(columns) / len(columns) if len(columns) else np.full(len(models), np.nan)
     )
     bounds, _ = bounds_of(metric, models, columns.T)
+    tested = {
+        frozenset((row.model, row.other)): row.p_value
+        for row in rows
+        if row.metric == metric and row.n == len(columns)  # so that they are the same users
+    }
     p_values = np.ones((len(models), len(models)))
     for one, two in itertools.combinations(range(len(models)), 2):
         pair = models[one], models[two]
-        p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
+        p = tested.get(frozenset(model.name for model in pair))
+        if p is None:
+            p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
         p_values[one, two] = p_values[two, one] = p
     tukey = tukey_by(metric, models, users, options).p_values if correction == "tukey" else None
     intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
@@ -158,7 +167,7 @@ def _unranked(metric: str, model: str, mean: float, n: int, options: Options) ->
 def standings_of_whole(
     metric: str, models: Sequence[Model], rows: Sequence[PairRow], options: Options
 ) -> list[Standing]:
-    """Return the models by a metric with one value for all users; rows are of all pairs.
+    """Return the models by a metric with one value for all users; `rows` have all pairs of them.
 
     A random order has no such value.
     """
@@ -166,6 +175,7 @@ def standings_of_whole(
     names = [model.name for model in models]
     p_values = np.ones((len(names), len(names)))
     means = np.full(len(names), np.nan)
+    rows = [row for row in rows if row.metric == metric]
     for row in rows:
         one, two = names.index(row.model), names.index(row.other)
         p_values[one, two] = p_values[two, one] = row.p_value

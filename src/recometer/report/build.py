@@ -22,7 +22,6 @@ from recometer.report.model import Audited, Chart, ReportModel
 from recometer.report.numbers import (
     MetricNumbers,
     all_numbers,
-    ranked_metrics,
     standings_of,
 )
 from recometer.report.popularity import popularity
@@ -50,16 +49,16 @@ def build(
 ) -> ReportModel:
     """Return the content of the report of a comparison or an evaluation; see `report`."""
     given = given_by(of, name, groups, threads)
-    primary, ranked = given.metrics[0], ranked_metrics(given)
+    primary = given.metrics[0]
     columns = [] if given.is_whole(primary) else given.columns(primary)
-    standings = standings_of(given, primary, primary in ranked, columns)
+    standings = standings_of(given, primary, columns)
     order = tuple(place.model for place in standings.places)
     # From here on models stand in this order everywhere.
     best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
     given = dataclasses.replace(given, models=best_first)
     pair = main_pair(given, standings)
     pairs = pairs_of(given, pair)
-    numbers = all_numbers(given, pairs, ranked, standings)
+    numbers = all_numbers(given, pairs, standings)
     known = known_lists(given, lists, data or {})
     found_audit = _audit(audit, known)
     k = depth_of(known) if depth is None else depth
@@ -88,7 +87,7 @@ def build(
         inspector=inspected,
         protocol=facts(given, all_standings),
         notes=tuple(_notes(given)),
-        missing=tuple(_missing(given, charts, known, found_audit, ranked)),
+        missing=tuple(_missing(given, charts, known, found_audit)),
         call=call_of(given),
         version=__version__,
     )
@@ -181,7 +180,6 @@ def _missing(
     charts: tuple[Chart, ...],
     known: Mapping[str, Known],
     audit: Audited | None,
-    ranked: tuple[str, ...],
 ) -> list[str]:
     """Name the parts that are not shown, and how to get them."""
     there = {chart.name for chart in charts}
@@ -219,10 +217,4 @@ def _missing(
         )
     if audit is None:
         found.append("No audit of the split. Hint: audit=rm.audit(train, test).")
-    if given.comparison is not None and len(ranked) < len(given.metrics):
-        found.append(
-            "Ranks, and for which models no difference from the best is shown, are given only for "
-            f"{', '.join(ranked)}, because there are many users. Hint: primary= names others; "
-            "print(comparison) computes all."
-        )
     return found

@@ -79,7 +79,8 @@ def headline(
     if told and tied:
         verdict += f" No difference from {winner} is shown for {_listed(tied)}."
     harmed = _most_harmed(given, metric, pair)
-    sentences = [*leaks, *_on_direction(standings), *_on_apart(given, standings, pair)]
+    sentences = [*leaks, *_on_known(given, metric), *_on_direction(standings)]
+    sentences += _on_apart(given, standings, pair)
     sentences += _on_others(given, metric, pair)
     sentences += _on_users(row, pair) + _on_harmed(harmed, metric, pair)
     return Headline(
@@ -141,6 +142,12 @@ def _ends(row: PairRow) -> str:
         return "[no interval]"
     ends = sorted((row.low, row.high) if row.difference >= 0 else (-row.low, -row.high))
     return f"[{ends[0]:.4f}, {ends[1]:.4f}]"
+
+
+def _on_known(given: Given, metric: str) -> list[str]:
+    """Say whom not all models know, and what the means are without these users."""
+    known = None if given.comparison is None else given.comparison.known_users
+    return [] if known is None else known.sentences([metric])
 
 
 def _on_direction(standings: Standings) -> list[str]:

@@ -18,8 +18,6 @@ from recometer.report.given import LEFT_OUT, Given, chance_of
 from recometer.report.model import Place, Row, Standings
 
 N_BINS = 20  # of a histogram
-# More tests of pairs than this many values of users are not made for metrics that do not decide.
-MOST_TESTED = 1e8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,41 +45,28 @@ class MetricNumbers:
 
 
 def all_numbers(
-    given: Given, pairs: Sequence[tuple[str, str]], ranked: Sequence[str], primary: Standings
+    given: Given, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
-    """Return the numbers of every metric; ranks are found of some, those of the first are known."""
+    """Return the numbers of every metric; the standings of the first are known."""
 
     def one(metric: str) -> MetricNumbers:
         known = primary if metric == primary.metric else None
-        return _numbers(given, metric, pairs, metric in ranked, known)
+        return _numbers(given, metric, pairs, known)
 
     with ThreadPoolExecutor(given.options.threads) as pool:
         found = pool.map(one, given.metrics)
         return dict(zip(given.metrics, found, strict=True))
 
 
-def ranked_metrics(given: Given) -> tuple[str, ...]:
-    """Return the metrics whose ranks are found: all, unless there are very many users."""
-    comparison = given.comparison
-    if comparison is None:
-        return ()
-    n_pairs = len(given.models) * (len(given.models) - 1) // 2
-    known = "standings" in vars(comparison)
-    if known or n_pairs * given.users.n * len(given.metrics) <= MOST_TESTED:
-        return given.metrics
-    return comparison.primary if comparison.chosen else given.metrics[:1]
-
-
 def _numbers(
     given: Given,
     metric: str,
     pairs: Sequence[tuple[str, str]],
-    ranked: bool,
     known: Standings | None,
 ) -> MetricNumbers:
     whole = given.is_whole(metric)
     columns = [] if whole else given.columns(metric)
-    standings = known or standings_of(given, metric, ranked, columns)
+    standings = known or standings_of(given, metric, columns)
     if whole:
         return MetricNumbers(standings)
     names = [model.name for model in given.models]
@@ -100,10 +85,10 @@ def _numbers(
     )
 
 
-def standings_of(given: Given, metric: str, ranked: bool, columns: Sequence[Float64]) -> Standings:
+def standings_of(given: Given, metric: str, columns: Sequence[Float64]) -> Standings:
     """Return all models by a metric, best first."""
     higher = given.definition(metric).higher_is_better
-    if ranked and given.comparison is not None:
+    if given.comparison is not None:
         found = list(map(_place, given.comparison.standings_of(metric)))
         if given.is_whole(metric):
             found = [_with_interval(given, metric, place) for place in found]

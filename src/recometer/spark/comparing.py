@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from recometer.comparing import wording
 from recometer.comparing.compared import known_metric, margin_of, primary_of
 from recometer.comparing.corrections import Correction, adjusted, check_correction
+from recometer.comparing.known_users import KnownUsers
+from recometer.comparing.models import Model
 from recometer.comparing.pairs import IntervalKind, Options, check_users
-from recometer.comparing.result import leaderboard
-from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
+from recometer.comparing.result import ComparisonTables
+from recometer.comparing.rows import PairRow, Standing
 from recometer.comparing.standings import standings_of_whole
 from recometer.draws import seed_of
 from recometer.errors import UnknownNameError, warn
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.rendering import Printed, Table
 from recometer.spark._elsewhere import RUNNING, refusing
 from recometer.spark._models import Given, Models
 from recometer.spark._pairs import Pairs
@@ -26,7 +27,7 @@ from recometer.stats.ends import check_confidence
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class SparkComparison(Printed):
+class SparkComparison(ComparisonTables):
     """The result of `compare` on Spark: models side by side, and pairs of them.
 
     Attributes
@@ -45,6 +46,8 @@ class SparkComparison(Printed):
         Whether the primary metrics were chosen.
     pairs
         The sums over users that everything follows from.
+    known_users : recometer.comparing.known_users.KnownUsers or None
+        As in `Comparison`.
     """
 
     models: tuple[str, ...]
@@ -58,9 +61,10 @@ class SparkComparison(Printed):
     chosen: bool
     pairs: Pairs = dataclasses.field(repr=False)
     cluster: object = dataclasses.field(default=None, repr=False)
+    known_users: KnownUsers | None = None
 
     @cached_property
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self) -> tuple[Standing, ...]:  # type: ignore[override]
         """The leaderboard: per metric every model, best first, with the ranks that it can have.
 
         Spark reads the users again for it, when it is first asked for.
@@ -94,36 +98,8 @@ class SparkComparison(Printed):
         known = [f"{one.metric}: {one.model} less {one.other}" for one in self.rows]
         raise UnknownNameError(f"There is no such row. Hint: {'; '.join(known)}.")
 
-    def table(self) -> Table:
-        """Return the differences, and the notes on them."""
-        margin = self.options.margin is not None
-        columns = difference_columns(self.options.confidence, margin=margin)
-        return Table(columns, self.rows, self._said())
-
-    def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, how users differ, and the differences."""
-        ranked = {row.metric for row in self.standings}
-        metrics = [name for name in self.metrics if name in ranked]
-        how = self.options, self.correction
-        boards = leaderboard(self.standings, metrics, *how, width=width) if metrics else []
-        per_user = [row for row in self.rows if not row.for_all_users]
-        of_users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
-        return [*boards, *of_users, self.table()]
-
-    def _said(self) -> list[str]:
-        tested = [row for row in self.rows if row.test.method != "none"]
-        undefined = wording.on_undefined(self.rows)
-        return [
-            *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
-            *wording.on_methods(tested, self.options),
-            *wording.on_smallest_p(self.rows, self.options),
-            *wording.on_power(self.rows, self.options),
-            *wording.on_runs(self.rows),
-            *wording.on_seeds(self.pairs.given.runs),
-            *([undefined] if undefined else []),
-            *self.notes,
-            *wording.on_rows(self.rows),
-        ]
+    def _models(self) -> Sequence[Model]:
+        return self.pairs.given.runs
 
     def __repr__(self) -> str:
         return f"<SparkComparison of {', '.join(map(str, self.models))}: {', '.join(self.metrics)}>"

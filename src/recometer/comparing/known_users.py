@@ -1,0 +1,202 @@
+"""Users and items whom not all models know: how many, and the means without these users."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Bool, Float64
+
+FEW = 0.02  # share of the users, or relevant rows, that may be unknown to all models alike
+MOST = 4  # metrics that a sentence names
+HINT = (
+    "Hint: cold_start=False in evaluate leaves out users without training items, and result.by "
+    "shows groups; see the page 'New users and new items'."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KnownMeans:
+    """The means of one metric over all users, and over those whom all models know.
+
+    Attributes
+    ----------
+    metric
+    n, n_known
+        The numbers of these users, of those for whom all models have a value.
+    means, known
+        By model, best first; NaN where there is no user.
+    reversed
+        Whether two models are in another order over the users whom all models know.
+    """
+
+    metric: str
+    n: int
+    n_known: int
+    means: Mapping[str, float]
+    known: Mapping[str, float]
+    reversed: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KnownUsers:
+    """Users who count in the means of a comparison, but whom some models do not know.
+
+    Such a user is mostly new: without training items, a model that learns from these has no list
+    for the user, and usually the value 0, while a list of popular items has a value.
+
+    Attributes
+    ----------
+    n
+        The number of users who count.
+    unknown : mapping of str to int
+        The number of those whom a model does not know, for each model; empty if all models know
+        the same users, and nearly all.
+    n_known
+        The number of users whom all models know.
+    n_rows
+        The number of relevant rows of test.
+    unknown_rows : mapping of str to int
+        The number of those with an item that a model does not know; empty if they are few, or as
+        many for all models.
+    by_metric : tuple of KnownMeans
+        For each metric with a value per user.
+    """
+
+    n: int
+    unknown: Mapping[str, int]
+    n_known: int
+    n_rows: int
+    unknown_rows: Mapping[str, int]
+    by_metric: tuple[KnownMeans, ...]
+
+    @property
+    def reversed(self) -> tuple[KnownMeans, ...]:
+        """The metrics by which models are in another order over the users whom all know."""
+        return tuple(one for one in self.by_metric if one.reversed)
+
+    def sentences(self, metrics: Iterable[str]) -> list[str]:
+        """Say who is unknown to whom, and what the means of some metrics are without them."""
+        said = []
+        if self.unknown:
+            said.append(f"{_shares(self.unknown, self.n, 'users')}.")
+            chosen = set(metrics)
+            said += [self._on_means(one) for one in self.by_metric if one.metric in chosen]
+            others = [one.metric for one in self.reversed if one.metric not in chosen]
+            if others:
+                more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
+                said.append(f"The order also changes by {', '.join(others[:MOST])}{more}.")
+        if self.unknown_rows:
+            said.append(f"{_shares(self.unknown_rows, self.n_rows, 'relevant rows of test')}.")
+        return said
+
+    def warning(self) -> str:
+        """Return a warning of models that are in another order without these users, or nothing."""
+        first = next(iter(self.reversed), None)
+        if first is None:
+            return ""
+        return " ".join((*self.sentences([first.metric]), HINT))
+
+    def _on_means(self, one: KnownMeans) -> str:
+        if not one.n_known:
+            return f"No user has a value of {one.metric} from all models and is known to all."
+        said = (
+            f"{one.metric} over the {one.n_known:,} users whom all models know: "
+            f"{_values(one.known)}."
+        )
+        if not one.reversed:
+            return said
+        return (
+            f"{said} Over all {one.n:,} users the order is another one ({_values(one.means)}), as "
+            "it also depends on who is known at all."
+        )
+
+
+def known_users(
+    names: Sequence[str],
+    known: Bool,
+    values: Mapping[str, tuple[Float64, bool]],
+    unknown_rows: tuple[Mapping[str, int], int],
+) -> KnownUsers | None:
+    """Return who is known to whom; None if all models know all who count, or the same nearly all.
+
+    Parameters
+    ----------
+    names
+        The models, those by chance left out.
+    known : bool [n_users, n_models]
+        Whether a model knows a user.
+    values : mapping of str to (float64 [n_users, n_models], bool)
+        For each metric with a value per user: the values, and whether higher ones are better. Users
+        count if they have a value by all models for one of the metrics.
+    unknown_rows
+        See `KnownUsers`; and the number of all relevant rows.
+    """
+    rows, n_rows = unknown_rows
+    if len(set(rows.values())) < 2 or max(rows.values()) <= FEW * n_rows:
+        rows = {}  # what no model knows favours none of them
+    if known.all():
+        return KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
+    counts = np.zeros(len(known), bool)
+    for table, _ in values.values():
+        counts |= ~np.isnan(table).any(axis=1)
+    counted, n = known[counts], int(np.count_nonzero(counts))
+    unknown = dict(zip(names, (n - np.count_nonzero(counted, axis=0)).tolist(), strict=True))
+    if (counted == counted[:, :1]).all() and max(unknown.values()) <= FEW * n:
+        return KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
+    by_all: Bool = np.logical_and.reduce(known, axis=1)
+    found = tuple(_means(name, names, table, by_all, up) for name, (table, up) in values.items())
+    return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, found)
+
+
+def _means(
+    metric: str, names: Sequence[str], table: Float64, by_all: Bool, higher: bool
+) -> KnownMeans:
+    """Return the means of models over the users with a value, and over those of all's knowledge."""
+    valued = ~np.isnan(table).any(axis=1)
+    chosen = valued & by_all
+    means, known = (_mean(table[mask]) for mask in (valued, chosen))
+    turned = any(
+        (means[one] - means[two]) * (known[one] - known[two]) < 0
+        for one, two in itertools.combinations(range(len(names)), 2)
+    )
+    by_model, by_model_known = (
+        {names[at]: float(one[at]) for at in _order(one, higher)} for one in (means, known)
+    )
+    n, n_known = int(np.count_nonzero(valued)), int(np.count_nonzero(chosen))
+    return KnownMeans(metric, n, n_known, by_model, by_model_known, turned)
+
+
+def _order(means: Float64, higher: bool) -> list[int]:
+    """Return who is the best, second best, ..."""
+    order: list[int] = np.argsort(-means if higher else means, kind="stable").tolist()
+    return order
+
+
+def _mean(table: Float64) -> Float64:
+    if not len(table):
+        return np.full(table.shape[1], np.nan)
+    return ragged.column_sums(table) / len(table)
+
+
+def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
+    """Say how many of n are unknown to which models, the most first."""
+    by_count: dict[int, list[str]] = {}
+    for name, count in unknown.items():
+        by_count.setdefault(count, []).append(name)
+    parts: list[str] = []
+    for count in sorted(by_count, reverse=True):
+        names = ", ".join(by_count[count])
+        if not parts:
+            parts.append(f"{count:,} of {n:,} {what} ({count / n:.1%}) are unknown to {names}")
+        else:
+            parts.append(f"{count:,} ({count / n:.1%}) to {names}" if count else f"none to {names}")
+    return "; ".join(parts)
+
+
+def _values(means: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())

@@ -1,0 +1,179 @@
+"""Users and items whom not all models know, said beside every verdict."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import warnings
+
+import numpy as np
+import pytest
+from command_line import CliRunner
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.comparing.junit import junit
+
+ITEMS = [f"i{at}" for at in range(8)]
+OLD, NEW = [f"old{at}" for at in range(40)], [f"new{at}" for at in range(60)]
+TEST = {user: ["i0" if at % 2 else "i4"] for at, user in enumerate(OLD)}
+TEST |= {user: ["i0"] for user in NEW}
+TRAIN = {user: ["i7"] for user in OLD}
+
+
+def lists(users: list[str], first: str = "i0") -> rm.Lists:
+    """Return lists that begin with an item, or with the user's own where there is a "*"."""
+    return rm.Lists(
+        {user: [TEST[user][0] if first == "*" else first, "i1", "i2"] for user in users}
+    )
+
+
+def evaluated(source: rm.Lists, **options: object) -> rm.Evaluation:
+    return rm.evaluate(source, TEST, train=TRAIN, metrics="rr hit@1", **options)
+
+
+def compared(**options: object) -> rm.Comparison:
+    """Popularity knows all 100 users and the other one 40, for whom it is perfect."""
+    results = {"popular": evaluated(lists(OLD + NEW)), "own": evaluated(lists(OLD, "*"))}
+    with pytest.warns(rm.DataWarning, match="the order is another one"):
+        return rm.compare(results, **options)
+
+
+SAID = "60 of 100 users (60.0%) are unknown to own; none to popular."
+MEANS = (
+    "rr over the 40 users whom all models know: own 1.0000, popular 0.5000. Over all 100 users the "
+    "order is another one (popular 0.8000, own 0.4000), as it also depends on who is known at all."
+)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_record_has_the_means_over_the_users_whom_all_models_know() -> None:
+    known = compared().known_users
+    assert known is not None
+    assert (known.n, known.n_known, known.unknown) == (100, 40, {"popular": 0, "own": 60})
+    rr, hit = known.by_metric
+    assert (rr.metric, rr.n, rr.n_known, rr.reversed) == ("rr", 100, 40, True)
+    assert list(rr.means.items()) == [("popular", 0.8), ("own", 0.4)]
+    assert list(rr.known.items()) == [("own", 1.0), ("popular", 0.5)]
+    assert known.reversed == (rr, hit)
+    assert known.sentences(["rr"]) == [SAID, MEANS, "The order also changes by hit@1."]
+
+
+def test_every_table_of_the_comparison_says_so_beside_the_verdict(tmp_path: pathlib.Path) -> None:
+    comparison = compared(baseline="popular")
+    for text in (str(comparison), str(comparison.full()), comparison.to_markdown()):
+        assert SAID.split(" are ")[1] in one_line(text)
+        assert "whom all models know: own 1.0000, popular 0.5000" in one_line(text)
+    before, _, after = one_line(str(comparison)).partition(SAID)
+    assert "verdict" not in before
+    assert "verdict" in after
+    content = json.loads(comparison.to_json())
+    assert content["known_users"]["unknown"] == {"popular": 0, "own": 60}
+    report = comparison.report(tmp_path / "report.html")
+    assert {SAID, MEANS} <= set(report.model.headline.sentences)
+
+
+def test_a_gate_says_so_beside_its_verdict(tmp_path: pathlib.Path) -> None:
+    report = compared(baseline="popular").gate("rr >= -5%")
+    assert report.verdict == "failed"
+    assert str(report).startswith("Gates against popular: failed (1 failed).\n\n60 of 100 users")
+    assert report.said[:2] == (SAID, MEANS)
+    assert report.to_dict()["said"] == list(report.said)
+    assert SAID in junit(report)
+    for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
+        evaluated(source).save(tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in ("popular", "own")]
+    gated = ["compare", *files, "--baseline", "popular", "--gate", "rr >= -5%"]
+    found = CliRunner().invoke(app, gated)
+    assert found.exit_code == 1
+    assert found.stdout.startswith("Gates against popular: failed (1 failed).\n60 of 100 users")
+    assert "--rule cold_start=false of recometer evaluate leaves out users" in found.stderr
+
+
+def test_what_all_models_lack_is_said_above_two_percent_alone() -> None:
+    for left_out, said in ((2, False), (3, True)):
+        some = (OLD + NEW)[left_out:]
+        results = {"a": evaluated(lists(some)), "b": evaluated(lists(some, "i4"))}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the order is the same
+            known = rm.compare(results).known_users
+        assert (known is not None) is said
+    assert known is not None
+    assert known.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
+
+
+def test_models_that_know_as_many_users_but_others_know_different_ones() -> None:
+    everybody = OLD + NEW
+    results = {"a": evaluated(lists(everybody[1:])), "b": evaluated(lists(everybody[:-1], "i4"))}
+    known = rm.compare(results).known_users
+    assert known is not None
+    assert (known.unknown, known.n_known) == ({"a": 1, "b": 1}, 98)
+
+
+@pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
+def test_users_who_do_not_count_are_not_spoken_of(rules: dict[str, object]) -> None:
+    results = {
+        "popular": evaluated(lists(OLD + NEW), **rules),
+        "own": evaluated(lists(OLD, "*"), **rules),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)  # only one of the two has values
+        comparison = rm.compare(results)
+    assert comparison.known_users is None
+    assert {row.n for row in comparison.rows} == {40}
+
+
+def test_models_that_know_everybody_are_compared_in_silence() -> None:
+    results = {"a": evaluated(lists(OLD + NEW)), "b": evaluated(lists(OLD + NEW, "i4"))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comparison = rm.compare(results)
+    assert comparison.known_users is None
+    assert "unknown" not in str(comparison)
+
+
+def test_seeds_batches_and_a_random_order_know_whom_their_evaluations_know() -> None:
+    seeds = {"popular": [evaluated(lists(OLD + NEW))] * 2, "own": [evaluated(lists(OLD, "*"))] * 2}
+    halves = [OLD[:20] + NEW[:30], OLD[20:] + NEW[30:]]
+    batches = {
+        name: [
+            rm.evaluate(source, {user: TEST[user] for user in half}, metrics="rr")
+            for half in halves
+        ]
+        for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*")))
+    }
+    for models in (seeds, batches):
+        with pytest.warns(rm.DataWarning, match="another one"):
+            known = rm.compare(models).known_users
+        assert known is not None
+        assert (known.n, known.unknown) == (100, {"popular": 0, "own": 60})
+    scores = np.random.default_rng(0).random((100, 8))
+    matrix = np.array([[item in TEST[user] for item in ITEMS] for user in OLD + NEW])
+    one = rm.evaluate(rm.Scores(scores), matrix, metrics="rr", chance=True)
+    assert rm.compare({"one": one, "two": one}, chance=True).known_users is None
+
+
+def test_relevant_rows_of_items_that_only_one_model_lacks_are_counted() -> None:
+    users, some = OLD + NEW, [item for item in ITEMS if item != "i4"]
+    scores = np.random.default_rng(0).random((100, 8))
+    full = rm.Scores(scores, user_ids=users, item_ids=ITEMS)
+    lacking = rm.Scores(scores[:, :7], user_ids=users, item_ids=some)
+    results = {"full": evaluated(full), "lacking": evaluated(lacking)}
+    comparison = rm.compare(results, allow="candidates")
+    said = "20 of 100 relevant rows of test (20.0%) are unknown to lacking; none to full."
+    assert comparison.known_users is not None
+    assert comparison.known_users.sentences(["rr"]) == [said]
+    assert said in one_line(str(comparison))
+    assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users is None
+
+
+def test_saved_evaluations_know_whom_they_knew(tmp_path: pathlib.Path) -> None:
+    for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
+        evaluated(source).save(tmp_path / f"{name}.parquet")
+    with pytest.warns(rm.DataWarning, match="60 of 100 users"):
+        known = rm.compare([tmp_path / "popular.parquet", tmp_path / "own.parquet"]).known_users
+    assert known is not None
+    assert known.unknown == {"popular": 0, "own": 60}
