@@ -1,6 +1,8 @@
 // The thresholds of a block of users: what is counted of them, ties, and giving up.
 #pragma once
 
+#include <cstring>
+
 #include "counting.hpp"
 #include "keys.hpp"
 #include "ranking.hpp"
@@ -12,6 +14,10 @@ namespace {
 // keys cost more than they save.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
+// With more thresholds than these, to search for each candidate takes less than to count against
+// every group of them.
+constexpr std::int64_t kFewThresholds = 512;
+constexpr int kSearched = 8;  // candidates that are searched for side by side
 
 /// The distinct scores of a block of users' judged items, the thresholds, and their counts.
 ///
@@ -44,6 +50,7 @@ class Board {
           reached_(judged_count()),
           ties_(judged_count()),
           lower_(judged_count()),
+          landed_(searches() ? judged_count() : 0),
           tables_(table_count() * D::kTables) {
         std::size_t tables = 0;
         for (std::size_t u = 0; u < n_users; ++u) {
@@ -54,8 +61,15 @@ class Board {
             user.active = user.begin;
             user.keyed = 0;
             user.undecided = 0;
+            user.searched = user.end - user.begin > kFewThresholds;
+            if (user.searched) {
+                std::memset(landed_.get() + user.begin, 0,
+                            static_cast<std::size_t>(user.end - user.begin) * sizeof(std::int64_t));
+            }
             const std::size_t groups =
-                static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
+                user.searched
+                    ? 0
+                    : static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
             tables += groups;
             if (groups > max_groups_) max_groups_ = groups;
             if (!drop(u)) build(user);
@@ -80,6 +94,7 @@ class Board {
     /// Count a chunk of the user's scores: the items from, from + 1, ..., NaN where none is.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
+        if (user.searched) return search(user, scores, from);
         std::uint32_t ties[kChunkVectors];
         if constexpr (K::kUsed) {
             if (user.keyed != 0) {
@@ -109,6 +124,14 @@ class Board {
 
     void flush(std::size_t u, Int* planes, int n_planes) {
         const User& user = user_[u];
+        if (user.searched) {
+            std::int64_t higher = 0;
+            for (std::int64_t t = user.end; t-- > user.active; landed_[t] = 0) {
+                higher += landed_[t];
+                reached_[t] += higher;
+            }
+            return;
+        }
         if constexpr (K::kUsed) {
             if (user.keyed != 0) {
                 Keyed::flush(planes, n_planes - 1, size(user.active, user), user.keyed,
@@ -151,6 +174,7 @@ class Board {
         std::int64_t begin, end;  // its thresholds, ascending
         std::int64_t active;      // those before are given up
         Real* tables;
+        bool searched;           // whether it has many: no tables, but `landed_`
         int keyed;               // the levels of its tables of keys, or 0
         std::int64_t undecided;  // candidates that had to be compared in full
     };
@@ -176,6 +200,15 @@ class Board {
                      C::kGroup;
         }
         return count;
+    }
+
+    /// Whether a user may have so many thresholds that they are searched.
+    bool searches() const {
+        for (std::size_t u = 0; u < n_users_; ++u) {
+            const std::int64_t n = judged_.table.indptr[u + 1] - judged_.table.indptr[u];
+            if (n > kFewThresholds) return true;
+        }
+        return false;
     }
 
     static int size(std::int64_t group, const User& user) {
@@ -206,6 +239,7 @@ class Board {
     }
 
     void build(User& user) const {
+        if (user.searched) return;
         Real* tables = user.tables;
         if constexpr (K::kUsed) {
             const std::int64_t n = user.end - user.active;
@@ -221,6 +255,28 @@ class Board {
             const int n = size(group, user);
             D::build(value_.get() + group, n, C::levels_for(n), tables);
             tables += D::kTables;
+        }
+    }
+
+    /// Note for each candidate of a chunk the highest threshold that it reaches.
+    void search(const User& user, const Real* scores, std::int64_t from) {
+        if (user.active == user.end) return;
+        const Real* const values = value_.get();
+        for (int first = 0; first < kChunkVectors * S::kLanes; first += kSearched) {
+            std::int64_t at[kSearched];  // the last threshold that is reached, or the first one
+            for (int i = 0; i < kSearched; ++i) at[i] = user.active;
+            for (std::int64_t n = user.end - user.active; n > 1;) {
+                const std::int64_t half = n / 2;
+                for (int i = 0; i < kSearched; ++i) {
+                    at[i] += values[at[i] + half] <= scores[first + i] ? half : 0;
+                }
+                n -= half;
+            }
+            for (int i = 0; i < kSearched; ++i) {
+                if (!(values[at[i]] <= scores[first + i])) continue;
+                ++landed_[at[i]];
+                if (values[at[i]] == scores[first + i]) meet(ties_[at[i]], from + first + i);
+            }
         }
     }
 
@@ -337,7 +393,9 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t> lower_;  // per judged item: tied candidates between it and the one before
+    Buffer<std::int64_t> lower_;   // per judged item: tied candidates between it and the one before
+    Buffer<std::int64_t> landed_;  // per threshold of users with many: candidates between it and
+                                   // the next one, since `reached_` was last read out
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

@@ -13,6 +13,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // compares with no score
 
+// With more judged items than these, a list is sorted once, and each is searched for.
+constexpr std::int64_t kFewJudged = 16;
+
 class Ranker {
  public:
     explicit Ranker(const RankLists& problem) : p(problem), mark(problem.n_items, 0) {}
@@ -29,12 +32,24 @@ class Ranker {
         }
         const std::int32_t places = p.lists.scores ? read_scored(user) : read(user);
         if (p.lists.scores && p.k > 0) write_top(user);
-        for (auto j = p.judged.indptr[user]; j < p.judged.indptr[user + 1]; ++j) {
+        const std::int64_t begin = p.judged.indptr[user], end = p.judged.indptr[user + 1];
+        const bool few = end - begin <= kFewJudged;
+        if (p.lists.scores && !few) {
+            collect();
+            sort_best(entries.data(), static_cast<std::int64_t>(entries.size()), TieOrder::kItem,
+                      0);
+        }
+        for (auto j = begin; j < end; ++j) {
             const std::int32_t item = p.judged.items[j];
             const std::int32_t place = item < 0 ? 0 : mark[index(item)] - base;
             p.above[j] = place > 0 ? place - 1 : -1;
             if (p.tied) p.tied[j] = p.before[j] = 0;
-            if (place > 0 && p.lists.scores) compare(j, index(place - 1));
+            if (place <= 0 || !p.lists.scores) continue;
+            if (few) {
+                compare(j, index(place - 1));
+            } else {
+                search(j, index(place - 1));
+            }
         }
         base += places + 1;
     }
@@ -46,14 +61,22 @@ class Ranker {
         return p.top + static_cast<std::int64_t>(user) * p.k;
     }
 
-    /// Write the best of the items that `read_scored` left.
-    void write_top(std::size_t user) {
+    /// What orders equal scores: the item, or in the order given its entry.
+    std::int32_t name(std::size_t entry) const {
+        return p.input_order ? static_cast<std::int32_t>(entry) : items[entry];
+    }
+
+    /// Make entries of the items that `read_scored` left.
+    void collect() {
         entries.clear();
         for (std::size_t i = 0; i < items.size(); ++i) {
-            // In the order given, entries stand for items.
-            const std::int32_t name = p.input_order ? static_cast<std::int32_t>(i) : items[i];
-            if (scores[i] == scores[i]) entries.push_back({scores[i], name});
+            if (scores[i] == scores[i]) entries.push_back({scores[i], name(i)});
         }
+    }
+
+    /// Write the best of the items that `read_scored` left.
+    void write_top(std::size_t user) {
+        collect();
         const TieOrder order = p.input_order ? TieOrder::kItem : p.order;
         auto n = static_cast<std::int64_t>(entries.size());
         if (n > p.k) {
@@ -62,8 +85,8 @@ class Ranker {
         }
         sort_best(entries.data(), n, order, p.keys[user]);
         for (std::int64_t i = 0; i < n; ++i) {
-            const std::int32_t name = entries[static_cast<std::size_t>(i)].item;
-            top(user)[i] = p.input_order ? items[index(name)] : name;
+            const std::int32_t best = entries[static_cast<std::size_t>(i)].item;
+            top(user)[i] = p.input_order ? items[index(best)] : best;
         }
     }
 
@@ -156,6 +179,20 @@ class Ranker {
         p.above[judged] = higher;
         p.tied[judged] = equal - 1;
         p.before[judged] = before;
+    }
+
+    /// The same, by searching for it among the sorted entries.
+    void search(std::int64_t judged, std::size_t entry) {
+        const double score = scores[entry];
+        const auto first = std::partition_point(entries.begin(), entries.end(),
+                                                [=](const auto& one) { return one.score > score; });
+        const auto last = std::partition_point(first, entries.end(),
+                                               [=](const auto& one) { return one.score == score; });
+        const auto own = std::partition_point(
+            first, last, [mine = name(entry)](const auto& one) { return one.item < mine; });
+        p.above[judged] = first - entries.begin();
+        p.tied[judged] = last - first - 1;
+        p.before[judged] = own - first;
     }
 
     const RankLists& p;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -44,12 +45,39 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+// Arrays may be shared with a caller who changes them after they were read: each call looks again
+// at what it takes for positions.
+
+/// Offsets of the rows of some users, of which there are `n_rows` in all.
+inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
+    bool falls = indptr[0] < 0;
+    for (std::size_t user = 0; user < n_users; ++user) falls |= indptr[user + 1] < indptr[user];
+    require(!falls, "indptr must not fall");
+    require(static_cast<std::size_t>(indptr[n_users]) <= n_rows, "indptr points beyond the items");
+}
+
 inline Ragged ragged(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items,
                      std::size_t n_users) {
     require(indptr.shape(0) == n_users + 1, "indptr must have one entry more than users");
-    require(static_cast<std::size_t>(indptr.data()[n_users]) <= items.shape(0),
-            "indptr points beyond the items");
+    require_offsets(indptr.data(), n_users, items.shape(0));
     return {indptr.data(), items.data()};
+}
+
+/// Items of a table from `lowest` (0; or -1, which stands for none) to n_items - 1.
+inline void require_items(const Ragged& table, std::size_t n_users, std::int64_t n_items,
+                          std::int32_t lowest) {
+    std::int32_t least = lowest, most = -1;
+    for (std::int64_t row = table.indptr[0]; row < table.indptr[n_users]; ++row) {
+        least = std::min(least, table.items[row]);
+        most = std::max(most, table.items[row]);
+    }
+    require(least == lowest && most < n_items, "there is no such item");
+}
+
+/// Items of a table that ascend within a user, from 0 to n_items - 1.
+inline void require_ascending(const Ragged& table, std::size_t n_users, std::int64_t n_items) {
+    require(rows_ascend(table.indptr, table.items, n_items, 0, n_users),
+            "the items of a user must ascend, from 0 to the last");
 }
 
 /// A table of all its users.

@@ -32,6 +32,7 @@ inline BandedRows banded_rows(const Column& indptr, const Column& item, const In
     require(item.shape(0) == n_rows && counted.shape(0) == n_rows && above.shape(0) == n_rows &&
                 tied.shape(0) == n_rows,
             "one entry per row");
+    require_offsets(indptr.data(), n_users, n_rows);
     require(band.shape(0) == banded.shape(0), "one band per item");
     return {n_users,      n_items,     n_bands,       indptr.data(), item.data(), counted.data(),
             above.data(), tied.data(), band.shape(0), banded.data(), band.data()};

@@ -110,6 +110,7 @@ void bind_factors(nb::module_& m) {
                                            scores.data()};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            require_items(problem.listed, problem.n_users, problem.items.n_items, 0);
             kernel(chosen, Real{}).score_items(problem);
         },
         nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
@@ -149,6 +150,8 @@ void bind_factors(nb::module_& m) {
                 falling(n_users, problem.items.n_items, by_place, places, item_bound, user_bound);
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            require_ascending(problem.excluded, n_users, problem.items.n_items);
+            require_ascending(problem.judged.table, n_users, problem.items.n_items);
             const OwnPlaces own(problem, n_users);
             const SortedJudged<Real> sorted(problem.judged, n_users);
             problem.judged = sorted.judged();
@@ -192,6 +195,7 @@ void bind_factors(nb::module_& m) {
                 falling(n_users, problem.items.n_items, by_place, places, item_bound, user_bound);
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            require_ascending(problem.excluded, n_users, problem.items.n_items);
             const OwnPlaces own(problem, n_users);
             kernel(chosen, Real{}).top_factors(problem);
         },
@@ -240,6 +244,8 @@ void bind_scores(nb::module_& m) {
                 no_candidates.data()};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            require_ascending(problem.excluded, n_users, problem.n_items);
+            require_ascending(problem.judged.table, n_users, problem.n_items);
             const SortedJudged<Real> sorted(problem.judged, n_users);
             problem.judged = sorted.judged();
             return kernel(chosen, Real{}).rank_scores(problem);
@@ -270,6 +276,7 @@ void bind_scores(nb::module_& m) {
                 no_candidates.data()};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            require_ascending(problem.excluded, n_users, problem.n_items);
             kernel(chosen, Real{}).top_scores(problem);
         },
         nb::kw_only(), nb::arg("instruction_set"), exact("scores"), exact_or_none("columns"),
@@ -292,9 +299,9 @@ void bind_ranking(nb::module_& m) {
             require(indptr.shape(0) >= 1, "indptr must not be empty");
             const std::size_t n_users = indptr.shape(0) - 1;
             const std::size_t n_judged = above.shape(0);
-            require((!before || before->shape(0) == n_judged) && order.shape(0) == n_judged &&
-                        static_cast<std::size_t>(indptr.data()[n_users]) <= n_judged,
+            require((!before || before->shape(0) == n_judged) && order.shape(0) == n_judged,
                     "one entry per judged item");
+            require_offsets(indptr.data(), n_users, n_judged);
             nb::gil_scoped_release release;
             best_first(indptr.data(), n_users, above.data(), data_or_null(before), order.data());
         },

@@ -1,4 +1,5 @@
 // Lists and rows that others made: ranks in lists, tables, sums, splits, hashes, strings.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -30,6 +31,17 @@ Lists lists(const In1<std::int32_t>& items, const Values& scores, const In1<std:
                 "no such entries");
     }
     return {items.data(), data_or_null(scores), begin.data(), end.data()};
+}
+
+/// The entries of lists of some users, which are items or padding.
+void require_listed(const Lists& lists, std::size_t n_users, std::int64_t n_items) {
+    std::int32_t most = -1;
+    for (std::size_t user = 0; user < n_users; ++user) {
+        for (std::int64_t at = lists.begin[user]; at < lists.end[user]; ++at) {
+            most = std::max(most, lists.items[at]);
+        }
+    }
+    require(most < n_items, "there is no such item");
 }
 
 void bind_lists(nb::module_& m) {
@@ -77,6 +89,9 @@ void bind_lists(nb::module_& m) {
                                     top.data(),
                                     left.data()};
             nb::gil_scoped_release release;
+            require_listed(problem.lists, n_users, n_items);
+            require_items(problem.excluded, n_users, n_items, -1);
+            require_items(problem.judged, n_users, n_items, -1);
             rank_lists(problem);
         },
         nb::kw_only(), exact("items"), exact_or_none("scores"), exact("begin"), exact("end"),
@@ -115,6 +130,7 @@ void bind_rows_ascend(nb::module_& m) {
             require(first <= last && last < indptr.shape(0), "no such users");
             const std::int64_t begin = indptr.data()[first], end = indptr.data()[last];
             require(0 <= begin && end <= static_cast<std::int64_t>(items.shape(0)), "no such rows");
+            require_offsets(indptr.data() + first, last - first, items.shape(0));
             nb::gil_scoped_release release;
             return rows_ascend(indptr.data(), items.data(), n_items, first, last);
         },
@@ -148,6 +164,7 @@ PlacedRows placed_rows(const In1<std::int64_t>& indptr, const In1<std::int64_t>&
     const std::size_t n_users = indptr.shape(0) - 1;
     const auto n_rows = static_cast<std::size_t>(indptr.data()[n_users]);
     require(place.shape(0) == n_rows && n_terms == n_rows, "one entry per row");
+    require_offsets(indptr.data(), n_users, n_rows);
     require(sums.shape(0) == cutoffs.shape(0) && sums.shape(1) == n_users,
             "one sum per cut-off and user");
     return {n_users, indptr.data(), place.data()};
@@ -198,6 +215,7 @@ void bind_sums(nb::module_& m) {
                     "one limit and one count per user");
             require(static_cast<std::size_t>(indptr.data()[n_users]) == place.shape(0),
                     "one place per row");
+            require_offsets(indptr.data(), n_users, place.shape(0));
             nb::gil_scoped_release release;
             count_within({n_users, indptr.data(), place.data()}, limits.data(), counts.data());
         },

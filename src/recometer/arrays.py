@@ -64,6 +64,14 @@ def slices(stop: int, size: int, start: int = 0) -> list[slice]:
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 
 
+def laid_out(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
+    """Return an array as the kernel reads it, contiguous and aligned: the same one if it is."""
+    fits = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+    if fits and (dtype is None or dtype == array.dtype):
+        return array
+    return np.require(array, dtype, ("C", "A", "E"))
+
+
 def read_only(array: Array) -> Array:
     """Return an array that cannot be written to, or a view of one that can."""
     if not array.flags.writeable:

@@ -45,6 +45,10 @@ def test_how_arrays_lie_in_memory_changes_nothing(layout) -> None:
     assert_same(
         rm.evaluate(rm.Factors(layout(USERS), layout(ITEMS)), layout(TEST), **given), expected
     )
+    biases = {"user_bias": np.arange(len(USERS)) / 2, "item_bias": np.arange(len(ITEMS)) / 4}
+    flat = {name: layout(bias[np.newaxis])[0] for name, bias in biases.items()}
+    expected = rm.evaluate(rm.Factors(USERS, ITEMS, **biases), TEST, **given)
+    assert_same(rm.evaluate(rm.Factors(USERS, ITEMS, **flat), TEST, **given), expected)
     scores = USERS @ ITEMS.T
     expected = rm.evaluate(rm.Scores(scores), TEST, **given)
     assert_same(rm.evaluate(rm.Scores(layout(scores)), layout(TEST), **given), expected)

@@ -374,3 +374,46 @@ def test_its_parameters_are_those_of_evaluate():
     ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
     del theirs["source"]  # which a call takes
     assert ours == theirs
+
+
+def half_zero(matrix):
+    matrix.data[::2] = 0
+    matrix.eliminate_zeros()  # in place
+
+
+def streamed(evaluator, scores):
+    stream = evaluator.stream()
+    stream.update(scores, users=np.arange(60))
+    return stream.compute()
+
+
+CHANGES = {
+    "items": lambda matrix: matrix.indices.fill(2**31 - 1),
+    "values": lambda matrix: np.multiply(matrix.data, 3, out=matrix.data),
+    "rows taken out": half_zero,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("side", ["test", "train", "candidates"])
+@pytest.mark.parametrize("kind", ["factors", "scores", "lists", "stream"])
+def test_arrays_that_were_changed_are_refused(kind, side, change):
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(60, 3)), rng.normal(size=(50, 3))
+    scores = users @ items.T
+    source = {
+        "factors": lambda: rm.Factors(users, items),
+        "scores": lambda: rm.Scores(scores),
+        "lists": lambda: rm.Lists(np.argsort(-scores, axis=1)[:, :10]),
+        "stream": lambda: rm.Scores(scores),
+    }[kind]()
+    sides = {"train": None, "candidates": None}
+    sides |= {"test": sp.csr_array((rng.random((60, 50)) < 0.1) * 2.0)}
+    if side != "test":
+        sides[side] = sp.csr_array((rng.random((60, 50)) < 0.3) * 1.0)
+    evaluator = rm.Evaluator(**sides, metrics="rr ndcg@5 coverage@3", catalogue=50)
+    before = evaluator(source).mean()
+    assert evaluator(source).mean() == before
+    change(sides[side])
+    with pytest.raises(rm.InputError, match=f"^{side} was changed after the evaluator was made"):
+        streamed(evaluator, scores) if kind == "stream" else evaluator(source)

@@ -302,6 +302,28 @@ def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
         assert (mine[1][~within] >= limit).all()
 
 
+@pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
+@pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
+def test_users_with_many_different_scores(dtype, high, limit):
+    """They are counted in another way than users with few, who are in the same block."""
+    problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, how=1)
+    few = Problem(6, 3, 2100, 9, dtype, high, 12, 60, how=1).judged
+    problem.users = np.concatenate([problem.users, problem.users[:3]])
+    problem.judged = (
+        np.concatenate([problem.judged[0], problem.judged[0][-1] + few[0][1:]]),
+        np.concatenate([problem.judged[1], few[1]]),
+    )
+    none = np.full(3, problem.excluded[0][-1])
+    problem.excluded = np.concatenate([problem.excluded[0], none]), problem.excluded[1]
+    _, *expected, _ = problem.twin()
+    within = slice(None) if limit is None else expected[0] < limit
+    orders = (OWN_ORDER, problem.shuffled(), problem.longest_first())
+    for instruction_set, cuts, order in product(SETS, ((), (700,)), orders):
+        mine = problem.native(instruction_set, cuts=cuts, limit=limit, order=order)
+        for counts, other in zip(mine[1:4], expected, strict=True):
+            np.testing.assert_array_equal(counts[within], other[within])
+
+
 @given(
     nan_rule=st.sampled_from(NanRule),
     seed=st.integers(0, 2**31),

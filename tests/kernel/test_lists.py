@@ -84,6 +84,40 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
         np.testing.assert_array_equal(found, slow[name], err_msg=name)
 
 
+@given(
+    seed=st.integers(0, 2**32),
+    n_scores=st.sampled_from([3, 40, 10**6]),
+    input_order=st.booleans(),
+    k=st.sampled_from([0, 7]),
+)
+def test_many_judged_items_in_a_list_with_scores(seed, n_scores, input_order, k):
+    rng = np.random.default_rng(seed)
+    lengths, n_items = np.array([90, 0, 30]), 70
+    end = np.cumsum(lengths).astype(np.int64)
+    scores = rng.integers(0, n_scores, end[-1]).astype(np.float64)
+    odd = rng.random(end[-1]) < 0.1
+    scores[odd] = rng.choice([*SPECIAL, -0.0], int(odd.sum()))
+    judged = ragged(rng, 3, n_items, 60)
+    excluded = ragged(rng, 3, n_items, 9)
+    problem = {
+        "items": rng.integers(-1, n_items, end[-1]).astype(np.int32),
+        "scores": scores,
+        "begin": end - lengths,
+        "end": end,
+        "n_items": n_items,
+        "excluded_indptr": excluded[0],
+        "excluded": excluded[1],
+        "judged_indptr": judged[0],
+        "judged": judged[1],
+        "input_order": input_order,
+        "nan_rule": NanRule.LAST,
+        "order": TieOrder.ITEM,
+    }
+    native, slow = (run(module.rank_lists, problem, k, True) for module in (_kernel, kernel_twin))
+    for name, found in native.items():
+        np.testing.assert_array_equal(found, slow[name], err_msg=name)
+
+
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.float64]))
 def test_rows_are_counted_and_grouped(seed, dtype):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.arrays import Array, Float64, Int32, Int64, laid_out
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_order, check_rows
@@ -102,11 +102,10 @@ class Interactions:
         check_fields(self)
         for name in ("indptr", "items", "values", "times"):
             array = getattr(self, name)
-            # The kernel takes contiguous arrays of the machine's byte order.
-            fits = array is None or (array.flags.c_contiguous and array.dtype.isnative)
-            if not fits:
-                plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-                object.__setattr__(self, name, plain)
+            # In the byte order of the machine.
+            if array is not None:
+                native = laid_out(array, array.dtype.newbyteorder("="))
+                object.__setattr__(self, name, native)
         if not in_order:
             check_order(self)
         check_rows(self)

@@ -7,9 +7,10 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Literal
 
+from recometer.data.fingerprints import glimpse
 from recometer.data.interactions import read_interactions
 from recometer.data.sizes import size_in_words
-from recometer.errors import InputTypeError
+from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import source_of, truth_beside, with_order
 from recometer.evaluating.asked import DEFAULT_METRICS, Asked, read_asked
 from recometer.evaluating.effects import warn_without_effect
@@ -18,7 +19,7 @@ from recometer.evaluating.held import held_bytes
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
-from recometer.evaluating.truth import Truth
+from recometer.evaluating.truth import Truth, arrays_beside_test
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.removed import without
@@ -50,14 +51,16 @@ class Evaluator:
     test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
     progress, chance, **rules
         As for `recometer.evaluate`. Their data are shared, not copied, and must not be changed
-        while the evaluator is in use. Without `test`, each source must contain the truth, and less
-        is prepared. `test` may be a `Split`.
+        while the evaluator is in use: an error says so if a change is noticed, and a change of a
+        few numbers may not be. Without `test`, each source must contain the truth, and less is
+        prepared. `test` may be a `Split`.
 
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
         As for `recometer.evaluate`: here for faults of the arguments above, and in a call for
-        faults of the source. After refusing a source, an evaluator can be used for the next one.
+        faults of the source, or if the data of an argument were changed. After refusing a source,
+        an evaluator can be used for the next one.
 
     Warns
     -----
@@ -111,6 +114,7 @@ class Evaluator:
         self.truth: Truth | None = None
         if test is not None:
             self.truth = Truth.of(self.asked, read_interactions(test, "test"))
+        self._glimpses = self._glimpsed()
 
     @without("until")
     def __call__(self, source: Source | Recommender) -> Evaluation:
@@ -173,6 +177,7 @@ class Evaluator:
     def inputs(self, given: object) -> Inputs:
         """Check a source, or make one from a model, and combine it with the truth."""
         asked, truth = self.asked, self.truth
+        self._check_unchanged()
         source = source_of(given, None if truth is None else truth.given, asked)
         trained = asked.train is not None
         warn_without_effect(source, asked.metrics, asked.protocol, asked.by_hand, trained=trained)
@@ -186,3 +191,23 @@ class Evaluator:
         if listed is not None:
             truth = truth.with_users(listed)
         return Inputs(source, truth, settled, brings_truth)
+
+    def _glimpsed(self) -> dict[str, dict[str, bytes]]:
+        """Return glimpses of all arrays, by argument."""
+        asked, truth = self.asked, self.truth
+        arrays = arrays_beside_test(asked, None) if truth is None else truth.arrays()
+        return {
+            argument: {name: glimpse(array) for name, array in named.items()}
+            for argument, named in arrays.items()
+        }
+
+    def _check_unchanged(self) -> None:
+        """Refuse to go on with arrays that their owner has changed."""
+        for argument, seen in self._glimpsed().items():
+            for name, found in seen.items():
+                if found != self._glimpses[argument][name]:
+                    raise InputError(
+                        f"{argument} was changed after the evaluator was made: its {name} are not "
+                        "those that were read, checked and matched. Hint: make another "
+                        "rm.Evaluator, or give it a copy."
+                    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Int64, UInt32, slices
+from recometer.arrays import Array, Int64, UInt32, laid_out, slices
 from recometer.data.array_files import in_place, lies_in_file
 from recometer.data.numbers import as_array
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
@@ -41,8 +41,8 @@ class Converted:
         return len(self.given)
 
     def __getitem__(self, rows: slice | Int64) -> Array:
-        """Return some rows, contiguous."""
-        return np.ascontiguousarray(self.given[rows], self.dtype)
+        """Return some rows, as the kernel reads them."""
+        return laid_out(self.given[rows], self.dtype)
 
     def pieces(self) -> Iterator[Array]:
         """Yield all rows in their order, some at a time, for their fingerprint."""
@@ -90,7 +90,7 @@ class FactorArrays:
             )
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
-        bias = np.ascontiguousarray(bias, dtype=dtype)
+        bias = laid_out(bias, dtype)
         without_factors = np.zeros((len(bias), 0), dtype)
         return cls(without_factors[:0], without_factors, None, bias, None)
 
@@ -216,7 +216,7 @@ def _bias(values: npt.ArrayLike | None, of: str, n: int, dtype: np.dtype[Any]) -
         raise InputError(
             f"{of}_bias of Factors has {len(array):,} entries, but there are {counted(n, of)}."
         )
-    return np.ascontiguousarray(array, dtype=dtype)
+    return laid_out(array, dtype)
 
 
 def counted(n: int, what: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.arrays import Array, Bool, Int32, Int64, laid_out
 from recometer.data.files import FileColumn
 from recometer.data.tensors import is_a
 from recometer.errors import InternalError
@@ -105,7 +105,7 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
     grouped: Array = np.empty(len(lists), dtype)
     start, first = 0, indptr[:-1]
     for piece in pieces:
-        values: Array = np.ascontiguousarray(piece, dtype)
+        values: Array = laid_out(piece, dtype)
         first = _group_piece(lists[start : start + len(values)], values, first, grouped)
         start += len(values)
     return indptr, grouped

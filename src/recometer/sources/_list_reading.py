@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int32, Int64, follow
+from recometer.arrays import Array, Float64, Int32, Int64, follow, laid_out
 from recometer.data import files, frames, ids, trec
 from recometer.data.columns import (
     choose_columns,
@@ -403,4 +403,4 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
     plain = np.isfinite(ends).all() and _list_columns.ordered(scores, indptr, falling=True)
-    return None if plain else np.ascontiguousarray(scores)
+    return None if plain else laid_out(scores)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Int64, follow
+from recometer.arrays import Array, Int64, follow, laid_out
 from recometer.data.array_files import in_place
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
@@ -172,7 +172,7 @@ class Scores(Source):
                 of_users = _exact(self._matrix[chosen])
                 return _torch.as_numbers(of_users, "The matrix of Scores").clone()
             scores = self._matrix[chosen]
-            return np.ascontiguousarray(_exact(scores), dtype=_precision(scores))
+            return laid_out(_exact(scores), _precision(scores))
         assert self._function is not None
         try:
             returned = self._function(rows.copy())
