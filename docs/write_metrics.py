@@ -9,9 +9,9 @@ HEAD = """# Metrics
 
 All formulas are for one user. The candidates are the items that were ranked: the catalogue without
 the user's training items. `n` is their number, and `R` is the number of relevant items, which are
-those of test whose value is not 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if the
-item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of the first `k` of these, and
-`gain(j)` is the value in test of the item at rank `j`. Ranks start at 1.
+those of test whose value is above 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if
+the item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of the first `k` of these.
+`gain(j)` is the value in test of the item at rank `j`, or 0 if that is negative. Ranks start at 1.
 
 A name with `@k` takes a cut-off: `recall@10`, several cut-offs `recall@5,10,50`, or all from 1 on
 `ndcg@1..10`. If the cut-off is "optional", the metric reads the whole ranking without one.

@@ -148,7 +148,10 @@ def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
         ({"cold_start": 1}, "cold_start=1 does not exist. Hint: cold_start is one of True, False"),
         ({"confidence": 1}, "confidence=1 must be a number between 0 and 1"),
         ({"gamma": 0}, "gamma=0 must be a number above 0 and at most 1"),
-        ({"relevant_from": math.inf}, "relevant_from=inf must be a number or None or -inf"),
+        (
+            {"relevant_from": math.inf},
+            "relevant_from=inf must be a number or None or -inf",
+        ),
         ({"no_relevant": "zero"}, "no_relevant='zero' must be a number or 'undefined' or 'comp"),
         ({"undefined": "zero"}, "undefined='zero' must be a number or 'nan'"),
     ],

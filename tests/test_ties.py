@@ -105,6 +105,7 @@ def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
         ("relevant_gain", [2, 0.5]),
         ("judgement", [1, 1, -1, 1]),
         ("exponential", [3, -0.5, 2**0.5 - 1]),
+        ("positive_exponential", [3, 2**0.5 - 1]),
         ("shifted", [7, 1, 2**1.5 - 1]),
     ],
 )
@@ -231,7 +232,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
 
 def test_random_is_one_order_for_relevance_and_gain():
     gains = [1, 2, 0, -1, NAN, NAN, 3, NAN, 1, 1]
-    case = rank([1] * 9 + [0], gains).users(np.zeros(500, int))
+    case = rank([1] * 9 + [0], gains, relevant_from="not_zero").users(np.zeros(500, int))
     by_relevance = resolve(case, "random", "relevance", seed=5)
     by_gain = resolve(case, "random", "gain", seed=5)
     np.testing.assert_array_equal(by_relevance.start, by_gain.start)

@@ -17,14 +17,14 @@ from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
 from recometer.arrays import Array, Bool, Float64, Int64, UInt64, all_of, any_of, begins, read_only
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
-from recometer.protocol import TieRule
+from recometer.protocol import RelevantFrom, TieRule
 from recometer.ragged import indptr_of, offsets, users_of
 from recometer.ranks import Ranks
 from recometer.remembered import cached_property
 
 Property = Literal[
-    "relevance", "gain", "positive_gain", "exponential", "shifted", "relevant_gain", "judgement",
-    "inverse_popularity", "inverse_propensity",
+    "relevance", "gain", "positive_gain", "exponential", "positive_exponential", "shifted",
+    "relevant_gain", "judgement", "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
 Found = TypeVar("Found")
@@ -231,7 +231,7 @@ def resolve(
     by: Property = "relevance",
     seed: int = 0,
     user_keys: UInt64 | None = None,
-    relevant_from: float | None = None,
+    relevant_from: RelevantFrom = None,
     within: int | None = None,
 ) -> Groups:
     """Apply a tie rule.
@@ -396,13 +396,14 @@ def _places(
 
 
 def worth_of(
-    ranks: Ranks, by: Property, relevant_from: float | None = None
+    ranks: Ranks, by: Property, relevant_from: RelevantFrom = None
 ) -> tuple[Bool, Float64]:
     """Return which judged items have a property, and what each is worth: 0 without it.
 
     ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test;
-    ``"positive_gain"``: if that is above 0. ``"exponential"``: 2^gain - 1. ``"shifted"``:
-    2^(gain - relevant_from + 1) - 1 for a relevant item (`relevant_from` 1 where none is given).
+    ``"positive_gain"``: if that is above 0. ``"exponential"``: 2^gain - 1;
+    ``"positive_exponential"``: if that is above 0. ``"shifted"``: 2^(gain - relevant_from + 1) - 1
+    for a relevant item (`relevant_from` 1 where none is given).
     ``"relevant_gain"``: the value in test, if it is positive and the item relevant.
     ``"judgement"``: 1 for a relevant item, -1 for one that was judged and is not relevant.
     ``"inverse_popularity"``, ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant
@@ -417,8 +418,11 @@ def worth_of(
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
     if by == "gain":
         return gain != 0, gain
-    if by == "positive_gain":
-        return gain > 0, np.maximum(gain, 0)
+    if by in ("positive_gain", "positive_exponential"):
+        has = ~(gain <= 0)
+        if not all_of(has):
+            gain = np.where(has, gain, 0.0)
+        return has, gain if by == "positive_gain" else two_to_less_one(gain)
     if by == "relevant_gain":
         has = relevant & ~(gain <= 0)
         return has, np.where(has, gain, 0.0)
@@ -428,10 +432,10 @@ def worth_of(
             raise InternalError(f"A metric of the {by} was asked for without it.")
         return relevant, np.divide(1, chance, out=np.zeros(len(chance)), where=relevant)
     if by == "exponential":
-        worth = two_to(gain) - 1
+        worth = two_to_less_one(gain)
     else:
-        worth = two_to(gain - ((1 if relevant_from is None else relevant_from) - 1)) - 1
-        worth = np.where(relevant, worth, 0.0)
+        first = relevant_from if isinstance(relevant_from, int | float) else 1
+        worth = np.where(relevant, two_to_less_one(gain - (first - 1)), 0.0)
     return worth != 0, worth
 
 
@@ -454,6 +458,15 @@ def two_to(power: Float64) -> Float64:
     large = power >= 1024
     values = (math.pow(2.0, one) for one in np.where(large, 0.0, power).tolist())
     return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
+
+
+def two_to_less_one(power: Float64) -> Float64:
+    """Return 2^power - 1, also of small powers as exactly as float64 holds it."""
+    found = two_to(power) - 1
+    small = (np.abs(power) < 0.5) & (power != 0)
+    if any_of(small):
+        found[small] = [math.expm1(one * math.log(2)) for one in power[small].tolist()]
+    return found
 
 
 def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:

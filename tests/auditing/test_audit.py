@@ -88,7 +88,7 @@ def slow_audit(
 
     def relevant(pair: Any) -> bool:
         value = test[pair][0]
-        return value != 0 if relevant_from is None else value >= relevant_from
+        return value > 0 if relevant_from is None else value >= relevant_from
 
     has, left = collections.Counter(), collections.Counter()
     for pair in pairs:

@@ -1,18 +1,27 @@
 """Which rows of test are relevant."""
 
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
 
 import recometer as rm
 from recometer.data.matching import relevant_rows
+from recometer.metrics.conventions import TABLE
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 PLAIN = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 1]})
 VALUED = PLAIN.with_columns(rating=pl.Series([2.0, 0.0, 1.0, -1.0, 3.0]))
 
 
 @pytest.mark.parametrize(
-    ("relevant_from", "everything"), [(None, True), (0.5, True), (1, True), (1.5, False)]
+    ("relevant_from", "everything"),
+    [(None, True), ("not_zero", True), (0.5, True), (1, True), (1.5, False)],
 )
 def test_a_row_without_a_value_is_worth_1(relevant_from, everything):
     found = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
@@ -21,9 +30,16 @@ def test_a_row_without_a_value_is_worth_1(relevant_from, everything):
 
 @pytest.mark.parametrize(
     ("relevant_from", "relevant"),
-    [(None, [2, 1, -1, 3]), (1, [2, 1, 3]), (1.5, [2, 3]), (2, [2, 3]), (0, [2, 0, 1, 3])],
+    [
+        (None, [2, 1, 3]),
+        ("not_zero", [2, 1, -1, 3]),
+        (1, [2, 1, 3]),
+        (1.5, [2, 3]),
+        (2, [2, 3]),
+        (0, [2, 0, 1, 3]),
+    ],
 )
-def test_values_other_than_0_or_from_a_threshold_on(relevant_from, relevant):
+def test_values_above_0_or_other_than_0_or_from_a_threshold_on(relevant_from, relevant):
     test = rm.Interactions.of(VALUED)
     assert test.values[relevant_rows(test, relevant_from)].tolist() == relevant
 
@@ -32,7 +48,85 @@ def test_what_is_relevant_is_what_evaluate_counts():
     scores = rm.Scores(
         np.arange(9.0).reshape(3, 3), user_ids=np.arange(1, 4), item_ids=np.arange(1, 4)
     )
-    for relevant_from, plain, valued in ((None, [2, 2, 1], [1, 2, 1]), (2, [0, 0, 0], [1, 0, 1])):
+    for relevant_from, plain, valued in ((None, [2, 2, 1], [1, 1, 1]), (2, [0, 0, 0], [1, 0, 1])):
         for frame, expected in ((PLAIN, plain), (VALUED, valued)):
             options = {"metrics": "rr", "relevant_from": relevant_from, "undefined": 0}
             assert rm.evaluate(scores, frame, **options).n_relevant.tolist() == expected
+
+
+FEEDBACK = pl.DataFrame(
+    {"user": [1, 1, 1, 2, 2], "item": [1, 2, 3, 1, 4], "label": [1.0, -1.0, 0.3, -1.0, 0.5]}
+)
+SCORED = FEEDBACK.with_columns(score=pl.Series([1.0, 3.0, 2.0, 2.0, 1.0]))
+
+
+def sources():
+    """The same ranking and the same truth, from every source."""
+    lists = rm.Lists(SCORED.select("user", "item", "score"))
+    matrix = np.full((2, 5), -np.inf)
+    matrix[SCORED["user"].to_numpy() - 1, SCORED["item"].to_numpy()] = SCORED["score"].to_numpy()
+    scores = rm.Scores(matrix, user_ids=[1, 2], item_ids=range(5))
+    yield lists, FEEDBACK
+    yield scores, FEEDBACK
+    yield rm.Pairs(SCORED), None
+    yield rm.Pairs(SCORED.select("user", "item", "score"), relevance=False), FEEDBACK
+
+
+def evaluated(**options):
+    """The results of all sources, at once and by streams."""
+    for source, test in sources():
+        yield rm.evaluate(source, test, **options)
+    lists, scores, pairs, _ = sources()
+    for (source, test), given in (
+        (lists, {"scores": SCORED.select("user", "item", "score")}),
+        (scores, {"scores": np.array(scores[0].arrays()["matrix"]), "users": [1, 2]}),
+        (pairs, {"scores": SCORED}),
+    ):
+        ids = {"item_ids": range(5)} if source is scores[0] else {}
+        stream = rm.Evaluator(test, **options).stream(**ids)
+        stream.update(**given)
+        yield stream.compute()
+
+
+METRICS = "rr ap ndcg ndcg@1 dcg@3(gain=exponential) hit@1"
+
+
+def test_dislikes_and_values_between_0_and_1_mean_the_same_in_every_source():
+    best = 1 + 0.3 / np.log2(3)
+    expected = {
+        "rr": (1 / 2 + 1 / 2) / 2,
+        "ap": ((1 / 2 + 2 / 3) / 2 + 1 / 2) / 2,
+        "ndcg": ((0.3 / np.log2(3) + 1 / 2) / best + 1 / np.log2(3)) / 2,
+        "ndcg@1": 0.0,
+        "dcg@3(gain=exponential)": ((2**0.3 - 1) / np.log2(3) + 1 / 2 + (2**0.5 - 1) / np.log2(3))
+        / 2,
+        "hit@1": 0.0,
+    }
+    for result in evaluated(metrics=METRICS):
+        assert result.mean() == pytest.approx(expected, rel=1e-14)
+        assert result.n_relevant.tolist() == [2, 1]
+        assert result.counts["negative_values"] == 2
+        assert result.bounds("ndcg") == (0, 1)
+
+
+def test_what_is_relevant_by_another_rule_is_so_in_every_source():
+    for rule, n_relevant in (("not_zero", [3, 2]), (0.5, [1, 1]), (-np.inf, [3, 2])):
+        for result in evaluated(metrics="rr", relevant_from=rule):
+            assert result.n_relevant.tolist() == n_relevant
+    for result in evaluated(metrics="ndcg@1", negative_gains="counted"):
+        assert result["ndcg@1"].tolist() == pytest.approx([-1, -1 / 0.5])
+        assert result.bounds("ndcg@1") == (-np.inf, 1)
+
+
+def test_libraries_keep_their_own_rules():
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    for convention in rm.conventions():
+        part = table[convention.name]
+        stated = {**table.get(part.get("like"), part).get("rules", {}), **part.get("rules", {})}
+        assert "relevant_from" in stated, convention.name
+        assert convention.protocol.negative_gains == "counted"
+    for name in ("rectools", "replay", "sklearn", "pyspark", "surprise", "pyg", "torchmetrics"):
+        for result in evaluated(metrics="rr", protocol=name):
+            assert result.n_relevant.tolist() == [3, 2]
+    for result in evaluated(metrics="ndcg_score@1", protocol="sklearn"):
+        assert result["ndcg_score@1"].tolist() == pytest.approx([-1, -1 / 0.5])

@@ -27,6 +27,7 @@ NAMES = ("name", "version")  # what the rules are called; a version cannot be ch
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
+    "negative_gains": "counted",
     "undefined": 0.25,
     "constant_scores": "ties",
     "nan_scores": "last",
@@ -72,7 +73,7 @@ SCORES = np.array(
         [6.0, 5, 4, 3, 2, 1],
     ]
 )
-TEST = {0: {1: 2.0, 2: 5.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
+TEST = {0: {1: 2.0, 2: 5.0, 3: -1.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
         4: {4: 1.0, 5: 2.0}, 5: {1: 0.0, 2: 0.0}, 8: {1: 1.0}}  # fmt: skip
 INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}

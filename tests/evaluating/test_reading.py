@@ -1,10 +1,14 @@
 """What a result says of how the values of test were read."""
 
+from collections import namedtuple
+
 import numpy as np
+import polars as pl
 import pytest
 
 import recometer as rm
 
+Prediction = namedtuple("Prediction", "uid iid r_ui est details")  # of Surprise
 SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
 STARS = np.array([[4.5, 2.0, 0.0], [0.0, 1.0, 5.0]])
 METRICS = "ndcg@2 recall@2"
@@ -15,7 +19,7 @@ def printed(test, metrics=METRICS, **rules):
 
 
 def test_stars_that_nobody_explained_are_said_to_be_gains(tmp_path):
-    told = "values of test are 1 to 5: an item with any but 0 is relevant (the rule relevant_from"
+    told = "values of test are 1 to 5: an item with one above 0 is relevant (the rule relevant_from"
     assert f"{told} says from which value on), and its value is the gain of ndcg@2" in printed(
         STARS
     )
@@ -31,3 +35,54 @@ def test_stars_that_nobody_explained_are_said_to_be_gains(tmp_path):
 )
 def test_nothing_is_said_where_nothing_is_unclear(test, rules):
     assert "values of test are" not in printed(test, **rules)
+
+
+def test_a_line_says_what_is_relevant_by_the_rule_that_holds():
+    told = "values of test are 1 to 5: an item with one other than 0 is relevant"
+    assert told in printed(STARS, relevant_from="not_zero")
+    assert told in printed(STARS, protocol="rectools")
+
+
+TRUTH = pl.DataFrame(
+    {"user": [1, 1, 1], "item": [1, 2, 3], "rating": [0.5, 3.0, -1.0], "score": [4.5, 3.5, 2.0]}
+)
+
+
+BY_RULE, BY_NUMBER, BY_MEAN = "is relevant (the rule", "relevant from 3", "each user from its mean"
+
+
+@pytest.mark.parametrize(
+    ("options", "rules", "told", "relevant"),
+    [
+        ({}, {}, BY_RULE, 2),
+        ({}, {"relevant_from": 3}, None, 1),
+        ({"threshold": 3}, {}, BY_NUMBER, 1),
+        ({"threshold": "user_mean"}, {}, BY_MEAN, 1),
+    ],
+)
+def test_no_line_contradicts_the_threshold_of_pairs(options, rules, told, relevant):
+    pairs = rm.Pairs(TRUTH, **options)
+    stream = rm.Evaluator(metrics="rr", **rules).stream()
+    stream.update(pairs)
+    for result in (rm.evaluate(pairs, metrics="rr", **rules), stream.compute()):
+        assert result.n_relevant.tolist() == [relevant]
+        said = " ".join(str(result).split())
+        assert [text for text in (BY_RULE, BY_NUMBER, BY_MEAN) if text in said] == [told][
+            : bool(told)
+        ]
+
+
+def test_the_default_threshold_of_predictions_is_not_stated_beside_another_one():
+    rows = [Prediction("ann", item, truth, 4.0, {}) for item, truth in (("a", 3.6), ("b", 4.5))]
+    pairs = rm.Pairs(rows)
+    assert "relevant from 3.5 by default" in str(rm.evaluate(pairs, metrics="rr"))
+    result = rm.evaluate(pairs, metrics="rr", relevant_from=4)
+    assert result.n_relevant.tolist() == [1]
+    assert "3.5" not in str(result)
+
+
+def test_a_line_counts_values_below_0():
+    test = np.array([[1.0, -1.0, 0.0], [-2.0, 1.0, 0.0]])
+    told = "values of test below 0 (judged; by default not relevant, with a gain of 0): 2"
+    assert told in printed(test)
+    assert "below 0" not in printed(np.abs(test))

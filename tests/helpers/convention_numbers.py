@@ -45,7 +45,8 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
     if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
         # A convention that says itself what is relevant takes no threshold.
-        threshold = given["threshold"] if rules_of(convention).relevant_from is None else None
+        said = isinstance(rules_of(convention).relevant_from, float)
+        threshold = None if said else given["threshold"]
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)
         return rm.evaluate(pairs, **asked)
     if case == "repeated":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from recometer.metrics import METRICS, Metric
+from recometer.protocol import RelevantFrom
 from recometer.testing.rankings import RankingCase, is_relevant
 
 # In the first k places of these, the order does not matter: without a candidate beyond, they
@@ -31,7 +32,8 @@ class Order:
     n_relevant: int  # judged items, those that were not ranked included
     n_others: int  # the number of those that are not relevant
     n_excluded: int  # training items
-    relevant_from: float | None
+    relevant_from: RelevantFrom
+    negative_gains: str  # the rule
     whole: bool  # whether the metric has no cut-off
 
     @property
@@ -53,7 +55,8 @@ def by_definition(
     order: Sequence[int],
     gains: Mapping[int, float],
     *,
-    relevant_from: float | None = None,
+    relevant_from: RelevantFrom = None,
+    negative_gains: str = "zero",
     n_excluded: int = 0,
 ) -> float:
     """Compute a metric of one order of the candidates, as it is defined.
@@ -66,7 +69,7 @@ def by_definition(
         All candidates, best first.
     gains
         The values in test of the judged items; those not in `order` were not ranked.
-    relevant_from
+    relevant_from, negative_gains
         As in `Protocol`.
     n_excluded
         Number of training items.
@@ -89,6 +92,7 @@ def by_definition(
         n_others=len(gains) - len(relevant),
         n_excluded=n_excluded,
         relevant_from=relevant_from,
+        negative_gains=negative_gains,
         whole=metric.cutoff is None,
     )
     if not relevant or not order:
@@ -113,15 +117,13 @@ def judged_gains(case: RankingCase, user: int) -> dict[int, float]:
     }
 
 
-def mean_over_orders(
-    metric: Metric, case: RankingCase, user: int, *, relevant_from: float | None = None
-) -> float:
+def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any) -> float:
     """Average `by_definition` over every order of the tied items."""
     judged = judged_gains(case, user)
     n_excluded = int(case.excluded[user].sum())
     orders = _unlike_orders(case, user)
     values = [
-        n * by_definition(metric, order, judged, relevant_from=relevant_from, n_excluded=n_excluded)
+        n * by_definition(metric, order, judged, n_excluded=n_excluded, **rules)
         for order, n in orders
     ]
     return math.fsum(values) / sum(n for _, n in orders)
@@ -164,10 +166,11 @@ def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
         best = {"min": positive[:k], "list": listed}.get(denominator, positive)
         return _ratio(sum(found), sum(best))
     if "gains" in denominator:
-        total = sum(one.all_gains)
+        ranked, judged = _gains(one, "linear")
+        total = sum(judged)
         if denominator == "min_gains":
             total = min(total, one.n if one.whole else k)
-        return sum(gain != 0 for gain in one.gains[:k]) / total if total else 0.0
+        return sum(gain != 0 for gain in ranked[:k]) / total if total else 0.0
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -332,16 +335,19 @@ def _mcc(one: Order, k: int, unbounded: bool) -> float:
 
 
 def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
-    if kind == "linear":
-        return value
     if kind == "binary":
         return float(relevant)
-    if kind == "positive":
-        return max(value, 0.0)
-    if kind == "exponential":
-        return 2**value - 1
-    threshold = 1 if one.relevant_from is None else one.relevant_from
-    return 2 ** (value - threshold + 1) - 1 if relevant else 0.0
+    if kind == "shifted":
+        threshold = one.relevant_from if isinstance(one.relevant_from, float) else 1
+        return 2 ** (value - threshold + 1) - 1 if relevant else 0.0
+    if kind == "positive" or one.negative_gains == "zero":
+        value = max(value, 0.0)
+    return two_to_less_one(value) if kind == "exponential" else value
+
+
+def two_to_less_one(power: float) -> float:
+    """Return 2^power - 1."""
+    return math.expm1(power * math.log(2)) if abs(power) < 0.5 else 2**power - 1
 
 
 def _discounted(gains: Sequence[float], discount: str) -> float:

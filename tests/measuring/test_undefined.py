@@ -150,10 +150,11 @@ def test_every_candidate_is_relevant_beyond_a_limited_depth():
     ],
 )
 def test_gains(gains, reason):
-    ranks = rank([3, 2, 1], gains)
-    assert why(ranks, "ndcg@2") is reason
+    ranks = rank([3, 2, 1], gains, relevant_from="not_zero")
+    assert why(ranks, "ndcg@2", negative_gains="counted") is reason
     assert why(ranks, "ap@2") is Reason.DEFINED
-    values, _ = compute(RankedUsers(ranks), parse("ndcg@2 ndcg"), Protocol())
+    rules = Protocol(negative_gains="counted")
+    values, _ = compute(RankedUsers(ranks), parse("ndcg@2 ndcg"), rules)
     assert np.isnan(list(values.values())).all()
 
 

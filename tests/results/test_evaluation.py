@@ -348,8 +348,12 @@ def test_dcg_has_a_range_where_gains_are_0_or_1(discount: str) -> None:
 def test_sums_of_gains_have_a_lower_bound_unless_gains_are_below_0() -> None:
     scores, test = np.array([[3.0, 2, 1]]), np.array([[0.0, 2, 5]])
     names = ["dcg@2", "ndcg@2", "recall@2(denominator=gains)", "recall@2(denominator=min_gains)"]
-    for gains, low in ((test, 0), (test * [1, 1, -1], -math.inf)):
-        result = rm.evaluate(rm.Scores(scores), gains, metrics=names)
+    for gains, rule, low in (
+        (test, "counted", 0),
+        (test * [1, 1, -1], "counted", -math.inf),
+        (test * [1, 1, -1], "zero", 0),
+    ):
+        result = rm.evaluate(rm.Scores(scores), gains, metrics=names, negative_gains=rule)
         assert [result.bounds(name)[0] for name in names] == [low] * 4
 
 
@@ -722,7 +726,7 @@ def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_p
             test = pl.DataFrame({"user": ["a", "b", "b"], "item": ["x", "y", "z"]}).with_columns(
                 value=pl.Series([1.0, 1.0, value])
             )
-        result = evaluate(lists, test, metrics=metric, interval="t")
+        result = evaluate(lists, test, metrics=metric, interval="t", negative_gains="counted")
         result.save(tmp_path / "result.parquet")
         loaded = load(tmp_path / "result.parquet")
         assert loaded.interval(metric) == result.interval(metric)

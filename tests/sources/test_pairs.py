@@ -73,8 +73,8 @@ def test_nothing_recommended_and_nothing_relevant(undefined, value):
 # Cut-offs.
 
 
-def test_cutoffs_up_to_the_number_of_rows():
-    """Recall at all rows is 1 for any ranking: it is asked for all the same, and not beyond."""
+def test_cutoffs_up_to_the_number_of_rows_and_beyond():
+    """Recall at all rows is 1 for any ranking: it is asked for all the same."""
     pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
     assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
         "recall@3": 1.0,
@@ -82,12 +82,37 @@ def test_cutoffs_up_to_the_number_of_rows():
         "hit@3": 1.0,
         "tprecision@3": 1.0,
     }
-    for name in ("recall@4", "rr@2 ndcg@4"):
-        with pytest.raises(ValueError, match=r"cut-off of \w+@4 is above the number of rows"):
-            means(pairs, name)
+    told = r"^precision@4, ndcg@9: the cut-off lies beyond every user's rows.* has more than 3;"
+    with pytest.warns(rm.DataWarning, match=told):
+        found = means(pairs, "rr@2 precision@4 ndcg@9")
+    assert found["precision@4"] == 2 / 4
+    assert found["ndcg@9"] == means(pairs, "ndcg")["ndcg"]
     predictions = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
-    with pytest.raises(ValueError, match=r"more than 6\. Hint: ask for @6 at most"):
-        means(predictions, "rated_recall@7")
+    with pytest.warns(rm.DataWarning, match=r"^rated_recall@7: .*more than 6;"):
+        assert means(predictions, "rated_recall@7") == {
+            "rated_recall@7": means(predictions, "rated_recall@6")["rated_recall@6"]
+        }
+
+
+def test_deep_cutoffs_are_told_of_at_the_end_of_a_stream_and_under_conventions():
+    relevance, scores, queries = [0, 0, 1, 0, 1, 0, 1], [2, 3, 5, 1, 3, 5, 2], [0, 0, 0, 1, 1, 1, 1]
+    pairs = rm.Pairs.of(relevance, scores, queries)
+    [right] = means(pairs, "ndcg").values()
+    for protocol, metric in (
+        ("recometer", "ndcg@10"),
+        ("torchmetrics", "RetrievalNormalizedDCG@10"),
+        ("lightgbm", "ndcg@10"),
+        ("xgboost", "ndcg@10"),
+    ):
+        stream = rm.Evaluator(metrics=metric, protocol=protocol).stream()
+        for query in (0, 1):
+            rows = slice(3 * query, 3 + 4 * query)
+            stream.update(scores[rows], relevance[rows], users=queries[rows])
+        with pytest.warns(rm.DataWarning, match="the cut-off lies beyond every user's rows"):
+            found = rm.evaluate(pairs, metrics=metric, protocol=protocol)
+        with pytest.warns(rm.DataWarning, match="the cut-off lies beyond every user's rows"):
+            streamed = stream.compute()
+        assert found.mean()[metric] == streamed.mean()[metric] == pytest.approx(right, rel=1e-15)
 
 
 def test_users_with_fewer_rows_than_the_cutoff():
@@ -226,11 +251,12 @@ def test_equal_scores_follow_the_rule_for_ties(ties):
 # What is relevant.
 
 
-def test_relevant_from_one_by_default():
-    pairs = rm.Pairs.of([0.5, 2, 1], [3, 2, 1])
+def test_relevant_above_0_by_default():
+    pairs = rm.Pairs.of([-1, 0.5, 1, 0], [4, 3, 2, 1])
     result = rm.evaluate(pairs, metrics="rr ndcg@3")
     assert result.n_relevant.tolist() == [2]
     assert result["rr"] == [1 / 2]
+    pairs = rm.Pairs.of([0.5, 2, 1], [3, 2, 1])
     assert rm.evaluate(pairs, metrics="rr", relevant_from=2)["rr"] == [1 / 2]
     assert rm.evaluate(rm.Pairs.of([0.5, 2, 1], [3, 2, 1], threshold=2), metrics="rr")["rr"] == [
         1 / 2

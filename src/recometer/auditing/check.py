@@ -11,7 +11,7 @@ from recometer.auditing.result import Audit
 from recometer.data.combined import together
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
 
 # A check is a function of Sides that returns a Finding; this is the order they are shown in.
@@ -44,7 +44,7 @@ def audit(
     item: str | None = None,
     value: str | bool | None = None,
     time: str | bool | None = None,
-    relevant_from: float | None = None,
+    relevant_from: RelevantFrom = None,
     min_positives: int = 1,
     min_candidates: int = 2,
 ) -> Audit:

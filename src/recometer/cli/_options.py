@@ -15,7 +15,7 @@ from recometer.cli._groups import Reads
 from recometer.cli._models import FOLD, files_of_model
 from recometer.cli._stdin import InputFormat
 from recometer.cli._text import note_unless
-from recometer.errors import did_you_mean
+from recometer.errors import InputError, did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
@@ -34,6 +34,17 @@ def known_format(text: str) -> str:
     if text not in FORMATS:
         raise typer.BadParameter(f"there is no format {text!r}. {did_you_mean(text, FORMATS)}")
     return text
+
+
+def relevant_from(text: str) -> Any:
+    """Return the rule `relevant_from` that a text stands for, if it is one."""
+    declared = Protocol.declared["relevant_from"]
+    value = declared.read(text)
+    try:
+        declared.check("relevant_from", value)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    return value
 
 
 def check_no_format(form: str) -> None:
@@ -253,11 +264,12 @@ Baseline = Annotated[
     Reads(files_of_model),
 ]
 RelevantFrom = Annotated[
-    float | None,
+    Any,
     rule_option(
-        metavar="VALUE",
-        help="Smallest value of an item in test that makes it relevant.",
-        show_default="any but 0",
+        parser=relevant_from,
+        metavar="VALUE|not_zero",
+        help="Smallest value of an item in test that makes it relevant; or any value but 0.",
+        show_default="above 0",
     ),
 ]
 Form = Annotated[

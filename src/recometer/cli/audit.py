@@ -18,6 +18,7 @@ from recometer.cli._stdin import StandardInput
 from recometer.cli._text import note_unless
 from recometer.cli._words import output
 from recometer.errors import did_you_mean
+from recometer.protocol import RelevantFrom
 
 Split = Annotated[
     str | None,
@@ -102,7 +103,7 @@ def _audit(
     split: str | None,
     train: str | None,
     test: str | None,
-    relevant_from: float | None,
+    relevant_from: RelevantFrom,
 ) -> Audit:
     if split is not None:
         with inputs.stated(what=split):

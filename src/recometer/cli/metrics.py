@@ -22,9 +22,9 @@ CUTOFFS = {
     "none": "{0} takes none",
 }
 READS = {
-    "relevance": "whether an item is relevant: its value in test is not 0, or is at least that "
-    "of --relevant-from",
-    "gain": "an item's gain: its value in test, or 1 if test has no values",
+    "relevance": "whether an item is relevant: its value in test is above 0, or is at least "
+    "that of --relevant-from",
+    "gain": "an item's gain: its value in test, 0 if that is below 0, or 1 if test has no values",
     "judgement": "whether an item was judged, and whether it is relevant",
     "ratings": "predicted and true ratings, which rm.Pairs has (in Python)",
     "lists": "the items of the lists",

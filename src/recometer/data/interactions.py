@@ -168,7 +168,6 @@ class Interactions:
               ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz, as
               ``scipy.sparse.save_npz`` writes it; or of TREC qrels (also .gz), whose topics and
               documents are strings, and whose documents with a negative number were not judged.
-              Because these numbers are whole, "not 0" means "at least 1".
         user, item, value, time
             Columns of a frame or file. By default, those with common names are used (see
             `find_columns`), and the attribute `columns` says which. If there is no column of

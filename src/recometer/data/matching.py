@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
+from recometer.protocol import RelevantFrom
 
 # How a side is given ids, and how it comes to be read by position.
 GIVEN = {
@@ -322,11 +323,18 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
     return twins(test, train, users, items) >= 0
 
 
-def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
+def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
     """Return which rows of test are relevant: bool [len(test)]."""
     if test.values is None:
-        return np.full(len(test), relevant_from is None or relevant_from <= 1)
-    return test.values != 0 if relevant_from is None else test.values >= relevant_from
+        return np.broadcast_to(is_relevant(np.ones(1), relevant_from), len(test)).copy()
+    return is_relevant(test.values, relevant_from)
+
+
+def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
+    """Return which values in test make an item relevant, by the rule `relevant_from`."""
+    if relevant_from is None:
+        return values > 0
+    return values != 0 if relevant_from == "not_zero" else values >= relevant_from
 
 
 def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:

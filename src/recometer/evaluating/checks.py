@@ -167,14 +167,13 @@ def no_list(what: str) -> InputError:
     )
 
 
-def check_cutoffs(most: int, source: Source, metrics: Iterable[Metric]) -> None:
-    """Refuse cut-offs above the number of rows that any user was given."""
-    deepest = max((metric.cutoff for metric in metrics if metric.cutoff is not None), default=0)
-    if deepest > most:
-        name = next(str(metric) for metric in metrics if metric.cutoff == deepest)
-        raise InputError(
-            f"The cut-off of {name} is above the number of rows: no user of the source "
-            f"({source.describe()}) has more than {most:,}. Hint: ask for @{most} at most."
+def warn_beyond_rows(most: int, source: Source, metrics: Iterable[Metric]) -> None:
+    """Warn of cut-offs above the number of rows that any user was given."""
+    beyond = [str(one) for one in metrics if one.cutoff is not None and one.cutoff > most]
+    if beyond:
+        warn(
+            f"{', '.join(beyond)}: the cut-off lies beyond every user's rows: no user of the "
+            f"source ({source.describe()}) has more than {most:,}; the missing places are misses."
         )
 
 

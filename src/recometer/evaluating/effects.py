@@ -21,8 +21,11 @@ OF_MEANS = "there is one value for all users, and no mean"
 TRUE_RATINGS = "metrics of ratings need one row, however it is ranked"
 AS_LISTED = "metrics of lists read what is listed, independently of test"
 
+OF_GAINS = "it is about gains, which these metrics do not read"
+
 OF_ALL_USERS = "it is about metrics with one value for all users"
 LISTS = {
+    "negative_gains": OF_GAINS,
     "min_candidates": OF_RANKINGS,
     "deep_cutoffs": OF_RANKINGS,
     "all_relevant": OF_RANKINGS,
@@ -38,6 +41,7 @@ LISTS = {
 UNREAD: Mapping[str, Mapping[str, str]] = {
     "ranks": {"percent": OF_ALL_USERS},
     "ratings": {
+        "negative_gains": OF_GAINS,
         "constant_scores": TRUE_RATINGS,
         "min_positives": TRUE_RATINGS,
         "min_candidates": TRUE_RATINGS,

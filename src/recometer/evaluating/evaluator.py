@@ -19,7 +19,7 @@ from recometer.evaluating.held import held_bytes
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
-from recometer.evaluating.truth import Truth, arrays_beside_test
+from recometer.evaluating.truth import Truth, arrays_beside_test, number_of_zeros, warn_of_zeros
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.removed import without
@@ -111,6 +111,8 @@ class Evaluator:
         if is_made(test):
             test, options["train"] = parts_of(test, train)
         self.asked: Asked = read_asked(**options, rules=rules, parameters=[*options])
+        if self.asked.train is not None:
+            warn_of_zeros(number_of_zeros(self.asked.train), self.asked.protocol)
         self.truth: Truth | None = None
         if test is not None:
             self.truth = Truth.of(self.asked, read_interactions(test, "test"))

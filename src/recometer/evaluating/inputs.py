@@ -30,7 +30,11 @@ class Inputs:
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description of each argument that was given, beside its fingerprints."""
-        texts = {"source": {"description": self.source.describe()}, **self.truth.descriptions}
+        source, rules = self.source, self.protocol
+        texts = {"source": {"description": source.described_under(rules)}}
+        texts |= self.truth.descriptions
+        if source.says_what_is_relevant(rules):
+            texts["test"] = {"description": texts["test"]["description"]}
         return {
             name: {
                 "description": text["description"],

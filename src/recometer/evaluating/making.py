@@ -64,7 +64,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
         metrics=truth.metrics,
         protocol=asked.protocol,
         seed=asked.seed,
-        counts={**records.counts, **truth.duplicates},
+        counts={**records.counts, **truth.settled},
         definitions=truth.definitions,
         timings={
             "reading": reading,

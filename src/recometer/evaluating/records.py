@@ -18,13 +18,13 @@ from recometer.errors import InputError
 from recometer.evaluating.checks import (
     check_baseline,
     check_correction,
-    check_cutoffs,
     check_defects,
     check_length,
     check_overlaps,
     check_users,
     short_of_cutoffs,
     warn_beyond_lists,
+    warn_beyond_rows,
 )
 from recometer.evaluating.inputs import Inputs
 from recometer.measuring.listed import Judged, ListedUsers
@@ -94,7 +94,7 @@ def find_records(given: Inputs) -> Records:
             check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
         if not asked.some_users and ranks.any_cutoff:
-            check_cutoffs(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
+            warn_beyond_rows(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)
         ranks = ranks_with(
             ranks,

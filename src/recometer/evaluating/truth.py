@@ -11,6 +11,7 @@ import numpy as np
 from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.interactions import Interactions
+from recometer.errors import warn
 from recometer.evaluating.asked import Asked
 from recometer.evaluating.checks import check_not_empty
 from recometer.measuring import corrections
@@ -109,8 +110,10 @@ class Truth:
 
     @cached_property
     def negative_gains(self) -> bool:
-        """Whether a value of test is below 0."""
-        return self.test.value_range[0] < 0
+        """Whether a gain is below 0, by the rules of a metric."""
+        rules = (rules_of(metric, self.asked.protocol) for metric in self.metrics)
+        counted = any(one.negative_gains == "counted" for one in rules)
+        return counted and self.test.value_range[0] < 0
 
     @cached_property
     def binary_gains(self) -> bool:
@@ -126,7 +129,7 @@ class Truth:
         `counts` is what `counts_by` returned, once it is known.
         """
         vars(self).setdefault("counts", counts)
-        _ = self.profiles, self.descriptions, self.definitions, self.duplicates
+        _ = self.profiles, self.descriptions, self.definitions, self.settled
         _ = self.negative_gains, self.binary_gains, self.held_bytes
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
@@ -160,27 +163,27 @@ class Truth:
         return definitions_of(self.metrics)
 
     def _reading(self) -> str:
-        """Say how values of test above 1 were read, if the user did not say how."""
+        """Say how values of test above 1 were read, if no value was named."""
         (low, high), rules = self.test.value_range, self.asked.protocol
-        if rules.relevant_from is not None or high <= 1:
+        if isinstance(rules.relevant_from, int | float) or high <= 1:
             return ""
-        of_gain = [
-            str(one)
-            for one in self._of_records("ranks")
-            if one.definition.reads == "gain" and rules_of(one, rules).relevant_from is None
-        ]
+        relevant = "above 0" if rules.relevant_from is None else "other than 0"
+        of_gain = [str(one) for one in self._of_records("ranks") if one.definition.reads == "gain"]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
         return (
-            f"values of test are {low:g} to {high:g}: an item with any but 0 is "
+            f"values of test are {low:g} to {high:g}: an item with one {relevant} is "
             "relevant (the rule relevant_from says from which value on)"
             + (f", and its value is the gain of {shown}" if of_gain else "")
         )
 
     @cached_property
-    def duplicates(self) -> dict[str, int]:
-        """The rows that repeat a pair of user and item, where there are any."""
-        both = (("test", self.test), ("train", self.asked.train))
-        return {f"{name}_duplicates": n for name, one in both if one and (n := one.duplicates)}
+    def settled(self) -> dict[str, int]:
+        """The rows of test and train that a rule settled, where there are any."""
+        test, train = self.test, self.asked.train
+        found = {"test_duplicates": test.duplicates, "negative_values": number_below_0(test)}
+        if train is not None:
+            found |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
+        return {name: count for name, count in found.items() if count}
 
     @cached_property
     def held_bytes(self) -> int:
@@ -214,6 +217,31 @@ def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
         found[metric.variant] = {part: getattr(definition, part) for part in parts}
         found[metric.variant] |= metric.meanings
     return found
+
+
+def number_below_0(data: Interactions) -> int:
+    """Return how many values are below 0."""
+    if data.values is None or data.value_range[0] >= 0:
+        return 0
+    return int(np.count_nonzero(data.values < 0))
+
+
+def number_of_zeros(data: Interactions) -> int:
+    """Return how many values are 0."""
+    if data.values is None or data.value_range[0] > 0:
+        return 0
+    return len(data) - int(np.count_nonzero(data.values))
+
+
+def warn_of_zeros(count: int, protocol: Protocol) -> None:
+    """Warn of values of 0 in train, whose items the rule `seen` removes all the same."""
+    if count and protocol.seen != "kept":
+        warn(
+            f"{count:,} values of train are 0, and their items count as seen: they are removed as "
+            f"all items of train are (the rule seen={protocol.seen!r}; in test, an item with a "
+            "value of 0 is not relevant). Hint: if such a row says that nothing happened, leave it "
+            "out of train."
+        )
 
 
 def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:

@@ -17,7 +17,7 @@ from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric
-from recometer.protocol import Protocol, TieRule
+from recometer.protocol import Protocol, RelevantFrom, TieRule
 from recometer.ranks import Ranks, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
@@ -25,6 +25,11 @@ from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_
 # Users are taken in blocks, so that working memory does not grow with their number.
 BLOCK_USERS = 2**16
 BLOCK_JUDGED = 2**18
+# What is read instead, where gains below 0 are 0.
+POSITIVE: dict[Property, Property] = {
+    "gain": "positive_gain",
+    "exponential": "positive_exponential",
+}
 FEW_TIED = 1 / 8  # of the users: those with ties are measured apart, since ties cost more
 
 
@@ -69,8 +74,10 @@ class RankedUsers(Measured):
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
         """Settle what does not depend on the users, for a metric at several cut-offs."""
         reads = metrics[0].definition.reads
-        without_values = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
-        return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, without_values))
+        plain = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
+        if rules.negative_gains == "zero":
+            reads = POSITIVE.get(reads, reads)
+        return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, plain))
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
@@ -175,7 +182,7 @@ class _Grouping(NamedTuple):
 
     ties: TieRule
     reads: Property
-    relevant_from: float | None
+    relevant_from: RelevantFrom
     within: int | None  # the cut-off, if groups depend on it
     settling: Settling
 

@@ -18,6 +18,7 @@ from recometer.errors import InputError, InternalError, warn
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
+from recometer.protocol import RelevantFrom
 from recometer.ranks import Ranks, TopLists
 from recometer.sources.memory import Memory
 
@@ -95,7 +96,7 @@ def list_data(
     *,
     test: Interactions,
     train: Interactions | None,
-    relevant_from: float | None,
+    relevant_from: RelevantFrom,
     ranks: Ranks | None,
     catalogue: Catalogue | None,
     baseline: TopLists | None,
@@ -144,7 +145,7 @@ def _found(
     *,
     test: Interactions,
     train: Interactions | None,
-    relevant_from: float | None,
+    relevant_from: RelevantFrom,
     ranks: Ranks | None,
     catalogue: Catalogue | None,
     baseline: TopLists | None,

@@ -2,6 +2,8 @@
 
 from recometer.protocol.declaring import STEPS, Number, Rule, rule, ruled
 from recometer.protocol.keywords import Rules
-from recometer.protocol.rules import Protocol, TieRule
+from recometer.protocol.rules import Protocol, RelevantFrom, TieRule
 
-__all__ = ["STEPS", "Number", "Protocol", "Rule", "Rules", "TieRule", "rule", "ruled"]
+__all__ = [
+    "STEPS", "Number", "Protocol", "RelevantFrom", "Rule", "Rules", "TieRule", "rule", "ruled",
+]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from recometer.protocol.rules import TieRule
+from recometer.protocol.rules import RelevantFrom, TieRule
 
 
 class Rules(TypedDict, total=False):
@@ -12,7 +12,8 @@ class Rules(TypedDict, total=False):
 
     name: str
     ties: TieRule
-    relevant_from: float | None
+    relevant_from: RelevantFrom
+    negative_gains: Literal["zero", "counted"]
     undefined: Literal["nan"] | float
     constant_scores: Literal["undefined", "ties"]
     nan_scores: Literal["undefined", "first", "last"]

@@ -14,6 +14,7 @@ TieRule = Literal[
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
     "input", "as_ranked", "shared",
 ]  # fmt: skip
+RelevantFrom = Literal["not_zero"] | float | None
 AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 
 NUMBER = Number()
@@ -68,14 +69,24 @@ class Protocol:
         "'input' and 'as_ranked' are for lists. With 'as_ranked' and with 'shared', more than k "
         "items may be in the first k places.",
     )
-    relevant_from: float | None = rule(
+    relevant_from: RelevantFrom = rule(
         None,
         {
-            None: "An item is relevant if its value in test is not 0.",
+            None: "An item is relevant if its value in test is above 0.",
             -math.inf: "Every item of test is relevant, whatever its value.",
+            "not_zero": "An item is relevant if its value in test is not 0.",
             NUMBER: "An item is relevant if its value in test is {} or more.",
         },
         step="ranking",
+    )
+    negative_gains: Literal["zero", "counted"] = rule(
+        "zero",
+        {
+            "zero": "The gain of an item whose value in test is below 0 is 0.",
+            "counted": "The gain of an item whose value in test is below 0 is below 0, too.",
+        },
+        step="ranking",
+        about="It applies to metrics that read gains, such as NDCG.",
     )
     undefined: Literal["nan"] | float = rule(
         "nan",

@@ -83,7 +83,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Metrics of ratings over the rows (for fcp, pairs) of all users together. They are the `mean`
         unless the rule ``average`` or weights differ; ``mean(weights="users")`` is over users.
     negative_gains : bool
-        Whether a value of test is below 0; if not, intervals of ndcg are not below 0 either.
+        Whether a gain is below 0; if not, intervals of ndcg are not below 0 either.
     binary_gains : bool
         Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
         versions contain neither, and give True and False.

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Bool, Float64, Int64, UInt32, begins
-from recometer.protocol import Protocol
+from recometer.data.matching import is_relevant
+from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
 from recometer.sources._pair_rows import PairRows
-from recometer.sources._pair_thresholds import RELEVANT_FROM
 
 
 class Judged(NamedTuple):
@@ -58,15 +58,25 @@ class Entries:
         )
 
     def with_truth(
-        self, rows: Int64, table: PairRows, threshold: Float64 | None, n_users: int
+        self,
+        rows: Int64,
+        table: PairRows,
+        threshold: Float64 | None,
+        relevant_from: RelevantFrom,
+        n_users: int,
     ) -> tuple[Judged, Int64]:
-        """Return the rows themselves, all judged unless they are in train; and which they are."""
+        """Return the rows themselves, all judged unless they are in train; and which they are.
+
+        The rule `relevant_from` holds where users have no threshold.
+        """
         assert table.truth is not None
         stays = self.judged
         at = np.where(self.candidate, np.cumsum(self.candidate) - 1, -1)[stays]
         rows, user = rows[stays], self.user[stays]
         gain = table.truth[rows]
-        relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
+        relevant = (
+            is_relevant(gain, relevant_from) if threshold is None else gain >= threshold[user]
+        )
         indptr = ragged.indptr_of(np.bincount(user, minlength=n_users))
         return Judged(indptr, self.item[stays], gain, relevant, at), rows
 

@@ -16,8 +16,7 @@ from recometer.sources._pair_rows import PairRows
 
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
-RELEVANT_FROM = 1.0  # where nothing else is said
-PREDICTIONS_FROM = 3.5  # the same for Surprise's predictions
+PREDICTIONS_FROM = 3.5  # of Surprise, where nothing else is said
 
 
 def per_user(rows: PairRows, threshold: Threshold) -> Float64:

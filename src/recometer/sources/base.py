@@ -132,9 +132,17 @@ class Source(abc.ABC):
         """Return predicted and true ratings, or None if the source has none."""
         return None
 
+    def says_what_is_relevant(self, protocol: Protocol) -> bool:
+        """Return whether the source has a threshold that replaces the rule `relevant_from`."""
+        return False
+
     @abc.abstractmethod
     def describe(self) -> str:
         """Return one line that describes the source: ``"Factors, 10 x 20, 4 factors"``."""
+
+    def described_under(self, protocol: Protocol) -> str:
+        """Return the same, without what the rules replace."""
+        return self.describe()
 
     def __repr__(self) -> str:
         return f"<{self.describe()}>"

@@ -50,6 +50,14 @@ class Cut(Source):
         """Return one line that describes what is evaluated."""
         return f"{self._source.describe()}, cut at {self._depth}"
 
+    def described_under(self, protocol: Protocol) -> str:
+        """Return the same, without what the rules replace."""
+        return f"{self._source.described_under(protocol)}, cut at {self._depth}"
+
+    def says_what_is_relevant(self, protocol: Protocol) -> bool:
+        """Return whether the source has a threshold that replaces the rule `relevant_from`."""
+        return self._source.says_what_is_relevant(protocol)
+
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name."""
         return self._source.arrays()

@@ -12,6 +12,7 @@ from recometer import ragged
 from recometer.arrays import Array, Bool, Int64, begins
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings
 from recometer.sources.base import Request, Source
 from recometer.sources.kept import Came, ItemCodes, Kept
@@ -31,7 +32,7 @@ class StreamedPairs:
         self._n_users = 0
         self._items: ItemCodes | None = None
         self._largest = 0.0  # gain, also of rows that are in train
-        self._stated = ""
+        self._words, self._says = "", False  # see `CountedPairs`
 
     @property
     def n_users(self) -> int:
@@ -63,7 +64,8 @@ class StreamedPairs:
         if test.values is not None:
             self._largest = max(self._largest, float(test.values.max(initial=0)))
         self._n_users += test.n_users
-        self._stated = batch.stated
+        self._words = batch.truth_under(request.protocol)
+        self._says = batch.says_what_is_relevant(request.protocol)
 
     def _check(self, test: Interactions) -> None:
         """Refuse a batch that names users or items if the earlier ones did not."""
@@ -117,7 +119,7 @@ class StreamedPairs:
             )
         if ratings is not None:
             ratings = dataclasses.replace(ratings, ranks=ranks)
-        return CountedPairs(ranks, ratings, user_ids, self._stated)
+        return CountedPairs(ranks, ratings, user_ids, self._words, self._says)
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
@@ -127,7 +129,7 @@ class StreamedPairs:
             "users": self._came.ids if self.names_users else self._n_users,
             "items": None if self._items is None else self._items.ids,
             "largest": self._largest,
-            "stated": self._stated,
+            "words": (self._words, self._says),
         }
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
@@ -163,7 +165,7 @@ class StreamedPairs:
             self._rated.add(ratings)
         self._n_users += len(stays)
         self._largest = max(self._largest, state["largest"])
-        self._stated = state["stated"]
+        self._words, self._says = state["words"]
 
     @property
     def nbytes(self) -> int:
@@ -174,7 +176,7 @@ class StreamedPairs:
 class CountedPairs(Source):
     """Candidates of whom is known where they landed, with the truth.
 
-    `stated` is for `describe`.
+    `words` are for `describe`, and `says` whether thresholds said what is relevant.
     """
 
     def __init__(
@@ -182,16 +184,21 @@ class CountedPairs(Source):
         ranks: Ranks,
         ratings: Ratings | None,
         user_ids: Array | None,
-        stated: str,
+        words: str,
+        says: bool,
     ) -> None:
         self._ranks, self._ratings, self._user_ids = ranks, ratings, user_ids
-        self._stated = stated
+        self._words, self._says = words, says
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
         ranks = self._ranks
         n_rows = len(ranks.item) + ranks.n_excluded.sum()  # those in train are not judged
-        return f"Pairs, streamed: {n_rows:,} rows, {ranks.n_users:,} users{self._stated}"
+        return f"Pairs, streamed: {n_rows:,} rows, {ranks.n_users:,} users{self._words}"
+
+    def says_what_is_relevant(self, protocol: Protocol) -> bool:
+        """Return whether a threshold replaced the rule `relevant_from`."""
+        return self._says
 
     def arrays(self) -> Mapping[str, object]:
         """Return what was counted, by name."""

@@ -26,7 +26,7 @@ from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import best_first, spread
 from recometer.sources._pair_places import Entries, Places
 from recometer.sources._pair_rows import PairRows
-from recometer.sources._pair_thresholds import PREDICTIONS_FROM, RELEVANT_FROM, Threshold, per_user
+from recometer.sources._pair_thresholds import PREDICTIONS_FROM, Threshold, per_user
 from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
 
@@ -61,9 +61,9 @@ class Pairs(Source):
     threshold
         A row is relevant if its truth, and recommended if its score, is at least this number. It
         may be a number, a dict with one for each user, or ``"user_mean"``, the mean of the user's
-        true ratings in these rows. The default is 3.5 for predictions of Surprise, and otherwise
-        1. The metrics rated_precision and rated_recall need a threshold, or the rule
-        ``relevant_from``, which is used if there is no threshold.
+        true ratings in these rows. Without one, the rule ``relevant_from`` holds: a row is relevant
+        if its truth is above 0, and for predictions of Surprise if it is 3.5 or more, unless you
+        set the rule. The metrics rated_precision and rated_recall need a number.
 
     Notes
     -----
@@ -113,7 +113,7 @@ class Pairs(Source):
             "relevance": relevance,
             "rating": rating,
         }
-        default = RELEVANT_FROM
+        default = None
         if _pair_rows.are_predictions(frame):
             given = [name for name, option in options.items() if option is not None]
             if given:
@@ -145,7 +145,7 @@ class Pairs(Source):
         rows = _pair_rows.from_frame(frame, **{**options, **columns})
         if every_item is not None:
             rows = _pair_rows.with_items(rows, every_item)
-        pairs._fill(rows, threshold, RELEVANT_FROM)
+        pairs._fill(rows, threshold)
         return pairs
 
     @classmethod
@@ -181,22 +181,21 @@ class Pairs(Source):
         """
         pairs, rows = cls.__new__(cls), _pair_rows.from_arrays(relevance, scores, groups)
         _pair_rows.check_rows(rows)
-        pairs._fill(rows, threshold, RELEVANT_FROM)
+        pairs._fill(rows, threshold)
         return pairs
 
-    def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:
+    def _fill(self, rows: PairRows, threshold: Threshold, default: float | None = None) -> None:
         self._rows = rows
         self._index_rows()
-        self._default = default
-        self._explicit = threshold is not None
+        self._default = default  # threshold, where neither this nor the rule is set
         self._threshold = None if threshold is None else per_user(rows, threshold)
-        if threshold is None:
-            self._stated = f"relevant from {default:g} by default"
-        elif self._threshold is not None and not isinstance(threshold, str | Mapping):
-            self._stated = f"relevant from {self._threshold[0]:g}"
+        if self._threshold is None:
+            self._stated = "" if default is None else f", relevant from {default:g} by default"
+        elif not isinstance(threshold, str | Mapping):
+            self._stated = f", relevant from {self._threshold[0]:g}"
         else:
             whose = "its mean" if threshold == "user_mean" else "a threshold of its own"
-            self._stated = f"relevant for each user from {whose}"
+            self._stated = f", relevant for each user from {whose}"
 
     def _index_rows(self) -> None:
         rows = self._rows
@@ -207,9 +206,26 @@ class Pairs(Source):
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
+        return f"{self._size}{self._kind}{self._stated}"
+
+    def described_under(self, protocol: Protocol) -> str:
+        """Return the same, without a threshold that the rule `relevant_from` replaces."""
+        return f"{self._size}{self.truth_under(protocol)}"
+
+    def truth_under(self, protocol: Protocol) -> str:
+        """Return the part of the description that is about the truth."""
+        return f"{self._kind}{self._stated if self.says_what_is_relevant(protocol) else ''}"
+
+    @property
+    def _size(self) -> str:
         rows = self._rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
-        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}{self.stated}"
+        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}"
+
+    @property
+    def _kind(self) -> str:
+        names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
+        return f", {names[self._rows.kind]}"
 
     @property
     def names_users(self) -> bool:
@@ -234,12 +250,11 @@ class Pairs(Source):
             part._threshold = self._threshold[which]
         return part
 
-    @property
-    def stated(self) -> str:
-        """The kind of truth, in the words of `describe`."""
-        names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
-        kind = self._rows.kind
-        return f", {names[kind]}" + ("" if kind is None else f", {self._stated}")
+    def says_what_is_relevant(self, protocol: Protocol) -> bool:
+        """Return whether a threshold replaces the rule `relevant_from`."""
+        rule = protocol.relevant_from
+        said = rule is not None and (isinstance(rule, int | float) or not protocol.version)
+        return self._threshold is not None or (self._default is not None and not said)
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that have no effect on the rankings, or on the lists, and why."""
@@ -281,18 +296,18 @@ class Pairs(Source):
         return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
 
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
-        # A convention that takes every item of test for relevant does not mean ratings.
-        of_lists = protocol.relevant_from == -math.inf and protocol.version
-        if protocol.relevant_from is not None and not (of_lists and self._explicit):
-            if self._explicit:
+        rule = protocol.relevant_from
+        if self._threshold is not None:
+            # A convention whose rule names no value does not mean ratings.
+            if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
-                    f"Both threshold= of Pairs and relevant_from={protocol.relevant_from:g} say "
-                    "what is relevant. Hint: leave one out."
+                    f"Both threshold= of Pairs and relevant_from={rule!r} say what is relevant. "
+                    "Hint: leave one out."
                 )
-            return np.full(self._rows.n_users, float(protocol.relevant_from))
-        if self._threshold is None and self._default == PREDICTIONS_FROM:
-            return np.full(self._rows.n_users, self._default)
-        return self._threshold
+            return self._threshold
+        if self.says_what_is_relevant(protocol):
+            rule = self._default
+        return np.full(self._rows.n_users, rule) if isinstance(rule, int | float) else None
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the items of each user's best k rows; see `TopLists`."""
@@ -353,7 +368,9 @@ class Pairs(Source):
         else:
             overlap = len(rows) - int(np.count_nonzero(entries.judged))
             threshold = self._thresholds(request.protocol)
-            judged, rows = entries.with_truth(rows, table, threshold, aligned.n_users)
+            judged, rows = entries.with_truth(
+                rows, table, threshold, request.protocol.relevant_from, aligned.n_users
+            )
         found = judged.at >= 0
         at = judged.at[found]
         counted = places.above[at], places.tied[at], places.before[at]

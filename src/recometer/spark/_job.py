@@ -290,7 +290,7 @@ class Job:
                 largest["less_catalogue"] = -largest["catalogue"]
         gains = given.truth.test.values
         if gains is not None and len(gains):
-            facts["negative"] = int(np.count_nonzero(gains < 0))
+            facts["negative"] = int(given.truth.negative_gains)
             facts["not_binary"] = int(np.count_nonzero((gains != 0) & (gains != 1)))
             largest |= {"gain": float(gains.max()), "less": float(-gains.min())}
         named = given.truth.test.user_ids
@@ -313,7 +313,7 @@ class Job:
             given.truth.test.n_users,
             len(given.truth.test),
             facts,
-            {**records.counts, **given.truth.duplicates},
+            {**records.counts, **given.truth.settled},
             largest,
             [] if named is None else named[:3].tolist(),
             metrics,

@@ -14,14 +14,14 @@ from recometer.data.catalogue import Catalogue
 from recometer.errors import InputError, warn
 from recometer.evaluating.asked import counts_listed
 from recometer.evaluating.checks import (
-    check_cutoffs,
     check_known,
     check_not_empty,
     check_overlaps,
     no_list,
     warn_beyond_lists,
+    warn_beyond_rows,
 )
-from recometer.evaluating.truth import is_uniform, warning_of
+from recometer.evaluating.truth import is_uniform, warn_of_zeros, warning_of
 from recometer.measuring import corrections
 from recometer.measuring.reasons import Reason
 from recometer.measuring.side_data import (
@@ -376,11 +376,12 @@ class Plan:
         of_lists = [one for one in self.metrics if one.definition.record == "lists"]
         if self.candidates is not None:
             check_sets(sums.counts.get("users_without_candidates", 0), facts["known"])
+        warn_of_zeros(sums.counts.get("train_zeros", 0), self.protocol)
         check_overlaps(sums.counts, facts["relevant"], sums.n_rows, self.candidates)
         if facts.get("early"):
             warn_beyond_lists(int(largest["depth"]), of_ranks)
         if facts.get("any_cutoff"):
-            check_cutoffs(int(largest["n_candidates"]), like, of_ranks)
+            warn_beyond_rows(int(largest["n_candidates"]), like, of_ranks)
         if facts.get("compared") == 0 and "baseline" in self.outputs:
             raise no_list(self.outputs["baseline"].like.describe())
         if of_lists:

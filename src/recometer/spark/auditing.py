@@ -20,7 +20,7 @@ from recometer.data.columns import find_columns
 from recometer.data.ids import as_ids
 from recometer.data.interactions import Interactions as OneInteractions
 from recometer.errors import DataWarning, InputError, InputTypeError
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol, RelevantFrom
 from recometer.spark import _frames
 from recometer.spark._blocks import blocks
 from recometer.spark._frames import Frame, IdKinds, Table, quoted
@@ -43,7 +43,7 @@ def audit(
     item: str | None = None,
     value: str | bool | None = None,
     time: str | bool | None = None,
-    relevant_from: float | None = None,
+    relevant_from: RelevantFrom = None,
     min_positives: int = 1,
     min_candidates: int = 2,
     partitions: int | None = None,

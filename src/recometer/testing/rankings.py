@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from recometer.arrays import Bool, Float64
 from recometer.metrics import METRICS
 from recometer.metrics.parameters import Value
+from recometer.protocol import RelevantFrom
 from recometer.ranks import Ranks, UserFlag
 
 
@@ -23,7 +24,7 @@ def rank(
     excluded: npt.ArrayLike | None = None,
     unranked: npt.ArrayLike | None = None,
     *,
-    relevant_from: float | None = None,
+    relevant_from: RelevantFrom = None,
 ) -> Ranks:
     """Rank a few items for a few users.
 
@@ -36,7 +37,7 @@ def rank(
         Items of train, which are not candidates and not judged either.
     unranked : bool, of the same shape, optional
         Items that the source does not know: no candidates.
-    relevant_from : float, optional
+    relevant_from : float or str, optional
         As in `Protocol`.
     """
     scores = np.atleast_2d(np.asarray(scores, np.float64))
@@ -109,7 +110,7 @@ class RankingCase:
             self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows]
         )
 
-    def ranks(self, *, relevant_from: float | None = None) -> Ranks:
+    def ranks(self, *, relevant_from: RelevantFrom = None) -> Ranks:
         """Rank it, and give the items propensities: see `observed`."""
         return observed(
             rank(self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from)
@@ -187,9 +188,11 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
         yield [item for part in parts for item in part]
 
 
-def is_relevant(gain: float, relevant_from: float | None) -> bool:
+def is_relevant(gain: float, relevant_from: RelevantFrom) -> bool:
     """Return whether an item with this value in test is relevant."""
-    return gain != 0 if relevant_from is None else gain >= relevant_from
+    if relevant_from is None:
+        return gain > 0
+    return gain != 0 if relevant_from == "not_zero" else gain >= relevant_from
 
 
 def observed(ranks: Ranks) -> Ranks:

@@ -26,6 +26,9 @@ METRICS = reading("ranks")
 # With one tie group of all candidates the mean over its orders is asked for, too.
 AS_TIES = Protocol(constant_scores="ties")
 
+RELEVANT_FROM = st.sampled_from([None, "not_zero", 0.0, 1.0])
+NEGATIVE_GAINS = st.sampled_from(["zero", "counted"])
+
 EVERY_METRIC = [
     Metric(name, cutoff, tuple(parameters.items()))
     for name in METRICS
@@ -55,13 +58,12 @@ def same(value: float, expected: float, rel: float, least: float) -> bool:
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
 
 
-@given(cases(max_items=8), st.sampled_from([None, 0.0, 1.0]))
-def test_without_ties(case, relevant_from):
+@given(cases(max_items=8), RELEVANT_FROM, NEGATIVE_GAINS)
+def test_without_ties(case, relevant_from, negative_gains):
     case = one_order(case)
-    protocol = AS_TIES.replace(relevant_from=relevant_from)
-    values, _ = compute(
-        RankedUsers(case.ranks(relevant_from=relevant_from)), EVERY_METRIC, protocol
-    )
+    rules = {"relevant_from": relevant_from, "negative_gains": negative_gains}
+    ranks = case.ranks(relevant_from=relevant_from)
+    values, _ = compute(RankedUsers(ranks), EVERY_METRIC, AS_TIES.replace(**rules))
     for user in range(case.n_users):
         (order,) = case.orders(user)
         ranked, judged = enough(case, user), judged_gains(case, user)
@@ -69,23 +71,22 @@ def test_without_ties(case, relevant_from):
         for metric in EVERY_METRIC:
             expected = math.nan
             if ranked:
-                expected = by_definition(
-                    metric, order, judged, relevant_from=relevant_from, n_excluded=n_excluded
-                )
+                expected = by_definition(metric, order, judged, n_excluded=n_excluded, **rules)
             found = values[str(metric)][user]
             assert same(found, expected, 1e-14, 1e-14), f"{metric}: {found}, not {expected}"
 
 
-@given(cases(max_users=2), st.sampled_from([None, 1.0]))
-def test_expected_is_the_mean_over_all_orders(case, relevant_from):
-    protocol = AS_TIES.replace(relevant_from=relevant_from)
-    values, _ = compute(RankedUsers(case.ranks(relevant_from=relevant_from)), AVERAGED, protocol)
+@given(cases(max_users=2), RELEVANT_FROM, NEGATIVE_GAINS)
+def test_expected_is_the_mean_over_all_orders(case, relevant_from, negative_gains):
+    rules = {"relevant_from": relevant_from, "negative_gains": negative_gains}
+    ranks = case.ranks(relevant_from=relevant_from)
+    values, _ = compute(RankedUsers(ranks), AVERAGED, AS_TIES.replace(**rules))
     for user in range(case.n_users):
         ranked = enough(case, user)
         for metric in AVERAGED:
             expected = math.nan
             if ranked:
-                expected = mean_over_orders(metric, case, user, relevant_from=relevant_from)
+                expected = mean_over_orders(metric, case, user, **rules)
             found = values[str(metric)][user]
             assert same(found, expected, 1e-12, 1e-12), f"{metric}: {found}, not {expected}"
 

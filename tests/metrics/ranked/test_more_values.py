@@ -120,7 +120,8 @@ def test_gains_of_0_and_those_without_a_logarithm_where_discounts_are_graded():
     name = "ndcg@2(discount=graded,ideal=signed)"
     assert value(name, rank([3, 2, 1], [0, 2, NAN])) == 2 / math.log2(5) / (2 / math.log2(3))
     names = f"{name} ndcg@2(discount=graded)"
-    values, reasons = compute(RankedUsers(rank([3, 2, 1], [-2, 1, NAN])), parse(names), Protocol())
+    ranked = RankedUsers(rank([3, 2, 1], [-2, 1, NAN]))
+    values, reasons = compute(ranked, parse(names), Protocol(negative_gains="counted"))
     assert np.isnan(list(values.values())).all()
     assert np.all(np.array(list(reasons.values())) != Reason.DEFINED)
 
@@ -130,7 +131,7 @@ def test_gains_of_0_and_those_without_a_logarithm_where_discounts_are_graded():
 )
 def test_the_best_order_may_be_as_many_ones_as_the_gains_have_in_sum(gains, ones):
     """Below 0 they are taken off k + 1."""
-    found = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains))
+    found = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
     assert found == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
 
@@ -214,7 +215,7 @@ def test_the_curve_by_distinct_scores(case):
         Protocol(constant_scores="ties"),
     )
     for user in range(case.n_users):
-        relevant = {item for item, gain in judged_gains(case, user).items() if gain != 0}
+        relevant = {item for item, gain in judged_gains(case, user).items() if gain > 0}
         items = np.flatnonzero(~case.excluded[user] & ~case.unranked[user])
         if np.isnan(values["pr_auc(rule=distinct)"][user]):
             continue

@@ -108,18 +108,47 @@ def test_a_relevant_item_that_was_not_ranked_comes_last(name, expected):
     ],
 )
 def test_graded_gains(name, expected):
+    assert value(name, GRADED, negative_gains="counted") == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ndcg@3", (1 + 3 / log2(3)) / (3 + 2 / log2(3) + 1 / log2(4))),
+        ("ndcg", (1 + 3 / log2(3) + 2 / log2(6)) / (3 + 2 / log2(3) + 1 / 2)),
+        ("dcg@3", 1 + 3 / log2(3)),
+        ("dcg@3(gain=exponential)", 1 + 7 / log2(3)),
+        ("err@3(max_gain=3)", 1 / 8 + 7 / 8 * 7 / 8 / 2),
+        ("precision@3", 2 / 3),
+        ("recall@3", 2 / 3),
+        # The item with -2 was judged, and stands above one of three relevant items.
+        ("bpref", (1 + 1 + 0) / 3),
+    ],
+)
+def test_an_item_with_a_value_below_0_is_judged_and_not_relevant(name, expected):
     assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
 
 
+def test_small_gains_are_exponential_to_the_last_digit():
+    ranks = rank([3, 2, 1], [1e-20, 3e-20, NAN])
+    found = value("ndcg@1(gain=exponential)", ranks)
+    assert found == pytest.approx(1 / 3, rel=1e-15)
+    assert value("err@1(max_gain=0.5)", ranks) == pytest.approx(
+        1e-20 * math.log(2) / math.sqrt(2), rel=1e-15
+    )
+
+
 def test_ndcg_can_be_negative():
-    assert value("ndcg@1", rank([3, 2, 1], [-2, 1, NAN])) == -2
+    ranks = rank([3, 2, 1], [-2, 1, NAN])
+    assert value("ndcg@1", ranks, negative_gains="counted") == -2
+    assert value("ndcg@1", ranks) == 0
 
 
 def test_gains_do_not_change_with_relevant_from():
     ranks = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN], relevant_from=2)
     assert value("ndcg@3", ranks) == value("ndcg@3", GRADED)
     assert value("recall@3", ranks) == 1 / 2
-    assert value("recall@3", GRADED) == 3 / 4
+    assert value("recall@3", GRADED) == 2 / 3
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from recometer.ties import LONG, Groups, sum_by_user
 GAIN = Parameter(
     "The amount that an item adds.",
     choices={
-        "linear": "its value in test",
+        "linear": "its value in test; the rule negative_gains says what one below 0 is",
         "binary": "1 if it is relevant",
         "positive": "its value in test, if that is above 0",
         "exponential": "2^value - 1",
@@ -156,8 +156,9 @@ def ndcg(
 
     ``dcg(k) / ideal(k)`` with ``dcg(k) = sum over j <= k of gain(j) / log2(j + 1)``, where
     gain(j) is the value in test of the item at rank j and 0 for unjudged ones; the ideal is
-    that of the positive gains, best first. Negative gains count in dcg as they are, so the
-    value can be negative. Each place of a tied group has the mean gain of the group.
+    that of the positive gains, best first. An item with a value below 0 has a gain of 0; with the
+    rule ``negative_gains="counted"``, such gains count in dcg as they are, so that the value can
+    be negative. Each place of a tied group has the mean gain of the group.
 
     References
     ----------

@@ -22,7 +22,7 @@ from recometer.metrics.sums import (
     totals,
 )
 from recometer.ragged import take
-from recometer.ties import Groups, two_to
+from recometer.ties import Groups, two_to, two_to_less_one
 
 NEGLIGIBLE = 2.0**-60  # beside a value: far less than its rounding error
 LOOK = 64  # places between two looks at what is left
@@ -148,6 +148,8 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
         gain = np.clip(groups.member_gain[members], 0, max_gain)
         # (2^gain - 1) / 2^max_gain without an overflow on the way.
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
+        small = gain < 0.5
+        content[small] = two_to_less_one(gain[small]) * math.pow(2.0, -max_gain)
     # The chance that no item of a group satisfies, and that none before it did.
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
     for number, some in enumerate(_with_more_than(relevant)):
