@@ -44,7 +44,7 @@ def relevant_from(text: str) -> Any:
         declared.check("relevant_from", value)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
-    return value
+    return float(value) if isinstance(value, int) else value
 
 
 def check_no_format(form: str) -> None:
