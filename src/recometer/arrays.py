@@ -1,4 +1,4 @@
-"""Names of the types of arrays, and what NumPy does slowly with small ones."""
+"""Names of the types of arrays, single numbers, and what NumPy does slowly with small arrays."""
 
 from typing import Any
 
@@ -15,6 +15,14 @@ Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 UInt8 = npt.NDArray[np.uint8]
+
+
+def plain_number(value: Any) -> Any:
+    """Return a single number of NumPy, torch or JAX as one of Python; all else as it is."""
+    single = getattr(value, "shape", None) == () and hasattr(value, "item")
+    # NumPy's widest floats have no Python type, and are their own items.
+    found = value.item() if single else value
+    return float(found) if isinstance(found, np.floating) else found
 
 
 def any_of(which: Bool | UInt8 | Int64) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -317,15 +318,15 @@ class _Read:
         threads: int | None,
     ) -> None:
         self.catalogue = _catalogue(item_groups)
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k < 2**63:
+        if isinstance(k, bool) or not isinstance(k, numbers.Integral) or not 1 <= k < 2**63:
             raise InputError(
                 f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63)."
             )
         if discount not in DISCOUNTS:
             raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
-        if not isinstance(patience, int | float) or not 0 < patience < 1:
+        if not isinstance(patience, numbers.Real) or not 0 < patience < 1:
             raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
-        self.k = k
+        self.k = int(k)
         self.given_test = test
         self.protocol = protocol
         self.threads = threads

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64, Int64, plain_number
 from recometer.baselines._matrix import check_count, fitted, scores_of, user_item_matrix
 from recometer.errors import InputError, brief
 from recometer.sources.scores import Scores
@@ -59,6 +59,7 @@ def ease(
         `regularisation` is not above 0, or training values are infinite.
     """
     max_items = check_count(max_items, "max_items")
+    regularisation = plain_number(regularisation)
     number = isinstance(regularisation, int | float) and not isinstance(regularisation, bool)
     if not (number and 0 < regularisation <= sys.float_info.max):
         raise InputError(f"regularisation={brief(regularisation)} must be a number above 0.")

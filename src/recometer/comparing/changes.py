@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ class SegmentChanges(Printed):
 
 def changes(metric: str, model: Model, other: Model, users: Users, n: int, higher: bool) -> Changes:
     """Return the n users that a model harms most, and the n that it helps most."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of users, at least 1.")
     values = users.values(model, metric), users.values(other, metric)
     differences = values[0] - values[1]

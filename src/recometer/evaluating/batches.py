@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -223,7 +224,7 @@ def _padding(padding: object, relevance: Array) -> Bool:
     """Return which candidates are none: bool, in the shape of the relevance."""
     if padding is None:
         return np.zeros(relevance.shape, bool)
-    if isinstance(padding, int | float) and not isinstance(padding, bool):
+    if isinstance(padding, numbers.Real) and not isinstance(padding, bool):
         found: Bool = relevance == padding
         return found
     mask = to_numpy(padding) if is_tensor(padding) else np.asarray(padding)

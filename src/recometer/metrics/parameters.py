@@ -6,6 +6,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from recometer.errors import InputError, did_you_mean
 
 Value = str | float | bool | None
@@ -78,8 +80,8 @@ class Parameter:
                 return value
             hint = did_you_mean(str(value), self.choices)
         elif self.is_flag:
-            if isinstance(value, bool):
-                return value
+            if isinstance(value, bool | np.bool_):
+                return bool(value)
             if value in ("true", "false"):
                 return value == "true"
             hint = f"Hint: write {metric}({self.name}) to switch it on."

@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
+from recometer.arrays import plain_number
 from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
 from recometer.remembered import cached_property
 from recometer.removed import ARGUMENTS, VALUES
@@ -166,6 +167,8 @@ def ruled(protocol: Class) -> Class:
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **rules: Any) -> None:
+        args = tuple(map(plain_number, args))
+        rules = {name: plain_number(value) for name, value in rules.items()}
         for name in rules:
             if name in ARGUMENTS:
                 raise UnknownNameError(f"There is no argument {name!r}. Hint: {ARGUMENTS[name]}")

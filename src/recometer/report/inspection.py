@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def inspector(
         If a chosen user does not exist.
     """
     for name, value in (("n_users", n), ("depth", depth)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
             raise InputError(f"{name}={value!r} must be a whole number, at least 1.")
     who = "item" if flag("item_to_item", item_to_item) else "user"
     kinds, change = _choose(given, pair, chosen, n, seed)

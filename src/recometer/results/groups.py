@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
@@ -218,14 +219,14 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
     Returns the number of each user's group (`LEFT_OUT` if the value is NaN), and the names of
     the groups, lowest first, which begin with the name of the values.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 2:
+    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
     if values is None:
         raise InputError(
             f"groups={name!r} reads the training items of the users, and there is no train. "
             "Hint: rm.evaluate(..., train=...)."
         )
-    n = min(n, len(values) + 1)  # more make no difference
+    n = min(int(n), len(values) + 1)  # more make no difference
     known = ~np.isnan(values)
     if not known.any():
         raise InputError(

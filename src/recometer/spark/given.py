@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -217,7 +218,7 @@ class Pairs:
     def table(self) -> Table:
         """Return the columns that are read."""
         known = self.threshold is None or self.threshold == "user_mean"
-        number = isinstance(self.threshold, int | float) and not isinstance(self.threshold, bool)
+        number = isinstance(self.threshold, numbers.Real) and not isinstance(self.threshold, bool)
         if not known and not number:
             raise InputTypeError(
                 f"threshold={brief(self.threshold)} must be a number, 'user_mean' or None on Spark."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Iterator
 
 import numpy as np
@@ -88,7 +89,7 @@ def check_confidence(confidence: float) -> float:
     InputError
         If it is not.
     """
-    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
+    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         raise InputError(
             f"confidence={brief(confidence)} must be above 0 and below 1. Hint: 0.95 is usual."
         )
