@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64
 from recometer.data.catalogue import Catalogue
+from recometer.data.frames import in_numpy
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import in_train
 from recometer.errors import InputError, InputTypeError, brief
@@ -318,13 +318,13 @@ class _Read:
         threads: int | None,
     ) -> None:
         self.catalogue = _catalogue(item_groups)
-        if isinstance(k, bool) or not isinstance(k, numbers.Integral) or not 1 <= k < 2**63:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
             raise InputError(
                 f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63)."
             )
         if discount not in DISCOUNTS:
             raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
-        if not isinstance(patience, numbers.Real) or not 0 < patience < 1:
+        if not isinstance(patience, int | float | np.floating) or not 0 < patience < 1:
             raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
         self.k = int(k)
         self.given_test = test
@@ -372,6 +372,7 @@ class _Read:
 
 def _catalogue(item_groups: object) -> Catalogue:
     """Return the groups as categories."""
+    item_groups = in_numpy(item_groups, "item_groups")
     if isinstance(item_groups, Mapping | list | tuple | np.ndarray):
         if not len(item_groups):
             raise InputError("item_groups is empty. Hint: the group of each item.")

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from recometer.arrays import Array
 from recometer.data.numbers import as_array
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 
 
@@ -62,13 +61,13 @@ def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
 
 def array_of(name: str, given: Any) -> Array:
     """Return a tensor, an array or a list as an array."""
-    return to_numpy(given) if is_tensor(given) else as_array(given, name)
+    return as_array(given, name)
 
 
 def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return values as an array of numbers of one length in each direction."""
     try:
-        found = np.asarray(to_numpy(values) if is_tensor(values) else values)
+        found = np.asarray(array_of(name, values))
         if found.dtype.kind == "O" and any(one is None for one in found.flat):
             raise TypeError("None is not a number")
         if found.dtype.kind not in "biuf":

@@ -13,7 +13,6 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.columns import KINDS, check_column, choose_columns, common_names
 from recometer.data.numbers import all_numbers, as_array, plain
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.ragged import users_of
 
@@ -110,6 +109,7 @@ class Catalogue:
         features: object = None,
         propensity: object = None,
     ) -> None:
+        items = frames.in_numpy(items, "catalogue=")
         table = _Table.of(items)
         self.item_ids: Array | None = None
         order: Int64 | None = None
@@ -242,8 +242,6 @@ class Catalogue:
                 if table.text
                 else _rows_of_lists(column, given)
             )
-        if is_tensor(given):
-            given = to_numpy(given)
         if scipy.sparse.issparse(given):
             sparse: Any = _sorted(self._aligned(_sorted(given), "features"))
             self.features = sparse.astype(np.float64)
@@ -343,6 +341,7 @@ class _Table:
         """Return the column that is named or has a common name, or the argument itself."""
         if given is False:
             return None
+        given = frames.in_numpy(given, f"{option}=")
         if isinstance(given, str):
             check_column(option, given, self.names)
             return self.fetch(given)
@@ -388,7 +387,7 @@ def _objects(column: Any) -> Array:
 
 
 def _booleans(values: Any, what: str) -> Bool:
-    array = np.asarray(values)
+    array = np.asarray(as_array(values, f"The categories ({what})"))
     if array.dtype == bool:
         return array
     if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():

@@ -154,6 +154,12 @@ class ColumnPair(str):  # noqa: SLOT000  # it has parts
         return names
 
 
+class Names(list[str]):
+    """The names of columns, and what to do where a wanted one is not among them: `hint`."""
+
+    hint = ""
+
+
 def single_names(names: Iterable[object]) -> list[str]:
     """Return the names of columns, those of a pair one by one; what is not a name is left out."""
     known = [name for name in names if isinstance(name, str)]
@@ -239,7 +245,9 @@ def choose_columns(
     strict
         What is not found by the names that count only otherwise.
     """
-    names = [str(name) for name in names]
+    hint = getattr(names, "hint", "")
+    names = Names(str(name) for name in names)
+    names.hint = hint
     found = {option: ColumnPair.of(n) if option in PAIRED else n for option, n in wanted.items()}
     for option, name in found.items():
         if name is None or (name is False and option not in required):
@@ -271,7 +279,8 @@ def check_column(option: str, name: object, names: Collection[str]) -> None:
         )
     for part in [name] if name in names else single_names([name]):
         if part not in names:
-            raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}")
+            hint = getattr(names, "hint", "")
+            raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}{hint}")
 
 
 def _there(name: object, names: Collection[str]) -> object:
@@ -302,7 +311,7 @@ def _only(option: str, near: list[str], names: list[str], required: bool) -> str
         return None
     raise ColumnError(
         f"No column has a common name for {KINDS[option].what}. Hint: pass {option}= with its "
-        f"name. Columns: {', '.join(names) or 'none'}."
+        f"name. Columns: {', '.join(names) or 'none'}.{getattr(names, 'hint', '')}"
     )
 
 

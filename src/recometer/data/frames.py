@@ -14,10 +14,10 @@ from recometer.data import columns as naming
 from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
-from recometer.data.numbers import check_whole, numbers, plain
+from recometer.data.numbers import as_array, check_whole, numbers, plain
 from recometer.data.sessions import paired
 from recometer.data.structs import without_structs
-from recometer.data.tensors import is_a, is_nested
+from recometer.data.tensors import is_a, is_nested, is_tensor
 from recometer.data.times import check_units, named_zone, offsets_of_text, times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 100  # rows
+PLAIN_ROWS = {list, tuple, set, frozenset, dict, np.ndarray}  # of a user, which need no look
 DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
@@ -45,17 +46,37 @@ class Table(NamedTuple):
 
 def is_column(data: object) -> bool:
     """Return whether an object is one column: a series, or an array of one dimension."""
-    if is_a(data, "pyarrow", "Array", "ChunkedArray"):
+    if _is_series(data):
         return True
     # DuckDB would execute a relation to tell its shape.
-    shape = None if _is_relation(data) or is_nested(data) else getattr(data, "shape", None)
+    several = _is_relation(data) or is_nested(data) or _is_structured(data)
+    shape = None if several else getattr(data, "shape", None)
     return shape is not None and len(shape) == 1
+
+
+def is_array(data: object) -> bool:
+    """Return whether an object is an array of any library, and neither a frame nor a series."""
+    if isinstance(data, np.ndarray) or is_tensor(data):
+        return not _is_structured(data)
+    known = hasattr(data, "__dlpack__") or hasattr(data, "__array__")
+    return known and not (isinstance(data, type) or is_frame(data) or _is_series(data))
+
+
+def _is_series(data: object) -> bool:
+    of_pandas = is_a(data, "pandas", "Series", "Index") or is_a(data, "polars", "Series")
+    return of_pandas or is_a(data, "pyarrow", "Array", "ChunkedArray")
+
+
+def in_numpy(data: Any, what: str) -> Any:
+    """Return an array of any library as one of NumPy, and everything else as it is."""
+    return as_array(data, what) if is_array(data) else data
 
 
 def is_frame(data: object) -> bool:
     """Return whether `read_frame` understands an object."""
     return not is_column(data) and (
-        is_a(data, "polars", "LazyFrame")
+        _is_structured(data)
+        or is_a(data, "polars", "LazyFrame")
         or hasattr(data, "__arrow_c_stream__")
         or (hasattr(data, "columns") and hasattr(data, "__getitem__"))
         or _is_arrow_table(data)
@@ -167,6 +188,8 @@ def flat_dict(
         If a row is of another type, or there are rows of both types.
     """
     users, rows = list(data), list(data.values())
+    if not {*map(type, rows)} <= PLAIN_ROWS:
+        rows = [in_numpy(row, f"The {of} of user {user!r}") for user, row in data.items()]
     mappings = [isinstance(row, Mapping) for row in rows]
     for user, row, mapping in zip(users, rows, mappings, strict=True):
         # An array of no dimension is called Sized, and has no length.
@@ -346,6 +369,11 @@ def _is_arrow_table(data: object) -> bool:
     return is_a(data, "pyarrow", "Table", "RecordBatch")
 
 
+def _is_structured(data: object) -> bool:
+    """Return whether this is a NumPy array of records, whose fields are columns."""
+    return isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.names is not None
+
+
 def _is_relation(data: object) -> bool:
     return is_a(data, "duckdb", "DuckDBPyRelation")
 
@@ -397,7 +425,8 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
         return names, lambda wanted: _from_lazy(data, wanted)
     data = without_structs(data)
     if is_a(data, "pandas", "DataFrame"):
-        names = [str(name) for name in data.columns]
+        names = naming.Names(map(str, data.columns))
+        names.hint = _beside(data)
         return names, lambda wanted: [
             _from_pandas(data.iloc[:, names.index(name)]) for name in wanted
         ]
@@ -408,8 +437,30 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
     if hasattr(data, "__arrow_c_stream__"):
         frame = _from_stream(data)
         return frame.columns, lambda wanted: frame.select(wanted).get_columns()
-    keys = {str(name): name for name in data.columns}
-    return list(keys), lambda wanted: [np.asarray(data[keys[name]]) for name in wanted]
+    keys = {str(name): name for name in _names_of(data)}
+    return list(keys), lambda wanted: [_field(data, keys[name]) for name in wanted]
+
+
+def _beside(frame: Any) -> str:
+    """Say which names a pandas frame has that are none of its columns."""
+    levels = [repr(name) for name in frame.index.names if name is not None]
+    if levels:
+        return f" The index holds {', '.join(levels)}: frame.reset_index() makes columns of it."
+    if frame.columns.nlevels > 1:
+        return (
+            f" The names of the columns have {frame.columns.nlevels} levels: frame.columns = [...] "
+            "gives them one."
+        )
+    return ""
+
+
+def _names_of(data: Any) -> list[Any]:
+    """Return the names of the columns of a structured array, or of a frame of any library."""
+    return list(data.dtype.names if _is_structured(data) else data.columns)
+
+
+def _field(data: Any, name: Any) -> Array:
+    return as_array(data[name], f"The column {str(name)!r}")
 
 
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
@@ -441,7 +492,7 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     if is_a(data, "polars", "DataFrame", "LazyFrame"):
         return numeric_names(data, booleans)
     kinds = "iufb" if booleans else "iuf"
-    return [str(name) for name in data.columns if np.asarray(data[name]).dtype.kind in kinds]
+    return [str(name) for name in _names_of(data) if _field(data, name).dtype.kind in kinds]
 
 
 def numeric_names(frame: pl.DataFrame | pl.LazyFrame, booleans: bool) -> list[str]:

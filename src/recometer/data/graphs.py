@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from recometer.arrays import Array
 from recometer.data.columns import choose_columns
-from recometer.data.tensors import is_tensor, to_numpy
+from recometer.data.frames import is_array
+from recometer.data.numbers import as_array
 from recometer.errors import InputError
 
 LABELLED = "edge_label_index"
@@ -105,8 +104,7 @@ def _attributes(store: Any) -> dict[str, Array]:
     values = {
         name: store[name] if isinstance(store, Mapping) else getattr(store, name) for name in names
     }
-    arrays = {name: to_numpy(one) if is_tensor(one) else one for name, one in values.items()}
-    return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+    return {name: as_array(one, name) for name, one in values.items() if is_array(one)}
 
 
 def _size(store: Any) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.arrays import Array, Int64, UInt32, UInt64
 from recometer.data.forks import check_threads
-from recometer.data.numbers import check_whole
+from recometer.data.numbers import as_array, check_whole
 from recometer.data.tensors import is_a
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import a_part_each, each_block, on_all_threads
@@ -81,7 +81,10 @@ def as_ids(ids: object, what: str) -> Ids:
     # NumPy would turn a list of 1 and "a" into two strings.
     if isinstance(ids, list | tuple):
         return _from_objects(ids, what)
-    array = np.asarray(ids)
+    array = as_array(ids, f"The {what}")
+    if np.ma.is_masked(array):
+        missing(what, int(np.ma.getmaskarray(array).argmax()))
+    array = np.asarray(array)
     if array.ndim != 1:
         raise InputError(
             f"The {what} must be a sequence or an array of one dimension, "

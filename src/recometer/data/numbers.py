@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Float64
-from recometer.data.tensors import is_a
+from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
 
@@ -19,13 +19,21 @@ EXACT_BITS = 53  # of whole numbers in float64
 def as_array(given: object, what: str) -> Array:
     """Return what was given as an array; `what` it is stands in the message if it is none.
 
+    Tensors of torch and arrays of other libraries (JAX, CuPy, TensorFlow) share their memory where
+    it lies on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
+    bfloat16, become float32, which holds them exactly.
+
     Raises
     ------
     InputError
         If rows have unequal lengths, or NumPy cannot read the object.
+    InputTypeError
+        If a tensor is sparse or quantised, or has no numbers.
     """
+    if is_tensor(given):
+        return to_numpy(given)
     try:
-        return np.asanyarray(given)
+        return of_any_library(given)
     except Exception as error:  # an object may raise anything when it is asked for its array
         raise InputError(f"{what}: {_why(given, error)}") from error
 
@@ -46,6 +54,13 @@ def _why(given: object, error: Exception) -> str:
     )
 
 
+def without_mask(array: Array) -> Array:
+    """Return numbers with NaN in the place of those that are masked."""
+    if np.ma.is_masked(array) and array.dtype.kind in "biuf":
+        array = np.ma.filled(array.astype(np.float64), np.nan)
+    return np.asarray(array)
+
+
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
     """Return numbers as float64; None where all are True, which says nothing beyond the row.
 
@@ -56,7 +71,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     InputError
         If a whole number is too large for float64.
     """
-    array = np.asarray(as_array(array, f"The {what}"))
+    array = without_mask(as_array(array, f"The {what}"))
     if array.dtype.kind == "b" and array.all():
         return None
     if array.dtype.kind in "biuf" or not array.size:
@@ -221,7 +236,7 @@ def flag(name: str, given: object) -> bool:
 def plain(column: Any) -> Array:
     """Return a column as a NumPy array; nulls become NaN or None, integers of 128 bits float64."""
     if not is_a(column, "polars", "Series"):
-        return np.asarray(column)
+        return np.asarray(as_array(column, "A column"))
     import polars as pl
 
     wide = str(column.dtype).endswith("128")

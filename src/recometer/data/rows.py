@@ -19,11 +19,11 @@ from recometer.data import trec
 from recometer.data.array_files import open_sparse
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
-from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
+from recometer.data.frames import flat_dict, is_array, is_column, is_frame, read_frame, times
 from recometer.data.graphs import edges_of, is_graph
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.numbers import as_array, extent, numbers
-from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
+from recometer.data.tensors import is_sparse, is_tensor, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
 from recometer.tasks import on_all_threads
@@ -163,11 +163,9 @@ def _read(data: Any, options: Options) -> Rows:
         return _from_graph(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
-    if is_tensor(data):
-        data = to_numpy(data)
-    if isinstance(data, np.ndarray):
+    if is_array(data):
         # A masked entry is one that is not there.
-        return _from_array(np.asarray(np.ma.filled(data, 0)), options)
+        return _from_array(np.asarray(np.ma.filled(as_array(data, "The matrix"), 0)), options)
     if is_frame(data):
         return _from_frame(data, options)
     if is_column(data):
@@ -295,6 +293,11 @@ def _from_array(array: Array, options: Options) -> Rows:
     given = options.n_users is not None or options.n_items is not None
     if given and array.ndim == 2 and len(array) == 2 and array.dtype.kind in "iu":
         return _from_edges(array, options)
+    if array.dtype.names is not None:
+        raise InputTypeError(
+            f"A structured array of shape {array.shape} cannot be read. Hint: array.ravel() makes "
+            "a table of it, with a row per record."
+        )
     options.refuse("a dense matrix", "user", "item", "value", "time", "item_offset")
     n_users, n_items = _matrix_shape(array.shape, options)
     if n_users == 2 and array.dtype.kind in "iu" and array.max(initial=0) > LARGEST_RATING:
@@ -340,7 +343,7 @@ def _from_edges(index: Array, options: Options) -> Rows:
 
 
 def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
-    array = to_numpy(entries) if is_tensor(entries) else as_array(entries, f"{name}=")
+    array = as_array(entries, f"{name}=")
     if array.shape != shape:
         raise InputError(
             f"{name}= must be an array with an entry per edge, of shape {shape}, "

@@ -1,4 +1,4 @@
-"""Data of other libraries, recognised without importing these; and tensors of torch."""
+"""Data of other libraries, recognised without importing these: arrays, and tensors of torch."""
 
 from __future__ import annotations
 
@@ -98,6 +98,31 @@ def to_numpy(tensor: Any) -> Array:
             f"A tensor ({getattr(tensor, 'dtype', '')}, {getattr(tensor, 'layout', '')}) cannot be "
             f"read as an array: {error} Hint: tensor.to_dense() makes it dense."
         ) from error
+    return array
+
+
+def of_any_library(given: Any) -> Array:
+    """Return an array of a library other than torch, or what NumPy makes of a list, as an array."""
+    try:
+        array = np.asanyarray(given)
+    except Exception:  # NumPy must not read what lies on another device, or a type it lacks
+        if not hasattr(given, "__dlpack__"):
+            raise
+        array = _by_dlpack(given)
+    if array.dtype == object and not array.ndim and hasattr(given, "__dlpack__"):
+        array = _by_dlpack(given)
+    # Types of floats that libraries add to NumPy are like records without fields.
+    plain = array.dtype.kind == "V" and array.dtype.names is None
+    added = plain and np.can_cast(array.dtype, np.float32)
+    return array.astype(np.float32) if added else array
+
+
+def _by_dlpack(given: Any) -> Array:
+    array: Array
+    try:
+        array = np.from_dlpack(given)
+    except Exception:  # each library has its own for what lies on another device
+        array = np.from_dlpack(given, device="cpu")  # from NumPy 2.1 on
     return array
 
 

@@ -12,9 +12,8 @@ from recometer.arrays import Array, Bool, Int64
 from recometer.data import ids
 from recometer.data.frames import is_frame
 from recometer.data.interactions import Interactions
-from recometer.data.numbers import as_array
+from recometer.data.numbers import as_array, without_mask
 from recometer.data.sessions import are_pairs
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists
@@ -74,12 +73,11 @@ class UserPlaces:
 
 def user_ids_of(users: object, n: int) -> Array:
     """Read the users of the n rows of a batch."""
-    given = to_numpy(users) if is_tensor(users) else users
     found: Array
-    if type(given) is np.ndarray and given.dtype == np.int64 and given.ndim == 1:
-        found = given
+    if type(users) is np.ndarray and users.dtype == np.int64 and users.ndim == 1:
+        found = users
     else:
-        found = ids.as_ids(given, "users of the batch")
+        found = ids.as_ids(users, "users of the batch")
     if len(found) != n:
         raise InputError(
             f"The batch has {n:,} rows, but {len(found):,} users. Hint: users= names the user of "
@@ -121,8 +119,8 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
             )
         return given if isinstance(given, Lists) else Lists(given)
     try:
-        items = to_numpy(given) if is_tensor(given) else np.asarray(given)
-    except ValueError:
+        items = as_array(given, "items=")
+    except InputError:
         items = None
     if items is None or items.ndim != 2:
         raise InputError(
@@ -211,7 +209,7 @@ def came_twice(user: str, where: str) -> InputError:
 
 
 def _numbers(given: object, what: str) -> Array:
-    array = to_numpy(given) if is_tensor(given) else np.asarray(as_array(given, f"The {what}"))
+    array = without_mask(as_array(given, f"The {what}"))
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
             f"The {what} of the batch must be numbers, found dtype {array.dtype} "
@@ -227,7 +225,7 @@ def _padding(padding: object, relevance: Array) -> Bool:
     if isinstance(padding, numbers.Real) and not isinstance(padding, bool):
         found: Bool = relevance == padding
         return found
-    mask = to_numpy(padding) if is_tensor(padding) else np.asarray(padding)
+    mask = np.asarray(as_array(padding, "padding="))
     if mask.dtype != bool or mask.shape != relevance.shape:
         raise InputError(
             f"padding= is of dtype {mask.dtype} and shape {mask.shape}, expected bool "

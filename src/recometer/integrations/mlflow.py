@@ -13,8 +13,8 @@ from recometer.arrays import Array
 from recometer.comparing.result import Comparison
 from recometer.data import ids
 from recometer.data.columns import choose_columns
+from recometer.data.frames import in_numpy
 from recometer.data.numbers import as_array
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluation import evaluate
 from recometer.results.evaluation import Evaluation
@@ -192,8 +192,7 @@ def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
                 "names that of scores, or of lists."
             )
         found = found[column]
-    if is_tensor(found):
-        found = to_numpy(found)
+    found = in_numpy(found, "The predictions")
     if isinstance(found, str | bytes | Mapping) or not hasattr(found, "__len__"):
         raise InputTypeError(
             f"The model returned {brief(found)}, expected a prediction for each row of data. Hint: "

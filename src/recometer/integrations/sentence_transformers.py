@@ -11,7 +11,6 @@ import numpy as np
 
 from recometer.data.numbers import as_array
 from recometer.data.paths import as_path
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import FileError, InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluating.evaluator import Evaluator
 from recometer.metrics.names import Metrics
@@ -177,9 +176,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
                 f"{called} raised {type(error).__name__}: {error}. Hint: it is called with the "
                 f"{len(texts):,} texts, and batch_size={self.batch_size}."
             ) from error
-        vectors = (
-            to_numpy(found) if is_tensor(found) else as_array(found, f"What {called} returned")
-        )
+        vectors = as_array(found, f"What {called} returned")
         if vectors.dtype.kind not in "fiu" or vectors.ndim != 2 or len(vectors) != len(texts):
             raise InputError(
                 f"{called} returned {vectors.dtype} of shape {vectors.shape} for {len(texts):,} "

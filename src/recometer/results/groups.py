@@ -13,7 +13,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids, sessions
 from recometer.data.columns import choose_columns
-from recometer.data.frames import is_frame, open_frame
+from recometer.data.frames import in_numpy, is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
@@ -255,6 +255,7 @@ def read_groups(
     sorted.
     """
     users: Any = None
+    groups = in_numpy(groups, "groups")
     if is_frame(groups):
         users, groups = _columns(groups, column, user)
     elif isinstance(groups, str):

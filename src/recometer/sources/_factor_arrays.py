@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recometer.arrays import Array, Int64, UInt32, laid_out, slices
 from recometer.data.array_files import in_place, lies_in_file
 from recometer.data.numbers import as_array
-from recometer.data.tensors import dtype_name, is_tensor, to_numpy
+from recometer.data.tensors import dtype_name
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
@@ -148,7 +148,7 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     converted = ""
     for name, given in (("users", users), ("items", items)):
         # A list has no dtype that its owner would miss.
-        if isinstance(given, np.ndarray) or is_tensor(given):
+        if hasattr(given, "dtype"):
             before, after = dtype_name(given), dtype_name(left)
             if before != after:
                 warn(
@@ -176,7 +176,7 @@ def _numbers(given: Any, name: str) -> Array:
             f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
             "matrix of them."
         )
-    array = to_numpy(given) if is_tensor(given) else as_array(given, f"{name} of Factors")
+    array = as_array(given, f"{name} of Factors")
     if isinstance(array, np.ma.MaskedArray):
         raise InputTypeError(
             f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
@@ -191,7 +191,7 @@ def _numbers(given: Any, name: str) -> Array:
 
 
 def _vector(values: npt.ArrayLike, name: str) -> Array:
-    array = to_numpy(values) if is_tensor(values) else as_array(values, f"{name} of Factors")
+    array = as_array(values, f"{name} of Factors")
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
     if array.ndim != 1:

@@ -19,8 +19,8 @@ from recometer.data.columns import (
     single_names,
 )
 from recometer.data.files import FileColumn, in_memory, open_file
-from recometer.data.numbers import all_numbers
-from recometer.data.tensors import is_a, is_tensor, to_numpy
+from recometer.data.numbers import all_numbers, as_array
+from recometer.data.tensors import is_a
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.sources import _list_columns, _list_runs
 from recometer.sources._list_table import ListTable
@@ -60,9 +60,8 @@ def read_lists(
         refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
-    if is_tensor(data):
-        data = to_numpy(data)
-    if isinstance(data, np.ndarray):
+    if frames.is_array(data):
+        data = as_array(data, "The lists")
         _refuse(columns, "an array")
         if isinstance(data, np.ma.MaskedArray):
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
@@ -74,7 +73,8 @@ def read_lists(
     if frames.is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
-            "of lists whose index holds the users becomes a dict: pass series.to_dict(). Otherwise "
+            "of lists whose index holds the users becomes a dict: pass series.to_dict(); one whose "
+            "index holds users and items becomes a data frame: series.reset_index(). Otherwise "
             "pass a data frame with a column of users and one of items."
         )
     if isinstance(data, list | tuple):

@@ -12,7 +12,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
-from recometer.data.numbers import all_numbers, as_array
+from recometer.data.numbers import all_numbers, as_array, without_mask
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array
@@ -185,7 +185,7 @@ def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
 
 
 def _numbers(column: Any, what: str) -> Float64:
-    array = np.asarray(as_array(column, f"The {what}"))
+    array = without_mask(as_array(column, f"The {what}"))
     if array.ndim != 1:
         raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
     return all_numbers(array, what)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.frames import is_frame
+from recometer.data.frames import in_numpy, is_frame
 from recometer.data.ids import as_ids
-from recometer.data.tensors import is_tensor, to_numpy
+from recometer.data.numbers import as_array
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.sources.lists import Lists
 
@@ -38,6 +38,7 @@ IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # of implicit
 GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # of PyTorch Geometric
 LEFT_OUT = -1e38  # implicit scores what it left out by the lowest float32
+WHAT = "What the model recommends"
 UNDERSTOOD = (
     "recommend(userid, user_items, N) as in implicit, recommend(edge_index, src_index, dst_index, "
     "k) as in PyTorch Geometric, or recommend(users, k) of users (or one user) and a length"
@@ -184,7 +185,7 @@ def _of_graph(model: Any, wanted: Wanted, n_users: int) -> Any:
         dst_index=arange(n_users, n_users + wanted.n_items),
         k=min(wanted.n, wanted.n_items),
     )
-    return to_numpy(nodes) if is_tensor(nodes) else np.asarray(nodes)
+    return as_array(nodes, WHAT)
 
 
 def _of_users(model: Any, call: Call, wanted: Wanted) -> Any:
@@ -210,14 +211,14 @@ def _one_list(found: Any) -> list[Any]:
 def _items(found: Any) -> Any:
     """Return the items where scores of the same shape stand beside them."""
     if isinstance(found, tuple) and len(found) == 2:
-        items, scores = (to_numpy(one) if is_tensor(one) else one for one in found)
+        items, scores = (in_numpy(one, WHAT) for one in found)
         try:
             beside = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
         except ValueError:  # lists of unequal lengths, beside which nothing else is given
             beside = True
         if beside:
             return items
-    return to_numpy(found) if is_tensor(found) else found
+    return in_numpy(found, WHAT)
 
 
 def _read(found: Any, call: Call, wanted: Wanted, what: str) -> Lists:

@@ -12,9 +12,15 @@ from recometer import ragged
 from recometer.arrays import Array
 from recometer.data import ids
 from recometer.data.combined import in_either
-from recometer.data.frames import is_column, is_frame, only_column, open_frame, twice_readable
+from recometer.data.frames import (
+    in_numpy,
+    is_column,
+    is_frame,
+    only_column,
+    open_frame,
+    twice_readable,
+)
 from recometer.data.interactions import Interactions, read_interactions
-from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 
 WAYS = ("uniform", "popularity")
@@ -170,6 +176,7 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     InputTypeError
         If the type is not supported.
     """
+    given = in_numpy(given, "candidates")
     if given is None or isinstance(given, SampledCandidates):
         return given
     if isinstance(given, Negatives):
@@ -191,8 +198,6 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
-    if is_tensor(given):
-        given = to_numpy(given)
     if test is not None and _holds_positions(given):
         return _from_positions(given, test)
     candidates = read_interactions(given, "candidates", warns=False)
@@ -213,6 +218,7 @@ def read_items(given: object, what: str) -> Items:
     ColumnError
         If a data frame has several columns.
     """
+    given = in_numpy(given, what)
     if is_frame(given):
         given = only_column(given, what)
     if isinstance(given, set | frozenset | range):

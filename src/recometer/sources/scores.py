@@ -263,12 +263,13 @@ def _dense(given: object, what: str) -> Any:
 
     What is masked in it is not a candidate; `what` it is stands in messages.
     """
-    if is_tensor(given):
-        return given if elsewhere(given) else to_numpy(given)
+    if elsewhere(given):
+        return given
+    given = as_array(given, what)
     if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
         there = _exact(np.ma.filled(given, 0)).astype(_precision(given))
         return np.where(np.ma.getmaskarray(given), -np.inf, there).astype(there.dtype)
-    return np.asarray(as_array(given, what))
+    return np.asarray(given)
 
 
 def _are_numbers(scores: Any) -> bool:
