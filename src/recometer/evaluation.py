@@ -159,7 +159,8 @@ def evaluate(
         scores can be ranked because they are all NaN or infinite. Also if the source cannot
         provide a metric (of the whole ranking, if lists end early; of ratings, if there are
         none), or if its side data are missing (categories, a baseline, ...). The message names
-        the metric and the argument.
+        the metric and the argument. Also if ids of the source look like positions of those of test
+        and train (see the rule `shifted_ids`).
     InputTypeError
         If the type of an object is not supported, or ids cannot be matched.
     UnknownNameError
@@ -170,6 +171,9 @@ def evaluate(
     DataWarning
         If, among others, a rule that you pass has no effect on the result, such as
         ``duplicates`` for `Factors`. There is no such warning for the rules of a convention.
+        Also if more than a tenth of the users of test, or of the relevant rows, are unknown to the
+        source: with examples, and with what seems to be written differently on both sides, if
+        anything does.
 
     Examples
     --------

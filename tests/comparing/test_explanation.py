@@ -195,7 +195,7 @@ def test_why(files: list[object]) -> None:
     assert "discount=original becomes discount=standard" in out
     assert "they part at" in out
     assert "test.csv (user 'user'" in err
-    assert not run("why", *files, "-q", "--metric", "ap@3", "--to", "implicit")[2]
+    assert "test.csv (user" not in run("why", *files, "-q", "-m", "ap@3", "--to", "implicit")[2]
 
 
 @pytest.mark.parametrize(

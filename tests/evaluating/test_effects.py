@@ -54,6 +54,7 @@ VALUES: dict[str, Any] = {
     "duplicates": "counted",
     "repeated_test": "counted",
     "seen": "kept",
+    "shifted_ids": "kept",
     "defects": True,
 }
 METRICS = {

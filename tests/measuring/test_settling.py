@@ -38,6 +38,7 @@ def evaluated(
             metrics=metrics,
             deep_cutoffs="computed",
             all_relevant="computed",
+            shifted_ids="kept",
             **rules,
         )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Array, Int64
 from recometer.auditing.findings import Finding, Level, counted
 from recometer.checking._looked import EXAMPLES, Looked
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
+from recometer.evaluating import unknown
+from recometer.evaluating.unknown import Kind
 
 
 def test_users_unknown(looked: Looked) -> Finding:
@@ -52,26 +53,18 @@ EFFECTS = {
 }
 
 
-def _unknown(looked: Looked, data: Interactions | None, side: str, kind: str) -> Finding:
+def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -> Finding:
     what = f"{kind}s of {side} that the source does not know"
     if data is None:
         return Finding(
             name="", what=what, level="fact", count=None, total=0, sentence="Not checked: no train."
         )
-    there, its = _there(data, kind), _ids(data, kind)
-    own = _own(looked, kind)
-    missing = there[:0]
-    if own is not None and its is not None:
-        of_side, of_source = f"{kind} ids of {side}", f"{kind} ids of the source"
-        asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
-        missing = there[ids.match(asked, own, of_side, of_source) < 0]
+    known, (there, its) = looked.source.known_ids(kind), unknown.there(data, kind)
+    missing = unknown.missing(data, kind, known)
     level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
     found = EFFECTS[side, kind]
-    if level == "problem" and own is not None and its is not None and len(own):
-        found += (
-            f" That is more than half: are ids written alike? Those of {side} are such as "
-            f"{ids.show(its, int(missing[0]))}, those of the source such as {ids.show(own, 0)}."
-        )
+    if len(missing) > unknown.MANY * len(there) and its is not None:
+        found += unknown.Unknown.of(its[missing], known, side).hint
     few = missing[:EXAMPLES]
     return counted(
         len(missing),
@@ -84,9 +77,9 @@ def _unknown(looked: Looked, data: Interactions | None, side: str, kind: str) ->
     )
 
 
-def _untested(looked: Looked, kind: str) -> Finding:
-    data, own = looked.whole, _own(looked, kind)
-    there, its = _there(data, kind), _ids(data, kind)
+def _untested(looked: Looked, kind: Kind) -> Finding:
+    data, own = looked.whole, looked.source.known_ids(kind)
+    there, its = unknown.there(data, kind)
     if own is not None and its is not None:
         asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
         found = ids.match(asked, own, f"{kind} ids of test", f"{kind} ids of the source")
@@ -108,20 +101,3 @@ def _untested(looked: Looked, kind: str) -> Finding:
         else "They can be recommended, and are never right.",
         f"Every {kind} of the source is in test.",
     )
-
-
-def _there(data: Interactions, kind: str) -> Int64:
-    """Return the positions of the users, or items, that have interactions."""
-    if kind == "user":
-        return np.flatnonzero(np.diff(data.indptr))
-    return np.unique(data.items).astype(np.int64)
-
-
-def _ids(data: Interactions, kind: str) -> Array | None:
-    return data.user_ids if kind == "user" else data.item_ids
-
-
-def _own(looked: Looked, kind: str) -> Array | None:
-    """Return the ids of a source, or None if it has positions or does not say."""
-    found = looked.source.arrays().get(f"{kind}_ids")
-    return found if isinstance(found, np.ndarray) else None

@@ -141,6 +141,7 @@ def check(
         # What evaluate warns of is a finding here.
         warnings.simplefilter("ignore", DataWarning)
         given = evaluator.inputs(source)
+        given.check_ids()
         # A model is asked for its lists anew.
         again = given if isinstance(source, Source) else evaluator.inputs(source)
         whole = given.truth.given if truth is None else truth

@@ -288,7 +288,7 @@ def explain(
             "the inputs are large. Hint: rm.explain(result, metric, protocol=..., source=source, "
             "test=test, train=train) gives it once more."
         )
-    settled = protocol_of(protocol, {}, [])
+    settled = protocol_of(protocol, {}, []).replace(shifted_ids=result.protocol.shifted_ids)
     theirs = _counterpart(mine, settled)
 
     def again(one: Metric, rules: Protocol) -> Evaluation:

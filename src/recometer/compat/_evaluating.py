@@ -36,9 +36,11 @@ def evaluated(
 ) -> Evaluation:
     """Evaluate as a library does, including its defects.
 
-    There are no warnings: a drop-in is expected to do what the library does without them.
+    There are no warnings, and ids are what they are: a drop-in is expected to do what the library
+    does without a word.
     """
     given.setdefault("defects", True)
+    given.setdefault("shifted_ids", "kept")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         return evaluate(

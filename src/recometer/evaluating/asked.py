@@ -42,6 +42,7 @@ class Asked:
     chance: bool
     as_given: Mapping[str, Any]  # what the evaluation is repeated with
     popularity: Popularity | None = None  # of the whole train, where train holds some users
+    expects_unknown: bool = False  # whether it is meant that users of test are unknown
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
 
     @cached_property

@@ -145,7 +145,7 @@ class Evaluator:
         Use it for a part of the users, such as those of a batch, or of the first batches.
         """
         rules = self.asked.protocol.replace(no_list="undefined")
-        asked = dataclasses.replace(self.asked, protocol=rules)
+        asked = dataclasses.replace(self.asked, protocol=rules, expects_unknown=True)
         object.__setattr__(asked, "by_hand", self.asked.by_hand)
         partial = copy.copy(self)
         partial.asked = asked

@@ -8,6 +8,7 @@ from typing import Any
 
 from recometer.evaluating.asked import Asked
 from recometer.evaluating.truth import Truth
+from recometer.evaluating.unknown import check_shifted
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 
@@ -27,6 +28,12 @@ class Inputs:
     def asked(self) -> Asked:
         """What is asked for."""
         return self.truth.asked
+
+    def check_ids(self) -> None:
+        """Refuse ids of the source that look like positions; see `check_shifted`."""
+        truth, asked = self.truth, self.asked
+        test = None if self.brings_truth else truth.given
+        check_shifted(self.source, test, asked.train, self.protocol, asked.by_hand)
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description of each argument that was given, beside its fingerprints."""

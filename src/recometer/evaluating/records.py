@@ -27,6 +27,7 @@ from recometer.evaluating.checks import (
     warn_beyond_rows,
 )
 from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.unknown import warn_of_unknown
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
@@ -70,6 +71,8 @@ def find_records(given: Inputs) -> Records:
     rules, truth, asked, source = given.protocol, given.truth, given.asked, given.source
     test, of_ranks, of_lists = truth.test, truth.of_rankings, truth.of_lists
     request = request_of(given)
+    if not asked.some_users:
+        given.check_ids()
     ratings, ranks = _ratings(source, request, truth.metrics), None
     if ratings is not None:
         ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))
@@ -110,6 +113,8 @@ def find_records(given: Inputs) -> Records:
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
             )
         check_defects(ranks, of_ranks, rules)
+    if not asked.some_users and not asked.expects_unknown:
+        warn_of_unknown(source, test, counts, int(users.n_relevant.sum()), rules)
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 

@@ -184,6 +184,7 @@ class Stream:
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
         if any_of(places < 0):
+            counted.strangers.add(named[places < 0])
             rows = rows[places[rows] >= 0]
         counted.add(batch, rows, places[rows])
 
@@ -193,6 +194,7 @@ class Stream:
         named = ids.as_ids(batch.listed_users(), "users of the lists")
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
+        counted.strangers.add(named[places < 0])
         counted.add(batch, named[rows], places[rows])
 
     def _take_indices(self, items: Any, users: Any) -> bool:

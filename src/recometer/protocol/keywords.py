@@ -40,5 +40,6 @@ class Rules(TypedDict, total=False):
     duplicates: Literal["removed", "first", "counted", "joined"]
     repeated_test: Literal["once", "counted", "joined"]
     seen: Literal["removed", "kept_in_lists", "kept"]
+    shifted_ids: Literal["refused", "kept"]
     version: str
     defects: bool

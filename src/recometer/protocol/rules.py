@@ -335,6 +335,20 @@ class Protocol:
         about="If users come back to the same items (music, groceries), use 'kept', so that the "
         "model has to find them again. Metrics that read train still read it.",
     )
+    shifted_ids: Literal["refused", "kept"] = rule(
+        "refused",
+        {
+            "refused": "Ids of a model that look like positions among those of test and train are "
+            "refused.",
+            "kept": "Ids of a model are compared with those of test and train as they are.",
+        },
+        no_step="It changes only what is refused, not a value.",
+        about="Ids look like positions if those of a model are exactly 0 to n-1, and test and "
+        "train together have n, but not 0; those of items also if test and train begin at the "
+        "number of users, as nodes of a graph do. Everybody would get what was meant for the next "
+        "user. A model may really lack the last ids, and test and train the first one: then "
+        "'kept' says so.",
+    )
     version: str = rule(
         "",
         no_step="It names the other rules.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,12 +14,14 @@ from recometer.arrays import Array, Bool
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, check_number_of_positions
+from recometer.data.spelling import FEWEST, guess, variants
 from recometer.errors import InputError, warn
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
 PROBE = 1024  # entries
+PROBED_ITEMS = 16  # of test, that are looked for among the listed ones in another spelling
 FEW_ITEMS = 5  # entries that share no item without a warning
 
 
@@ -68,6 +71,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
         widened = table.with_items({w: more for w, more in given.items() if more is not None})
         _warn_of_strangers(table, test, [other for other in others if other is not None])
+        _warn_of_spelling(table, test)
         _warn_of_train(table, test, train)
         return widened, request
     n_items = _number_of_positions(table, request, sets)
@@ -151,6 +155,37 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
         f"{ids.show(test.item_ids, 0)}? Those of a graph's nodes begin after its users: "
         "rm.Lists(array, item_offset=n_users)."
     )
+
+
+def _warn_of_spelling(table: ListTable, test: Interactions) -> None:
+    """Warn where items of test are in no list, and some of them are, written differently.
+
+    That an item is in no list says nothing by itself. A few items of test show it, since a part of
+    all is enough.
+    """
+    named, its = table.item_ids, test.item_ids
+    if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
+        return
+    some = its[np.linspace(0, len(its) - 1, min(len(its), PROBED_ITEMS)).astype(np.int64)]
+    unlisted = some[~_among(some, named)].tolist()
+    others = [variants(item, len(named[0])) for item in unlisted]
+    each = np.repeat(np.arange(len(others)), [*map(len, others)])
+    every = np.fromiter(itertools.chain.from_iterable(others), object, len(each))
+    found = np.unique(each[_among(every, named)]) if len(every) else each
+    guessed = guess([unlisted[number] for number in found], named.tolist()) if len(found) else None
+    if guessed is None or len(found) < FEWEST * len(some):
+        return
+    warn(
+        f"Lists have none of some items of test, but have them in another spelling: {guessed}. "
+        "They are misses. Hint: write item ids alike on both sides."
+    )
+
+
+def _among(some: Array, named: Array) -> Bool:
+    """Return which of some texts are among sorted ones."""
+    places = np.minimum(np.searchsorted(named, some), len(named) - 1)
+    found: Bool = named[places] == some
+    return found
 
 
 def _warn_of_train(table: ListTable, test: Interactions, train: Interactions | None) -> None:

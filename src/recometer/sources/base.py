@@ -88,6 +88,9 @@ class Request:
 class Source(abc.ABC):
     """Model output that can be ranked."""
 
+    says_of_unknown: str = "are unknown to the model"
+    """What is said of users of test whom it does not know."""
+
     has_input_order: bool = False
     """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
 
@@ -117,6 +120,24 @@ class Source(abc.ABC):
     def listed_users(self) -> Array | None:
         """Return the ids (or positions) of the users with a list, or None if there are no lists."""
         return None
+
+    def known_ids(self, kind: str) -> Array | None:
+        """Return the ids of the users or items that it knows; None if it has none.
+
+        Parameters
+        ----------
+        kind
+            ``"user"`` or ``"item"``.
+        """
+        found = self.arrays().get(f"{kind}_ids")
+        return found if isinstance(found, np.ndarray) else None
+
+    def known_ends(self, kind: str) -> tuple[int, int] | None:
+        """Return the lowest and the highest of `known_ids`; None if these are no integers."""
+        known = self.known_ids(kind)
+        if known is None or known.dtype.kind not in "iu" or not len(known):
+            return None
+        return int(known.min()), int(known.max())
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Return whether the rule removes a user's items of train from the ranking and test."""

@@ -21,6 +21,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 # What is kept as it came before it is packed: of many small batches, together.
 USERS_AT_ONCE = 2**12
 RECORDS_AT_ONCE = 64
+NO_BATCH = "are in no batch of the stream"  # what is said of users of test who did not come
 
 
 class Packed(NamedTuple):
@@ -230,6 +231,31 @@ class ItemCodes:
         own = self.ids
         every = encode([*own, *item_ids.tolist()], "item ids")[1]
         return match(own, every, "item ids"), every
+
+
+class Strangers:
+    """The ids of users who came and are not in test, each once."""
+
+    def __init__(self) -> None:
+        self._parts: list[Array] = []
+
+    def add(self, user_ids: Array) -> None:
+        """Add ids, as `ids.as_ids` returns them."""
+        if len(user_ids):
+            self._parts.append(user_ids)
+            if len(self._parts) > RECORDS_AT_ONCE:
+                self._parts = [self.beside(user_ids[:0])]
+
+    def beside(self, user_ids: Array) -> Array:
+        """Return all of these ids, sorted, and others."""
+        every = [part for part in (user_ids, *self._parts) if len(part)]
+        if len({part.dtype for part in every}) > 1:  # what int64 does not hold
+            return encode([one for part in every for one in part.tolist()], "user ids")[1]
+        return encode(np.concatenate(every), "user ids")[1] if every else user_ids
+
+    def state(self) -> list[Array]:
+        """Return them in parts, each of which `add` takes."""
+        return self._parts
 
 
 class Came:

@@ -16,9 +16,9 @@ from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.sources._list_batches import IndexedLists, NamedLists, takes_indices
 from recometer.sources._list_table import ListTable
-from recometer.sources.base import Request
+from recometer.sources.base import Request, Source
 from recometer.sources.candidates import SampledCandidates
-from recometer.sources.kept import ItemCodes, Kept, alike
+from recometer.sources.kept import NO_BATCH, ItemCodes, Kept, Strangers, alike
 from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
 
@@ -56,6 +56,8 @@ class StreamedLists(Lists):
         Whether users count who have a list, and are not in test.
     """
 
+    says_of_unknown = NO_BATCH
+
     def __init__(
         self, request: Request, ranked: bool, k: int | None, counts_others: bool = False
     ) -> None:
@@ -72,6 +74,7 @@ class StreamedLists(Lists):
         self._is_ranked, self._n_lists, self._ignored = ranked, 0, 0
         self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
         self._came = np.zeros(request.test.n_users, bool)
+        self.strangers = Strangers()
         self._ids: list[Array] = []  # of the users whose records are kept, part by part
         self._ranked: Kept[Ranks] = Kept(Ranks, alike=alike)
         self._listed: Kept[TopLists] = Kept(TopLists)
@@ -189,7 +192,7 @@ class StreamedLists(Lists):
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
         request = self._narrowed(np.sort(places[known]), others)
-        listed = batch.arrays()["item_ids"]
+        listed = batch.known_ids("item")
         if not request.test.n_users:
             if listed is not None:
                 self._items.add(listed)
@@ -383,6 +386,21 @@ class StreamedLists(Lists):
         """Return the ids (or positions) of users with a list, of all who are not in test."""
         return np.sort(_joined(self._ids, self._user_ids))
 
+    def known_ids(self, kind: str) -> Array | None:
+        """Return the ids of the users who came, in test or not, or of the listed items."""
+        test = self._asked.test
+        if kind == "user":
+            user_ids = test.user_ids
+            return None if user_ids is None else self.strangers.beside(user_ids[self._came])
+        if test.item_ids is None:
+            return None
+        self._keep_all()
+        return ids.as_ids(self._items.ids, "item ids of Lists")
+
+    def known_ends(self, kind: str) -> tuple[int, int] | None:
+        """Return the lowest and the highest of `known_ids`; None if these are no integers."""
+        return Source.known_ends(self, kind)
+
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
         self._keep_all()
@@ -396,6 +414,7 @@ class StreamedLists(Lists):
             "ranked": self._ranked.state(),
             "listed": self._listed.state(),
             "items": self._items.ids,
+            "strangers": self.strangers.state(),
         }
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
@@ -423,6 +442,8 @@ class StreamedLists(Lists):
         self._ids.append(theirs[stays])
         self._n_lists += state["n_lists"] - len(self.in_both(state))
         self._came[state["users"]] = True
+        for part in state["strangers"]:
+            self.strangers.add(part)
         self._ignored += state["ignored"]
         self._repeats += state["repeats"]
         self._widest = max(self._widest, state["widest"])

@@ -259,6 +259,28 @@ class Lists(Source):
             return has.nonzero()[0]
         return user_ids if all_of(has) else user_ids[has]
 
+    def known_ids(self, kind: str) -> Array | None:
+        """Return the ids of the users with a list, or of the items in any list; None without."""
+        table = self._table
+        if kind == "user":
+            return None if table.user_ids is None else self.listed_users()
+        if table.item_ids is None:
+            return None
+        listed = np.zeros(len(table.item_ids) + 1, bool)
+        listed[table.items] = True  # the last is padding
+        return table.item_ids[listed[:-1]]
+
+    def known_ends(self, kind: str) -> tuple[int, int] | None:
+        """Return the lowest and the highest of `known_ids`; None if these are no integers."""
+        table = self._table
+        named = table.item_ids
+        if kind == "user" or named is None or named.dtype == object or not len(table.items):
+            return super().known_ends(kind)
+        low, high = int(table.items.min()), int(table.items.max())
+        if low < 0:  # padding
+            return super().known_ends(kind)
+        return int(named[low]), int(named[high])
+
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
         names = ("indptr", "items", "scores", "user_ids", "item_ids")

@@ -20,6 +20,7 @@ from recometer.sources._align_result import Aligned
 from recometer.sources._score_batches import Batches, RankWork, TopWork
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
+from recometer.sources.kept import NO_BATCH, Strangers
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
 Work = RankWork | TopWork
@@ -43,12 +44,15 @@ class StreamedScores(Source):
         The number of places that `top` will be asked for. None means that it will not be called.
     """
 
+    says_of_unknown = NO_BATCH
+
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
         self._index, self._request = index, dataclasses.replace(request, progress=False)
         self._kind = ""  # of the scores, for `describe`
         test = request.test
         self._aligned = align(index, request)
         self._came = np.zeros(test.n_users, bool)
+        self.strangers = Strangers()
         self._ranked: dict[int | None, RankWork] = {}
         self._listed: dict[TieOrder, TopWork] = {}
         if k is not None:
@@ -140,6 +144,13 @@ class StreamedScores(Source):
         aligned.flags[~came] &= ~np.uint32(UserFlag.KNOWN)
         return aligned
 
+    def known_ids(self, kind: str) -> Array | None:
+        """Return the ids of the users who came, in test or not, or of the items; None without."""
+        user_ids = self._request.test.user_ids
+        if kind == "item":
+            return self._index.item_ids
+        return None if user_ids is None else self.strangers.beside(user_ids[self._came])
+
     def _works(self) -> list[Work]:
         return [*self._ranked.values(), *self._listed.values()]
 
@@ -148,6 +159,7 @@ class StreamedScores(Source):
         return {
             "kind": self._kind,
             "users": np.flatnonzero(self._came),
+            "strangers": self.strangers.state(),
             "counted": [_state(work, self._came) for work in self._works()],
         }
 
@@ -169,6 +181,8 @@ class StreamedScores(Source):
         for work, counted in zip(self._works(), state["counted"], strict=True):
             _take(work, users, new, counted)
         self._came[users] = True
+        for part in state["strangers"]:
+            self.strangers.add(part)
         self._kind = state["kind"] or self._kind
 
     @property

@@ -1,0 +1,237 @@
+"""Users and items of test that a model does not know, and ids that look like positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from recometer.arrays import Array, Int64
+from recometer.data import ids, sessions
+from recometer.data.interactions import Interactions
+from recometer.data.spelling import guess
+from recometer.errors import InputError, brief, warn
+from recometer.protocol import Protocol
+from recometer.sources.base import Source
+
+Kind = Literal["user", "item"]
+KINDS: tuple[Kind, ...] = ("user", "item")
+MANY = 0.1  # of the users of test, or of the relevant rows: more than these are worth a warning
+EXAMPLES = 3
+ASKED = 1000  # ids for which a spelling is looked for
+
+
+def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
+    """Return the positions of the users or items with interactions, and the ids of all."""
+    if kind == "user":
+        return np.flatnonzero(np.diff(data.indptr)), data.user_ids
+    return np.unique(data.items).astype(np.int64), data.item_ids
+
+
+def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
+    """Return the positions of those with interactions whose ids are not among those known."""
+    positions, its = there(data, kind)
+    if known is None or its is None:
+        return positions[:0]
+    asked = its[positions]
+    if kind == "user":
+        asked = sessions.as_named_by(asked, known)
+    found = ids.match(asked, known, f"{kind} ids of test", f"{kind} ids of the source")
+    return positions[found < 0]
+
+
+class Unknown(NamedTuple):
+    """Some ids of a side that a model does not know, and those that it knows."""
+
+    asked: Sequence[Any]
+    known: Sequence[Any]
+    side: str = "test"
+
+    @classmethod
+    def of(cls, asked: Array, known: Array | None, side: str = "test") -> Unknown:
+        """Take some of the ids of a side, evenly."""
+        chosen = np.linspace(0, len(asked) - 1, min(len(asked), ASKED)).astype(np.int64)
+        return cls(asked[chosen].tolist(), [] if known is None else known.tolist(), side)
+
+    @property
+    def such(self) -> str:
+        """A few of the ids of test, for a sentence; nothing if there are none."""
+        return f", such as {_few(self.asked)}" if self.asked else ""
+
+    @property
+    def hint(self) -> str:
+        """Why they may be unknown: what is written differently, or how those known look."""
+        if not self.asked or not self.known:
+            return ""
+        found = guess(self.asked, self.known)
+        if found is None:
+            return (
+                f" Hint: are ids written alike? Those of {self.side} are such as "
+                f"{brief(self.asked[0])}, those of the source such as {brief(self.known[0])}."
+            )
+        return f" Hint: {found}. Write ids alike on both sides."
+
+
+def _few(some: Sequence[Any]) -> str:
+    return ", ".join(map(brief, some[:EXAMPLES]))
+
+
+def warn_of_unknown(
+    source: Source,
+    test: Interactions,
+    counts: Mapping[str, int],
+    n_relevant: int,
+    protocol: Protocol,
+) -> None:
+    """Warn if a model lacks more than a tenth of the users of test, or of the relevant rows.
+
+    `counts` are those of a result, `n_relevant` is the number of relevant rows.
+    """
+
+    def find(kind: Kind) -> Unknown:
+        known, its = source.known_ids(kind), ids_of(test, kind)
+        if its is None:
+            return Unknown([], [])
+        return Unknown.of(its[missing(test, kind, known)], known)
+
+    say_unknown(source, counts, test.n_users, n_relevant, protocol, find)
+
+
+def say_unknown(
+    source: Source,
+    counts: Mapping[str, int],
+    n_users: int,
+    n_relevant: int,
+    protocol: Protocol,
+    find: Callable[[Kind], Unknown],
+) -> None:
+    """Warn as `warn_of_unknown` does; `find` returns ids of a kind, if there is a warning."""
+    n_unknown = counts.get("users_unknown", 0)
+    if n_unknown > MANY * n_users:
+        found = find("user")
+        left_out = protocol.no_list == "undefined" or protocol.users.startswith("known")
+        effect = "are left out of the means" if left_out else "count as misses"
+        warn(
+            f"{n_unknown:,} of {n_users:,} users of test ({n_unknown / n_users:.0%}) "
+            f"{source.says_of_unknown} ({source.describe()}){found.such}, and {effect}.{found.hint}"
+        )
+    n_rows = counts.get("relevant_unranked", 0)
+    if n_rows > MANY * n_relevant:
+        found = find("item")
+        effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
+        warn(
+            f"{n_rows:,} of {n_relevant:,} relevant rows of test ({n_rows / n_relevant:.0%}) have "
+            f"items that are unknown to the model ({source.describe()}){found.such}, and are "
+            f"{effect}.{found.hint}"
+        )
+
+
+def check_shifted(
+    source: Source,
+    test: Interactions | None,
+    train: Interactions | None,
+    protocol: Protocol,
+    by_hand: Collection[str],
+) -> None:
+    """Refuse ids of a model that look like positions of those of test and train.
+
+    Parameters
+    ----------
+    source, test, train, protocol
+        `test` is None if the source brings the truth itself.
+    by_hand
+        The rules that were given by hand.
+
+    Raises
+    ------
+    InputError
+        If there are such ids, unless the rule `shifted_ids` says that they are meant.
+    """
+    data = [side for side in (test, train) if side is not None]
+    settle_shifted([_shifted(source, kind, data) for kind in KINDS], protocol, by_hand)
+
+
+def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[str]) -> None:
+    """Raise for what was found of shifted ids, or warn that it is nothing where it is expected."""
+    found = next(filter(None, said), "")
+    if protocol.shifted_ids == "kept":
+        if "shifted_ids" in by_hand and not found:
+            warn(
+                "The rule shifted_ids='kept' changes nothing here: no ids of the model look like "
+                "positions."
+            )
+    elif found:
+        raise InputError(found)
+
+
+def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
+    """Say that the ids of a model look like positions of those of test and train, if they do."""
+    every = [ids_of(side, kind) for side in data]
+    sides = [side for side in every if side is not None and len(side)]
+    if not sides or any(side.dtype == object for side in sides):
+        return ""
+
+    def has(number: int) -> bool:
+        at = [int(np.searchsorted(side, number)) for side in sides]
+        return any(i < len(s) and s[i] == number for i, s in zip(at, sides, strict=True))
+
+    ends = None if has(0) else source.known_ends(kind)
+    if ends is None or ends[0] != 0 or ends[1] == 0:  # a single one is never another's
+        return ""
+    known = source.known_ids(kind)
+    assert known is not None
+    if len(known) != ends[1] + 1:
+        return ""
+    n_users: set[int] = set()
+    if kind == "item":
+        users = source.known_ids("user")
+        n_users = {one.n_users for one in data} | (set() if users is None else {len(users)})
+    low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
+    return said_of_shifted(source, kind, len(known), (low, high), has, n_users)
+
+
+def said_of_shifted(
+    source: Source,
+    kind: Kind,
+    n: int,
+    ends: tuple[int, int],
+    has: Callable[[int], bool],
+    n_users: set[int],
+) -> str:
+    """Say that ids of a model look like positions of those of test and train, if they do.
+
+    Parameters
+    ----------
+    source, kind
+    n
+        How many there are in the model: their ids are 0 to n - 1, and test and train have no 0.
+    ends
+        The lowest and the highest id of test and train together.
+    has
+        Whether test or train has an id.
+    n_users
+        For items, how many users there may be, after whom the items of a graph are numbered.
+    """
+    low, high = ends
+    nodes = low in n_users and n <= high < low + n
+    if not has(n) and not nodes:
+        return ""
+    found = (
+        f"begin at {low:,}, which is the number of users, as nodes of a graph do"
+        if nodes
+        else f"have no {kind} 0, and have {kind} {n:,}"
+    )
+    offset = ", or item_offset=n_users for nodes of a graph" if nodes else ""
+    whose = "items of test and train" if nodes else "test and train"
+    return (
+        f"The {kind}s of the source ({source.describe()}) are 0 to {n - 1:,}, but {whose} {found}: "
+        f"positions seem to stand for ids, so that each {kind} would be taken for another. Hint: "
+        f"name the {kind}s by their ids, in the order of the positions ({kind}_ids=..., or "
+        f"ids[positions]{offset}); shifted_ids='kept' says that the numbers are ids on both sides."
+    )
+
+
+def ids_of(data: Interactions, kind: Kind) -> Array | None:
+    """Return the ids of the users or items of data."""
+    return data.user_ids if kind == "user" else data.item_ids

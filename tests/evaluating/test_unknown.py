@@ -1,0 +1,281 @@
+"""Users and items that a model does not know, and ids that look like positions."""
+
+from __future__ import annotations
+
+import pickle
+import unicodedata
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+
+N_USERS, N_ITEMS = 40, 30
+RANDOM = np.random.default_rng(5)
+USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
+SCORES = USERS @ ITEMS.T
+BEST = np.argsort(-SCORES, axis=1)
+# Each user chose the best two items. Every item is somebody's, and ids begin at 1.
+CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
+TEST = pl.DataFrame(
+    {
+        "user": np.repeat(np.arange(1, N_USERS + 1), 3),
+        "item": np.hstack([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1]).ravel(),
+    }
+).unique(maintain_order=True)
+FROM_ONE = np.arange(1, N_USERS + 1), np.arange(1, N_ITEMS + 1)
+POSITIONS = np.arange(N_USERS), np.arange(N_ITEMS)
+WORDS = r"positions seem to stand for ids"
+
+
+def sources(users, items):
+    """Return every kind of source whose users and items have these ids."""
+    ids = {"user_ids": users, "item_ids": items}
+    rows = {
+        "user": np.repeat(users, N_ITEMS),
+        "item": items[BEST].ravel(),
+        "score": -np.sort(-SCORES, axis=1).ravel(),
+    }
+    frame = pl.DataFrame(rows)
+    lists = {user: items[row] for user, row in zip(users.tolist(), BEST, strict=True)}
+    pairs = rm.Pairs(frame, relevance=False, rating=False)
+    return {
+        "Factors": rm.Factors(USERS, ITEMS, **ids),
+        "Scores": rm.Scores(SCORES, **ids),
+        "function": rm.Scores(lambda rows: SCORES[rows], **ids),
+        "Lists of a frame": rm.Lists(frame),
+        "Lists of a dict": rm.Lists(lists),
+        "Lists of an array": rm.Lists(BEST, **ids),
+        "Pairs": pairs,
+    }
+
+
+def streams(evaluator, users, items, n=7):
+    """Return streams of every kind with these ids, in batches of n users."""
+    of_scores, of_lists, of_frames = (
+        evaluator.stream(item_ids=items),
+        evaluator.stream(item_ids=items),
+        evaluator.stream(),
+    )
+    for begin in range(0, N_USERS, n):
+        rows = slice(begin, begin + n)
+        of_scores.update(SCORES[rows], users=users[rows])
+        of_lists.update(items=BEST[rows], users=users[rows])
+        named = dict(zip(users[rows].tolist(), items[BEST[rows]], strict=True))
+        of_frames.update(named)
+    return {"scores": of_scores, "arrays": of_lists, "dicts": of_frames}
+
+
+@pytest.mark.parametrize("kind", ["user", "item"])
+def test_positions_are_not_taken_for_ids_from_one_on(kind):
+    users = POSITIONS[0] if kind == "user" else FROM_ONE[0]
+    items = POSITIONS[1] if kind == "item" else FROM_ONE[1]
+    right = rm.evaluate(rm.Factors(USERS, ITEMS, user_ids=FROM_ONE[0], item_ids=FROM_ONE[1]), TEST)
+    evaluator = rm.Evaluator(TEST)
+    calls = {
+        name: lambda source=source: rm.evaluate(source, TEST)
+        for name, source in sources(users, items).items()
+    }
+    calls |= {
+        f"stream of {name}": stream.compute
+        for name, stream in streams(evaluator, users, items).items()
+    }
+    calls["means"] = streams(evaluator, users, items)["scores"].mean
+    calls["check"] = lambda: rm.check(sources(users, items)["Lists of a dict"], TEST)
+    last = N_USERS if kind == "user" else N_ITEMS
+    for name, call in calls.items():
+        with pytest.raises(rm.InputError, match=WORDS) as caught:
+            call()
+        message = str(caught.value)
+        assert f"have no {kind} 0, and have {kind} {last}" in message, name
+        assert f"{kind}_ids=" in message
+        assert "shifted_ids='kept'" in message
+    for source in sources(*FROM_ONE).values():
+        assert rm.evaluate(source, TEST).mean() == right.mean()
+    for stream in streams(evaluator, *FROM_ONE).values():
+        assert stream.compute().mean() == right.mean()
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+def test_a_rule_says_that_shifted_ids_are_meant():
+    for name, source in sources(*POSITIONS).items():
+        kept = rm.evaluate(source, TEST, shifted_ids="kept")
+        assert kept.counts["users_unknown"] == 1, name
+        # What reads the rules again does not refuse them.
+        assert rm.evaluate(source, TEST, protocol=kept.protocol).mean() == kept.mean()
+        again = {"source": source, "test": TEST}
+        assert rm.explain(kept, "ndcg@10", protocol="trec_eval", **again).right
+    for stream in streams(rm.Evaluator(TEST, shifted_ids="kept"), *POSITIONS).values():
+        assert stream.compute().counts["users_unknown"] == 1
+    usual = rm.evaluate(sources(*FROM_ONE)["Scores"], TEST)
+    assert rm.compare({"kept": kept, "usual": usual}, allow="candidates")
+
+
+def test_a_rule_without_effect_says_so():
+    with pytest.warns(rm.DataWarning, match="shifted_ids='kept' changes nothing here"):
+        rm.evaluate(sources(*FROM_ONE)["Scores"], TEST, shifted_ids="kept")
+
+
+def test_ids_from_zero_on_whose_test_lacks_some_are_right():
+    from_zero = TEST.with_columns(pl.col("user") - 1, pl.col("item") - 1)
+    for part in (
+        from_zero.filter(pl.col("item") != 0),
+        from_zero.filter(pl.col("user") != 0),
+        from_zero.filter((pl.col("user") != 0) & (pl.col("item") != 0)),
+        from_zero.filter(pl.col("user") > 5),
+    ):
+        values = [
+            rm.evaluate(source, part, metrics="ndcg@3").mean()
+            for source in sources(*POSITIONS).values()
+        ]
+        assert values[1:] == values[:-1]
+    # Train has the 0, though test has none; there is a user whom the source does not know.
+    stranger = pl.DataFrame({"user": [N_USERS], "item": [3]})
+    later = pl.concat([from_zero.filter(pl.col("user") > 0), stranger], how="vertical_relaxed")
+    train = from_zero.filter(pl.col("user") < 2)
+    assert rm.evaluate(sources(*POSITIONS)["Scores"], later, train=train).counts["users_unknown"]
+
+
+def test_train_counts_as_test_does():
+    test, train = TEST.filter(pl.col("user") < 30), TEST.filter(pl.col("user") >= 30)
+    source = sources(POSITIONS[0], FROM_ONE[1])["Scores"]
+    assert rm.evaluate(source, test).mean()  # nobody has the user 40
+    with pytest.raises(rm.InputError, match=WORDS):
+        rm.evaluate(source, test, train=train)
+    # Pairs that bring the truth are told from train.
+    frame = TEST.with_columns(pl.col("user") - 1, score=1.0, relevance=1)
+    with pytest.raises(rm.InputError, match=WORDS):
+        rm.evaluate(rm.Pairs(frame), train=TEST, metrics="rr")
+
+
+def test_nodes_of_a_graph_begin_at_the_number_of_users():
+    n_users, n_items = 20, 30
+    scores = SCORES[:n_users]
+    nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
+    nodes = nodes.filter(pl.col("item") != n_items)  # the number of items itself is not there
+    every = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
+    source = rm.Scores(scores, user_ids=range(n_users), item_ids=range(n_items))
+    with pytest.raises(rm.InputError, match=r"begin at 20, .* item_offset=n_users for nodes"):
+        rm.evaluate(source, nodes, train=every)
+    with pytest.raises(rm.InputError, match="item_offset"):
+        rm.evaluate(rm.Lists(dict(enumerate(BEST[:n_users].tolist()))), nodes, train=every)
+    named = rm.Scores(scores, user_ids=range(n_users), item_ids=np.arange(n_items) + n_users)
+    assert rm.evaluate(named, nodes, metrics="hit@1").mean() == {"hit@1": 1}
+    # A small test whose items happen to begin there is right.
+    few = pl.DataFrame({"user": [3, 4], "item": [n_users, n_users + 1]})
+    assert rm.evaluate(source, few, metrics="rr").mean()
+
+
+SPELLINGS = {
+    "blanks at the ends": lambda text: f"{text} ",
+    "letter case": str.upper,
+    "the Unicode form (NFC or NFD)": lambda text: unicodedata.normalize("NFD", text),
+    "leading zeros": lambda text: f"00{text}",
+    "a decimal point (1.0 for 1)": lambda text: f"{text}.0",
+}
+
+
+def texts(name, n):
+    """Return ids that the spellings change."""
+    if "zeros" in name or "decimal" in name:
+        return [str(number + 1) for number in range(n)]
+    return [f"h\u00e9 {number}" for number in range(n)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("kind", ["user", "item"])
+def test_ids_that_are_written_differently_are_named(name, kind):
+    users, items = texts(name, N_USERS), texts(name, N_ITEMS)
+    changed = {"user": users, "item": items}[kind]
+    other = [SPELLINGS[name](one) if place % 3 == 0 else one for place, one in enumerate(changed)]
+    own = {"user_ids": users, "item_ids": items, f"{kind}_ids": other}
+    test = pl.DataFrame({"user": users * 2, "item": (items * 4)[: 2 * N_USERS]})
+    example = changed[0], other[0]
+    lists = dict(zip(own["user_ids"], np.array(own["item_ids"])[BEST].tolist(), strict=True))
+    calls = [
+        lambda: rm.evaluate(rm.Scores(SCORES, **own), test, metrics="rr"),
+        lambda: rm.evaluate(rm.Factors(USERS, ITEMS, **own), test, metrics="coverage@2"),
+        lambda: rm.Evaluator(test, metrics="rr").mean(rm.Scores(SCORES, **own)),
+        lambda: rm.evaluate(rm.Lists(lists), test, metrics="rr"),
+    ]
+    if kind == "item":
+        calls.pop(1)  # metrics of lists read no relevant rows
+    stream = rm.Evaluator(test, metrics="rr").stream(item_ids=own["item_ids"])
+    stream.update(SCORES, users=own["user_ids"])
+    calls.append(stream.compute)
+    calls.append(pickle.loads(pickle.dumps(stream)).compute)
+    for number, call in enumerate(calls):
+        with pytest.warns(rm.DataWarning) as caught:
+            call()
+        said = " ".join(str(warning.message) for warning in caught)
+        assert name in said, number
+        assert f"{example[0]!r} may be {example[1]!r}" in said, number
+    found = rm.check(rm.Lists(lists), test)[f"test_{kind}s_unknown"]
+    assert found.count == len(changed[::3])
+    assert f"{example[0]!r} may be {example[1]!r}" in found.sentence
+
+
+def known(share):
+    """Return scores for the users and items of TEST but for a share of the users."""
+    n = round(N_USERS * (1 - share))
+    return rm.Scores(SCORES[:n], user_ids=FROM_ONE[0][:n], item_ids=FROM_ONE[1])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_tenth_of_the_users_may_be_unknown():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.evaluate(known(0.1), TEST)
+    with pytest.warns(rm.DataWarning, match=r"5 of 40 users of test \(12%\) are unknown"):
+        result = rm.evaluate(known(0.125), TEST)
+    assert result.counts["users_unknown"] == 5
+    with pytest.warns(rm.DataWarning, match="such as 31, 32, 33, and count as misses"):
+        rm.evaluate(known(0.25), TEST)
+    with pytest.warns(rm.DataWarning, match="such as 31, 32, 33, and are left out of the means"):
+        rm.evaluate(known(0.25), TEST, no_list="undefined")
+
+
+@pytest.mark.filterwarnings("error")
+def test_relevant_rows_with_unknown_items_are_named():
+    few = rm.Scores(SCORES[:, :20], user_ids=FROM_ONE[0], item_ids=FROM_ONE[1][:20])
+    lost = int((TEST["item"] > 20).sum())
+    said = rf"{lost} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
+    with pytest.warns(rm.DataWarning, match=said):
+        rm.evaluate(few, TEST)
+    # Those that lists do not have could have been recommended.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.evaluate(rm.Lists(dict(enumerate(BEST[:, :3] + 1, 1))), TEST, metrics="rr")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_stream_says_that_it_saw_few_users():
+    stream = rm.Evaluator(TEST).stream(item_ids=FROM_ONE[1])
+    stream.update(SCORES[:4], users=FROM_ONE[0][:4])
+    said = r"36 of 40 users of test \(90%\) are in no batch of the stream"
+    with pytest.warns(rm.DataWarning, match=said):
+        stream.compute()
+    by_position = rm.Evaluator(np.eye(N_USERS, N_ITEMS)).stream()
+    by_position.update(items=BEST[:4], users=np.arange(4))
+    with pytest.warns(rm.DataWarning, match=said):
+        by_position.mean()
+    # Who asks for a part of the users knows it.
+    part = rm.Evaluator(TEST).of_known_users().stream(item_ids=FROM_ONE[1])
+    part.update(SCORES[:4], users=FROM_ONE[0][:4])
+    assert part.mean()
+
+
+def test_check_sees_the_ids_that_lists_have():
+    lists = {user: list(range(0, 100, 2)) for user in range(9)}
+    odd = pl.DataFrame({"user": range(9), "item": range(1, 19, 2)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = rm.check(rm.Lists(lists), odd)
+    assert (found["test_items_unknown"].count, found["test_items_unknown"].level) == (9, "problem")
+    assert found["source_items_untested"].count == 50
+    users = rm.check(rm.Lists({10: [1], 30: [2]}), {10: [1], 20: [2]})
+    assert users["test_users_unknown"].examples == (20,)
+    assert users["source_users_untested"].examples == (30,)
