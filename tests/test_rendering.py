@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.checking.installation import check_installation
 from recometer.rendering import FORMATS, Column, Shown, Table, render
-from recometer.rendering.formats import LATEX, to_csv
+from recometer.rendering.formats import LATEX, to_csv, to_text
 
 TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
 LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
@@ -141,7 +141,7 @@ def test_the_best_are_marked_in_every_format_that_can() -> None:
 def test_notes_and_lines_above_are_in_every_format_for_people() -> None:
     table = Table([Column("a")], [{"a": 1}], ["below <b>"], ["above"])
     assert str(table) == "above\n\na\n1\n\nbelow <b>"
-    assert table.to_markdown() == "above\n\n| a |\n| --- |\n| 1 |\n\nbelow <b>"
+    assert table.to_markdown() == "above\n\n| a |\n| --- |\n| 1 |\n\nbelow &lt;b>"
     assert table.to_latex().split("\n")[1] == "% above"
     assert table.to_latex().endswith("\\end{tabular}\n% below <b>")
     assert table.to_html().startswith("<p>above</p>")
@@ -155,3 +155,140 @@ def test_values_of_all_kinds_become_json() -> None:
     table = Table([Column("a"), Column("b")], rows)
     assert json.loads(table.to_json())["rows"] == [{"a": None, "b": 3}, {"a": None, "b": ["x", 1]}]
     assert table.to_csv() == "a,b\n,3\ninf,x; 1"
+
+
+def compared(**options: object) -> rm.Comparison:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    test = rng.random((150, 40)) < 0.1
+    names = ("a_model_with_a_rather_long_name_01", "another_long_name_of_a_model_02", "c", "d")
+    metrics = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10 coverage@10"
+    results = {
+        name: rm.evaluate(
+            rm.Scores(rng.random(test.shape) + 0.1 * at * test), test, metrics=metrics
+        )
+        for at, name in enumerate(names)
+    }
+    return rm.compare(results, **options)
+
+
+NAMED = {
+    **EVERYTHING,
+    "comparison": compared(),
+    "all of a comparison": compared().full(),
+    "comparison with a baseline": compared(baseline="c", margin=0.01).full(),
+    "changes": compared().changes("ndcg@10", "c", "d"),
+    "gates": compared(baseline="c").gate(["ndcg@10 >= -5%", "coverage@10 >= -0.02"]),
+}
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("kind", NAMED)
+def test_narrow_lines_have_whole_names(kind: str, width: int) -> None:
+    shown = NAMED[kind]
+    text = to_text(shown, width)
+    assert "…" not in text
+    for line in text.split("\n"):
+        assert len(line) <= width or " " not in line.strip()
+    # Whatever is broken into lines is whole once these are put together.
+    letters = re.sub(r"[\s-]", "", text)
+    for table in shown.tables():
+        for column in table.shown:
+            assert all(word in letters for word in column.title.replace("-", "").split())
+
+
+def test_measures_are_taken_one_after_the_other() -> None:
+    columns = [
+        Column("model"),
+        Column("of what"),
+        Column("mean of all", number=True, spare=True),
+        Column("difference", number=True),
+        Column("verdict"),
+    ]
+    rows = [
+        {
+            "model": f"model {at}",
+            "of what": "ndcg@10",
+            "mean of all": "0.1234",
+            "difference": f"+0.{at}",
+            "verdict": "no difference shown",
+        }
+        for at in range(2)
+    ]
+    table = Table(columns, rows, ["a note"])
+    assert to_text(table, 64) == to_text(table)
+    assert to_text(table, 58).split("\n")[:2] == [
+        "model    of what    mean  difference  verdict",
+        "                  of all",
+    ]
+    assert to_text(table, 46).split("\n") == [
+        "of what: ndcg@10",
+        "model    difference  verdict",
+        "model 0        +0.0  no difference shown",
+        "model 1        +0.1  no difference shown",
+        "",
+        "a note",
+        "",
+        "Left out, as lines are narrow: mean of all.",
+    ]
+    assert to_text(table, 33).split("\n")[1:3] == [
+        "model    difference",
+        "model 0        +0.0",
+    ]
+    assert "model    verdict\nmodel 0  no difference" in to_text(table, 33)
+
+
+NASTY = [
+    "new\\|0.9999* 1",
+    "a|b",
+    "<img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1)) ![](http://evil/t.png)",
+    "`code` @someone #1 see http://evil.example www.evil.example a@b.example",
+    "a\nb",
+    "~~gone~~ _em_ __strong__ **bold**",
+    "1. one",
+    "# head",
+    "> quote",
+    "&lt;b&gt; &#124;",
+]
+
+
+def test_names_stay_names_in_markdown() -> None:
+    """What is told is that no character that means something to Markdown stands for itself."""
+    rows = [{"model": name, "rr": "0.5"} for name in NASTY]
+    table = Table([Column("model"), Column("rr", number=True)], rows, NASTY, NASTY)
+    text = table.to_markdown()
+    lines = [line for line in text.split("\n") if line.startswith("| ")]
+    assert len(lines) == 2 + len(NASTY)
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
+    assert not re.search(r"\\\\", text)
+    for pattern in (
+        r"<",
+        r"(?<!\\)[\[\]`~]",
+        r"://",
+        r"(?m)^(#|>|1\. )",
+        r"(?<![\\\w])_|(?<!\\)_(?!\w)",
+    ):
+        assert not re.search(pattern, text), pattern
+    for sign in ("@someone", "#1 ", "www.", "a@b"):
+        assert sign not in text
+    assert "&#92;\\|0.9999\\* 1" in text
+    assert r"a&#92;nb" in text
+    assert "&amp;lt;b&amp;gt;" in text
+
+
+def test_what_metrics_are_called_is_not_touched_in_markdown() -> None:
+    table = Table([Column("metric")], [{"metric": "roc_auc ndcg@10(gain=binary) >= -5%"}])
+    assert "| roc_auc ndcg@10(gain=binary) >= -5% |" in table.to_markdown()
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "html"])
+def test_control_characters_are_visible(form: str) -> None:
+    name = "a\x1b[31mred\x1b]0;title\x07\u202e\udc80\r\nb"
+    table = Table([Column("model"), Column(name)], [{"model": name, name: "1"}], [name], [name])
+    text = render(table, form)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\udc80]", text)
+    assert text.count("x1b") == 2 * 4
+    assert name in json.loads(table.to_json())["rows"][0].values()
+    assert list(csv.reader(io.StringIO(table.to_csv(), newline="")))[1][0] == name

@@ -39,7 +39,15 @@ from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
 from recometer.data.numbers import flag
 from recometer.data.sessions import are_pairs
-from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
+from recometer.draws import seed_of
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    brief,
+    did_you_mean,
+    warn,
+)
 from recometer.removed import without
 from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
@@ -146,7 +154,8 @@ def compare(
         If there are fewer than two models, or fewer than two users in common, or if metrics, test
         data, candidates or protocols differ.
     InputTypeError
-        If the models are not evaluations, or user ids have different types.
+        If the models are not evaluations, user ids have different types, or an argument is of a
+        type that it cannot have.
     UnknownNameError
         If a baseline, metric, test, interval or correction does not exist.
 
@@ -169,7 +178,13 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    found = _models(models, baseline, chance)
+    usual = {"test": "randomisation", "interval": "auto", "correction": "holm"}
+    for name, value in zip(usual, (test, interval, correction), strict=True):
+        if not isinstance(value, str):
+            raise InputTypeError(
+                f"{name} is a name, found {brief(value)}. Hint: {name}={usual[name]!r}."
+            )
+    found, baseline = _models(models, baseline, chance)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
     counted = [model for model in found if not model.by_chance or model.name == baseline]
@@ -183,9 +198,9 @@ def compare(
         confidence=check_confidence(level),
         margin=margin_of(margin, compared, found[0].first),
         clusters=_clusters(cluster, users, found),
-        seed=seed,
+        seed=seed_of(seed),
         threads=resolve_threads(threads),
-        progress=progress,
+        progress=None if progress is None else flag("progress", progress),
     )
     rows, ranked = _compare_all(found, baseline, compared, users, options)
     check_users(rows)
@@ -301,13 +316,12 @@ def power(
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 
 
-def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
-    """Return the models to compare, of which the baseline is one."""
+def _models(given: object, baseline: object, chance: bool) -> tuple[list[Model], str | None]:
+    """Return the models to compare, and the name of the baseline, which is one of them."""
     found = read_models(given)
     if flag("chance", chance):
         found.append(by_chance(found))
-    check_baseline(baseline, (model.name for model in found))
-    return found
+    return found, check_baseline(baseline, (model.name for model in found))
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:

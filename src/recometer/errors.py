@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -39,6 +40,10 @@ __all__ = [
 
 
 LONGEST = 8_000  # characters of a message; a name in it may have millions
+# What a terminal obeys or does not show: control characters, marks of direction, lone surrogates.
+UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 class RecometerError(Exception):
@@ -46,7 +51,7 @@ class RecometerError(Exception):
 
     # KeyError would show the repr of its argument, quotes and escapes included.
     def __str__(self) -> str:
-        text = " ".join(str(argument) for argument in self.args)
+        text = visible(" ".join(str(argument) for argument in self.args))
         half = LONGEST // 2
         return text if len(text) <= LONGEST else f"{text[:half]} [...] {text[-half:]}"
 
@@ -85,6 +90,17 @@ class InternalError(RecometerError, RuntimeError):
 
 class DataWarning(UserWarning):
     """A warning about something in the data that a rule decided, and that the user should know."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with escapes for what a terminal would obey or not show: ``\x1b``, ``\n``.
+
+    Names of models, users and items come from elsewhere. Otherwise they could colour what follows,
+    delete what was said, or look like a line of their own.
+    """
+    if text.isprintable():  # the most are
+        return text
+    return UNSEEN.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
 
 
 def brief(value: object) -> str:
@@ -139,4 +155,4 @@ def warn(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, DataWarning, stacklevel=level)
+    warnings.warn(visible(message), DataWarning, stacklevel=level)

@@ -1,15 +1,16 @@
-"""evaluate: from model output and test to an Evaluation."""
+"""evaluate: from model output and test to an Evaluation, or several."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
+from recometer.errors import InputError, RecometerError
 from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.evaluator import Evaluator
-from recometer.evaluating.folds import evaluate_made, is_made
+from recometer.evaluating.folds import evaluate_made, is_made, parts_of
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -64,8 +65,9 @@ def evaluate(
 ) -> Evaluation: ...
 
 
+@overload
 def evaluate(
-    source: Source | Recommender | Callable[[Split], Source | Recommender] | Sequence[Source],
+    source: Mapping[str, Source | Recommender],
     test: object = None,
     *,
     train: object = None,
@@ -80,7 +82,26 @@ def evaluate(
     progress: bool | None = None,
     chance: bool = False,
     **rules: Unpack[Rules],
-) -> Evaluation:
+) -> dict[str, Evaluation]: ...
+
+
+def evaluate(
+    source: Any,
+    test: object = None,
+    *,
+    train: object = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: Metrics = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    chance: bool = False,
+    **rules: Unpack[Rules],
+) -> Evaluation | dict[str, Evaluation]:
     """Measure how well the output of a model finds the items that users chose.
 
     For each user, the whole catalogue is ranked, without the user's items in train and the
@@ -94,7 +115,8 @@ def evaluate(
         may also be a fitted model that `from_model` recognises without further options, such as
         one with a method ``recommend(users, k)``, which is called for the users of test. For
         folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
-        returns a source, or a list of sources, one per fold.
+        returns a source, or a list of sources, one per fold. A dict from the names of models to any
+        of these evaluates them all, and prepares only once what they share: test, train, ...
     test
         The items that should have been recommended: an `Interactions`, or anything that
         `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if
@@ -150,7 +172,8 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Evaluation, or a dict of them by the names of the models
+        For several models, `Leaderboard` and `compare` take the dict.
 
     Raises
     ------
@@ -197,8 +220,63 @@ def evaluate(
     options = {**locals()}  # all parameters, by their names
     for name in ("source", "test", "rules"):
         del options[name]
+    if _are_models(source):
+        return _evaluate_models(source, test, {**options, **rules})
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
     check_evaluable(source, test)
     return Evaluator(test, **options, **rules).evaluated(source, begin)
+
+
+def _are_models(given: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Return whether outputs of models, or functions that make these, are given by names.
+
+    Lists of items by users are none of it.
+    """
+    return isinstance(given, Mapping) and any(map(_is_output, given.values()))
+
+
+def _is_output(given: object) -> bool:
+    if isinstance(given, list | tuple):  # of folds
+        return any(isinstance(one, Source) for one in given)
+    if isinstance(given, Source) or callable(given):
+        return True
+    from recometer.sources.models import is_model
+
+    return is_model(given)
+
+
+def _evaluate_models(
+    sources: Mapping[Any, Any], test: object, options: Mapping[str, Any]
+) -> dict[str, Evaluation]:
+    """Evaluate each of several models; the message of an error begins with the model's name.
+
+    Only folds are prepared for each model by itself.
+    """
+    names = [str(name) for name in sources]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(
+            f"Two models are called {repeated!r}. Hint: "
+            'rm.evaluate({"als": source, "bpr": other}, test).'
+        )
+    named = dict(zip(names, sources.values(), strict=True))
+    if is_made(test) and not hasattr(test, "interactions"):
+        return {name: _named(name, evaluate, one, test, **options) for name, one in named.items()}
+    for name, one in named.items():
+        _named(name, check_evaluable, one, test)
+    made = test
+    if is_made(test):
+        made, train = parts_of(test, options["train"])
+        options = {**options, "train": train}
+    evaluator = Evaluator(made, **options)
+    return {name: _named(name, evaluator, one) for name, one in named.items()}
+
+
+def _named(name: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """Call a function for a model, whose name an error then tells."""
+    try:
+        return function(*given, **options)
+    except RecometerError as error:
+        raise type(error)(f"{name}: {error}") from error

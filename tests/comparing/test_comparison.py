@@ -818,8 +818,10 @@ def test_print_shows_what_decides_and_a_line_for_each_other_metric() -> None:
     pairs = 6 * 5 // 2
     for line in (r"hit@5 +m0 +m1 .*\n", r"recall@7 +best: m\d"):
         assert re.search(line, text)
-    assert len(re.findall(r"(?m)^hit@5 +m\d +m\d ", text)) == 2 * pairs
+    assert len(re.findall(r"(?m)^hit@5 +m\d +m\d ", text)) == pairs  # more than six
     assert not re.search(r"(?m)^recall@7 +m\d +m\d ", text)
+    assert "P(better)" not in text
+    assert "P(better)" in str(rm.compare({n: models[n] for n in ("m0", "m1")}))
     every = str(comparison.full())
     assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", every)) == 2 * pairs
     assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", every)) == pairs

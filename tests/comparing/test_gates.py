@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -288,3 +289,18 @@ def test_a_gate_of_a_metric_that_was_not_compared_is_refused():
     versus = rm.compare({"a": result, "b": result}, baseline="a")
     with pytest.raises(rm.UnknownNameError, match="hit@1"):
         versus.gate(Gate("hit@1", 0.0, relative=False))
+
+
+def test_control_characters_are_visible_in_gates_and_junit() -> None:
+    name = "a\x1b[31mred\x07\nb"
+    few = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
+    models = {name: evaluation({"rr": few}), "base\x00": evaluation({"rr": few[::-1]})}
+    report = rm.compare(models, baseline="base\x00").gate(["rr >= -5%", "rr >= -2"])
+    texts = [junit(report), str(report), *(text for row in report.rows for text in row.sentences())]
+    for text in texts:
+        assert not re.search("[\x00-\x09\x0b-\x1f]", text)
+    assert ElementTree.fromstring(texts[0])[0].get("name") == (
+        r"a\x1b[31mred\x07\nb against base\x00"
+    )
+    with pytest.raises(rm.UnknownNameError, match=r"a\\x1b\[31mred\\x07\\nb"):
+        rm.compare(models, baseline="c")

@@ -115,7 +115,7 @@ def test_markdown_has_the_same_numbers(comparison: rm.Comparison) -> None:
     assert f"{place.mean:.4f}" in text
     words = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     assert not re.search(r"(?<!\\)<(?!!--)", words)
-    assert "\\<b\\>als" in text
+    assert "&lt;b>als" in text
     assert "## Protocol" in text
 
 

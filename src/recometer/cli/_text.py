@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import textwrap
 from collections.abc import Callable
 
 import typer
 
-WIDTH = 100  # where the output is not a terminal
+from recometer.errors import visible
+from recometer.rendering import width_of_lines
 
 Note = Callable[[str], None]
 """Says something beside the result, on standard error."""
@@ -17,13 +16,14 @@ Note = Callable[[str], None]
 
 def note_unless(quiet: bool) -> Note:
     """Return a function that prints notes beside the result, or nothing if `quiet`."""
-    return lambda text: None if quiet else typer.echo(text, err=True)
+    return lambda text: None if quiet else typer.echo(visible(text), err=True)
 
 
 def say(label: str, text: str) -> None:
     """Print a text to standard output, wrapped, with a label in front of its first line."""
-    width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
-    lines = textwrap.wrap(text, width - len(label), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        visible(text), width_of_lines() - len(label), break_long_words=False, break_on_hyphens=False
+    )
     for number, line in enumerate(lines or [""]):
         typer.echo((" " * len(label) if number else label) + line)
 

@@ -52,9 +52,7 @@ PHRASES = {
     "Hint: evaluate(..., chance=True).": "Hint: recometer evaluate --chance.",
     "n_users=None looks at all of them": "--users 0 looks at all of them",
     "chance=True": "--chance",
-    "comparison.full() has all pairs by the other metrics, and says": (
-        "--all shows all pairs by the other metrics, and says"
-    ),
+    "comparison.full() has all pairs": "--all shows all pairs",
     "cold_start=False in evaluate leaves": "--rule cold_start=false of recometer evaluate leaves",
     "result.by shows": "--by shows",
     "or see correction=.": "or see --rule correction=VALUE.",

@@ -33,7 +33,7 @@ def conventions(
 ) -> None:
     """List the conventions of other libraries, or explain how one differs from recometer."""
     if name is None:
-        output(_overview(), form, width=None)
+        output(_overview(), form, folded=False)
         return
     options.check_no_format(form)
     convention = find(name)

@@ -47,7 +47,7 @@ def metrics(
 ) -> None:
     """List every metric with its formula, or explain one."""
     if name is None:
-        output(_overview(), form, width=None)
+        output(_overview(), form, folded=False)
         return
     options.check_no_format(form)
     alone = re.split(r"[@(]", name)[0]

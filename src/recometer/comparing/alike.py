@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from recometer.comparing.models import Model, Users
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation, fingerprints
 
@@ -29,9 +29,13 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     ------
     UnknownNameError
         If a name is not one of `MAY_DIFFER`.
-    InputError
-        If a text names nothing.
+    InputError, InputTypeError
+        If a text names nothing, or it is neither a text nor several.
     """
+    if not isinstance(allow, Iterable):
+        raise InputTypeError(
+            f"allow names what may differ, found {brief(allow)}. Hint: allow='train', or several."
+        )
     names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
     if isinstance(allow, str) and not names:
         raise InputError(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from recometer.comparing.changes import PROFILES, Changes, Segment
 from recometer.comparing.compared import Compared
 from recometer.comparing.rows import PairRow
-from recometer.errors import InputError, InputTypeError, UnknownNameError, brief
+from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, visible
 from recometer.removed import ARGUMENTS
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval
@@ -112,7 +112,7 @@ class GateRow:
                 f"{one.user!r} ({one.difference:+.4f})" for one in self.changes.harmed[:SHOWN]
             )
             said.append(f"Most harmed users: {users}.")
-        return said
+        return [visible(text) for text in said]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +156,7 @@ class GateReport(Printed):
         """Return the verdict on all gates, and how many have which, in a sentence."""
         counts = collections.Counter(row.verdict for row in self.rows)
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
-        return f"Gates against {self.baseline}: {self.verdict} ({found})."
+        return visible(f"Gates against {self.baseline}: {self.verdict} ({found}).")
 
     def __str__(self) -> str:
         return f"{self.summary()}\n\n{super().__str__()}"

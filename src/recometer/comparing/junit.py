@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from recometer.comparing.gates import GateReport, GateRow
+from recometer.errors import visible
 from recometer.rendering import write_text
 
 
@@ -17,20 +18,21 @@ def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str
     ``undecided="pass"`` or ``"fail"`` of `Comparison.gate` says how it counts.
     """
     root = ElementTree.Element("testsuites", name="recometer")
+    baseline = visible(report.baseline)
     _count(root, report, report.rows)
-    for model in dict.fromkeys(row.model for row in report.rows):
-        rows = [row for row in report.rows if row.model == model]
-        suite = ElementTree.SubElement(root, "testsuite", name=f"{model} against {report.baseline}")
+    for name in dict.fromkeys(row.model for row in report.rows):
+        rows, model = [row for row in report.rows if row.model == name], visible(name)
+        suite = ElementTree.SubElement(root, "testsuite", name=f"{model} against {baseline}")
         _count(suite, report, rows)
         for row in rows:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=f"recometer.{model}", name=str(row.gate)
             )
-            first, *others = *row.sentences(), *report.said
+            said = [visible(text) for text in report.said]
+            first, *others = *row.sentences(), *said
             found = report.counted(row.verdict)
             if found == "passed":
-                said = "\n".join([first, *report.said])
-                ElementTree.SubElement(case, "system-out").text = said
+                ElementTree.SubElement(case, "system-out").text = "\n".join([first, *said])
             elif found == "failed":
                 failure = ElementTree.SubElement(case, "failure", type=row.verdict, message=first)
                 failure.text = "\n".join([first, *others])

@@ -57,14 +57,14 @@ class KnownUsers:
         The number of those whom a model does not know, for each model; empty if all models know
         the same users, and nearly all.
     n_known
-        The number of users whom all models know.
+        The number of users whom all models know; on Spark, this is not known, and 0.
     n_rows
         The number of relevant rows of test.
     unknown_rows : mapping of str to int
         The number of those with an item that a model does not know; empty if they are few, or as
         many for all models.
     by_metric : tuple of KnownMeans
-        For each metric with a value per user.
+        For each metric with a value per user; empty on Spark.
     """
 
     n: int
@@ -151,6 +151,21 @@ def known_users(
     by_all: Bool = np.logical_and.reduce(known, axis=1)
     found = tuple(_means(name, names, table, by_all, up) for name, (table, up) in values.items())
     return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, found)
+
+
+def counted_users(unknown: Mapping[str, int], n: int) -> KnownUsers | None:
+    """Return the record where only numbers are known, and not who it is; None as by `known_users`.
+
+    Parameters
+    ----------
+    unknown
+        See `KnownUsers`.
+    n
+        The number of users who count.
+    """
+    if len(set(unknown.values())) < 2 and max(unknown.values(), default=0) <= FEW * n:
+        return None
+    return KnownUsers(n, unknown, 0, 0, {}, ())
 
 
 def _means(

@@ -13,7 +13,7 @@ import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.ranks import UserFlag, raised
 from recometer.results.evaluation import Evaluation, load
 
@@ -107,20 +107,29 @@ def named(given: object, what: str, hint: str) -> dict[str, Any]:
     return dict(entries)
 
 
-def check_baseline(baseline: str | None, names: Iterable[str]) -> None:
-    """Refuse a baseline that is not one of the models.
+def check_baseline(baseline: object, names: Iterable[str]) -> str | None:
+    """Return the name of the baseline; refuse one that is not one of the models.
 
     Raises
     ------
+    InputTypeError
+        If it is no name.
     UnknownNameError
         If there is no such model; the message names the most similar one.
     """
+    if baseline is None:
+        return None
     known = list(names)
-    if baseline is not None and baseline not in known:
+    if not isinstance(baseline, str | int | np.integer):  # as keys of a dict are
+        raise InputTypeError(
+            f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', known)}"
+        )
+    if str(baseline) not in known:
         raise UnknownNameError(
-            f"The baseline {baseline!r} is not one of the models. "
+            f"The baseline {brief(baseline)} is not one of the models. "
             f"{did_you_mean(str(baseline), known)}"
         )
+    return str(baseline)
 
 
 def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from recometer.comparing.rows import (
     standing_text,
     user_columns,
 )
+from recometer.errors import visible
 from recometer.removed import without
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.flat import FlatName, Tracked
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import polars
 
 
+MOST_PAIRS = 6  # of which it is shown how users differ, beside other metrics
 MOST_NAMED = 3  # models in the line of a metric that is not shown in full
 
 
@@ -64,7 +66,10 @@ class ComparisonTables(Printed):
         return dataclasses.replace(found, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, what decides in full, and a line for each other metric."""
+        """Return the leaderboard, what decides in full, and a line for each other metric.
+
+        How users differ is left to `full` if there are more than `MOST_PAIRS` pairs.
+        """
         return self._tables(self.decisive, width)
 
     def _tables(self, metrics: Sequence[str], width: int | None) -> list[Table]:
@@ -76,14 +81,16 @@ class ComparisonTables(Printed):
             said = wording.on_standings(self.standings, self.options, self.correction)
             boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=said)
         per_user = [row for row in self._rows(metrics) if not row.for_all_users]
+        others = [name for name in self.metrics if name not in metrics]
+        if others and len(per_user) > MOST_PAIRS:
+            per_user = []
         users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
         differences, notes = self._differences(metrics), self.said(metrics)
-        others = [name for name in self.metrics if name not in metrics]
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
         notes.append(
-            "comparison.full() has all pairs by the other metrics, and says how p and intervals "
-            "were found."
+            "comparison.full() has all pairs by the other metrics, how their users differ, and how "
+            "p and intervals were found."
         )
         return [*boards, *users, differences, self._others(others, notes)]
 
@@ -116,11 +123,14 @@ class ComparisonTables(Printed):
         return [row for row in self.rows if row.metric in chosen]
 
     def _differences(self, metrics: Sequence[str]) -> Table:
+        rows = self._rows(metrics)
         columns = difference_columns(
-            self.options.confidence, margin=self.options.margin is not None
+            self.options.confidence,
+            margin=self.options.margin is not None,
+            adjusted=all(row.primary for row in rows),
         )
         head = [] if self.known_users is None else self.known_users.sentences(metrics)
-        return Table(columns, self._rows(metrics), head=head)
+        return Table(columns, rows, head=head)
 
     def _others(self, metrics: Sequence[str], notes: Sequence[str]) -> Table:
         """Return a line for each metric that is not shown in full."""
@@ -286,7 +296,7 @@ class Comparison(Compared, Tracked, Reported, ComparisonTables):
 
     def __repr__(self) -> str:
         names = ", ".join(model.name for model in self.models)
-        return f"<Comparison of {names}: {', '.join(self.metrics)}>"
+        return visible(f"<Comparison of {names}: {', '.join(self.metrics)}>")
 
     def _models(self) -> tuple[Model, ...]:
         return self.models

@@ -239,18 +239,21 @@ def standing_text(standing: Standing) -> str:
     return f"{standing.mean:.4f}{sign} {rank}"
 
 
-def difference_columns(confidence: float, *, margin: bool) -> list[Column]:
-    """Return the columns of differences between models."""
+def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
+    """Return the columns of differences between models.
+
+    Where all rows have an adjusted p, that before is spare.
+    """
 
     def ends(low: float, high: float) -> str:
         return "" if math.isnan(low) else f"{low:+.4f} to {high:+.4f}"
 
     shown = [
         *PAIR,
-        Column("mean", show=plain_mean, number=True),
+        Column("mean", show=plain_mean, number=True, spare=True),
         Column("difference", show=signed, number=True),
         Column(f"{confidence:.0%} interval", ("low", "high"), ends, number=True),
-        Column("p", ("p_value",), p_text, number=True),
+        Column("p", ("p_value",), p_text, number=True, spare=adjusted),
         Column("adjusted p", ("adjusted_p",), p_text, number=True),
     ]
     if margin:
@@ -279,12 +282,12 @@ def user_columns(confidence: float) -> list[Column]:
         *PAIR,
         Column("relative", show=percent, number=True),
         Column(f"{confidence:.0%} interval", ("relative_low", "relative_high"), ends, number=True),
-        Column("effect", ("standardised",), number, number=True),
-        Column("P(better)", ("probability_better",), number, number=True),
+        Column("effect", ("standardised",), number, number=True, spare=True),
+        Column("P(better)", ("probability_better",), number, number=True, spare=True),
         Column(
             "better / equal / worse", ("n_better", "n_equal", "n_worse", "n"), users, number=True
         ),
-        Column("users", ("n",), "{:,}".format, number=True),
+        Column("users", ("n",), "{:,}".format, number=True, spare=True),
     ]
 
 

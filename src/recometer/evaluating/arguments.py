@@ -70,7 +70,7 @@ def check_source(source: object, test: object) -> Source:
     elif isinstance(source, dict | str) or hasattr(source, "columns"):
         hint = (
             "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) takes "
-            "scored pairs with their truth."
+            "scored pairs with their truth. A dict of these by names evaluates several models."
         )
     elif isinstance(source, Callable):  # type: ignore[arg-type]
         hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."

@@ -4,7 +4,15 @@ A result says what its columns are (`Column`) and which rows they show (`Table`)
 follow from that.
 """
 
-from recometer.rendering.formats import FORMATS, plain, render, wrapped, write_text
+from recometer.rendering.formats import (
+    FORMATS,
+    in_markdown,
+    plain,
+    render,
+    width_of_lines,
+    wrapped,
+    write_text,
+)
 from recometer.rendering.tables import Column, Printed, Shown, Table
 from recometer.rendering.terminal import output
 
@@ -14,9 +22,11 @@ __all__ = [
     "Printed",
     "Shown",
     "Table",
+    "in_markdown",
     "output",
     "plain",
     "render",
+    "width_of_lines",
     "wrapped",
     "write_text",
 ]

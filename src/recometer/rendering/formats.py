@@ -5,21 +5,33 @@ A new format is a function of what is shown, an entry in `FORMATS` and a method 
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import re
+import shutil
+import sys
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recometer.data.paths import as_path, write_whole
-from recometer.errors import UnknownNameError, did_you_mean
+from recometer.errors import UnknownNameError, did_you_mean, visible
 
 if TYPE_CHECKING:
-    from recometer.rendering.tables import Shown, Table
+    from recometer.rendering.tables import Column, Shown, Table
 
 WIDTH = 100  # of what is printed
-NARROWEST = 30  # of a column that is broken into lines
+LEFT_OUT = "Left out, as lines are narrow: {}."
+NARROWEST, NARROW = 30, 16  # of a column that is broken into lines, and where all are
+# What means something in Markdown. "_" within words does not.
+MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
+NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
+ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may escape others
+# Behind these, sites that show Markdown see a person, an issue or an address.
+ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
+APART = "\u200b"  # of no width, which `visible` leaves in no text
 # What a formula begins with, also in the full width of East Asian scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # between two columns
@@ -47,32 +59,59 @@ NOTEBOOK = (
 )
 
 
+def width_of_lines() -> int:
+    """Return how wide lines of text are: `WIDTH`, or less in a narrower terminal.
+
+    Where something else than the program's own output takes what is printed (a notebook, a test),
+    no terminal has a say.
+    """
+    if sys.stdout is not sys.__stdout__:
+        return WIDTH
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)
+
+
 def to_text(shown: Shown, width: int | None = None) -> str:
     """Return tables as plain text, without a line break at the end.
 
-    With a width, long texts in the last column, lines above and notes are broken into lines that
-    end before this column.
+    With a width, lines end before this column if that is possible (`fitted`).
     """
-    return "\n\n".join(_table_as_text(table, width) for table in shown.tables(width))
+    blocks, left_out = blocks_of(shown, width)
+    blocks.append([LEFT_OUT.format(", ".join(left_out))] if left_out else [])
+    texts = (
+        _lines(block, width)
+        if isinstance(block, Fitted)
+        else [wrapped(line, width) for line in block]
+        for block in blocks
+    )
+    return "\n\n".join("\n".join(lines) for lines in texts if lines)
 
 
-def _table_as_text(table: Table, width: int | None) -> str:
-    lines = [table.headers, *table.cells()]
-    if width is not None:
-        lines = _broken(lines, width)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = [
-        (" " * GAP)
-        .join(
-            cell.rjust(wide) if column.number else cell.ljust(wide)
-            for cell, wide, column in zip(line, widths, table.shown, strict=True)
-        )
-        .rstrip()
-        for line in lines
-    ]
-    head, notes = ([wrapped(one, width) for one in lines] for lines in (table.head, table.below))
-    parts = (head, texts, notes)
-    return "\n\n".join("\n".join(part) for part in parts if part)
+def blocks_of(
+    shown: Shown, width: int | None
+) -> tuple[list[Fitted | Sequence[str]], dict[str, None]]:
+    """Return tables as they fit into a width, the lines around them, and columns left out."""
+    blocks: list[Fitted | Sequence[str]] = []
+    left_out: dict[str, None] = {}
+    for table in shown.tables(width):
+        parts, titles = fitted(table, width)
+        blocks += [table.head, *parts, table.below]
+        left_out |= dict.fromkeys(titles)
+    return blocks, left_out
+
+
+def _lines(part: Fitted, width: int | None) -> list[str]:
+    rows = [part.headers, *part.rows]
+    widths = [max(map(_wide, column)) for column in zip(*rows, strict=True)]
+    found = [wrapped(part.above, width)] if part.above else []
+    for row in rows:
+        cells = [cell.split("\n") for cell in row]
+        for line in itertools.zip_longest(*cells, fillvalue=""):
+            texts = (
+                text.rjust(wide) if column.number else text.ljust(wide)
+                for text, wide, column in zip(line, widths, part.columns, strict=True)
+            )
+            found.append((" " * GAP).join(texts).rstrip())
+    return found
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
@@ -85,24 +124,180 @@ def wrapped(text: str, width: int | None = WIDTH) -> str:
     )
 
 
-def _broken(lines: Sequence[list[str]], width: int) -> list[list[str]]:
-    """Continue long texts of the last column in lines that are otherwise empty."""
-    before = sum(max(map(len, column)) + GAP for column in list(zip(*lines, strict=True))[:-1])
-    found: list[list[str]] = []
-    for *cells, last in lines:
-        parts = textwrap.wrap(
-            last, max(width - before, NARROWEST), break_long_words=False, break_on_hyphens=False
-        )
-        found.append([*cells, *(parts[:1] or [""])])
-        found += [[*[""] * len(cells), part] for part in parts[1:]]
+class Fitted(NamedTuple):
+    """A table, or some of its columns, with line breaks in the cells that would be too wide.
+
+    Attributes
+    ----------
+    columns
+    headers, rows
+        The texts of titles and cells.
+    best
+        Cells to highlight, each as (row, column).
+    above
+        A line above it, or an empty text: columns of which all cells are the same.
+    """
+
+    columns: Sequence[Column]
+    headers: list[str]
+    rows: list[list[str]]
+    best: Collection[tuple[int, int]]
+    above: str = ""
+
+
+def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
+    """Return a table as it fits into a width, and the titles of columns that are left out.
+
+    One measure after the other is taken until it fits: long texts of the last column are broken,
+    and then titles; texts that all rows have go above, and spare columns are left out; other texts
+    are broken; and the columns that are left make further tables, which repeat the first ones.
+    """
+    whole = Fitted(table.shown, table.headers, table.cells(), table.best)
+    if width is None or _fits(whole, width, NARROWEST):
+        return [_broken(whole, width, NARROWEST)], []
+    titled = _with_narrow_titles(whole)
+    if _fits(titled, width, NARROW):
+        return [_broken(titled, width, NARROW)], []
+    for one in (whole, titled):
+        some, left_out = _without_spare(one, width)
+        if _fits(some, width, NARROW):
+            return [_broken(some, width, NARROW)], left_out
+    keys = next((at for at, one in enumerate(some.columns) if one.number), 1)
+    keys = max(1, min(keys, len(some.columns) - 1))
+    some = _narrowed(some, width, keys)
+    groups: list[list[int]] = [[]]
+    for at in range(keys, len(some.columns)):
+        wider = [*range(keys), *groups[-1], at]
+        if groups[-1] and not _fits(_some(some, wider), width, NARROW):
+            groups.append([])
+        groups[-1].append(at)
+    parts = [_some(some, [*range(keys), *group]) for group in groups]
+    parts[0] = parts[0]._replace(above=some.above)
+    return [_broken(part, width, NARROW) for part in parts], left_out
+
+
+def _without_spare(of: Fitted, width: int) -> tuple[Fitted, list[str]]:
+    """Put above what all rows have, and leave out spare columns until it fits."""
+    alike = _alike(of) if len(of.rows) > 1 else []
+    titles = [" ".join(title.split()) for title in of.headers]
+    kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
+    for at in list(kept):
+        if of.columns[at].spare and not _fits(_some(of, kept), width, NARROW):
+            kept.remove(at)
+            left_out.append(titles[at])
+    above = "; ".join(f"{titles[at]}: {of.rows[0][at]}" for at in alike)
+    return _some(of, kept)._replace(above=above), left_out
+
+
+def _with_narrow_titles(of: Fitted) -> Fitted:
+    """Break titles into lines no wider than the cells below, where words allow it."""
+    wide = [max(map(len, column)) for column in zip(*of.rows, strict=True)] if of.rows else []
+    titles = [_in_lines(title, max(one, 1)) for title, one in zip(of.headers, wide, strict=False)]
+    return of._replace(headers=titles or of.headers)
+
+
+def _alike(of: Fitted) -> list[int]:
+    """Return the columns of texts that all rows share; the first of all columns stays if alone."""
+    found = [
+        at
+        for at, one in enumerate(of.columns[:-1])
+        if not one.number and len({row[at] for row in of.rows}) == 1
+    ]
+    others = [at for at, one in enumerate(of.columns) if not one.number and at not in found]
+    return found if others else found[1:]
+
+
+def _some(of: Fitted, columns: Sequence[int]) -> Fitted:
+    """Return some of the columns."""
+    return Fitted(
+        [of.columns[at] for at in columns],
+        [of.headers[at] for at in columns],
+        [[row[at] for at in columns] for row in of.rows],
+        {(row, at) for row, one in of.best for at, old in enumerate(columns) if old == one},
+    )
+
+
+def _wide(text: str) -> int:
+    return max(map(len, text.split("\n")))
+
+
+def _widths(of: Fitted) -> list[int]:
+    return [max(map(_wide, column)) for column in zip(of.headers, *of.rows, strict=True)]
+
+
+def _fits(of: Fitted, width: int, narrow: int) -> bool:
+    """Return whether it fits if the last column is broken into lines not below `narrow`."""
+    *before, last = _widths(of)
+    return sum(before) + GAP * len(before) + min(last, narrow) <= width
+
+
+def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
+    """Break the texts of the last column."""
+    if width is None:
+        return of
+    *before, _ = _widths(of)
+    left = max(width - sum(before) - GAP * len(before), narrow)
+    return of._replace(rows=[[*cells, _in_lines(last, left)] for *cells, last in of.rows])
+
+
+def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
+    """Break the widest texts until the table fits: at blanks, and within words if it must be.
+
+    If that is not enough, the first columns, which all parts repeat, get narrower still.
+    """
+    wanted = widths = _widths(of)
+    words = [
+        max(len(word) for text in column for word in text.split() or [""])
+        for column in zip(of.headers, *of.rows, strict=True)
+    ]
+    texts = [at for at, one in enumerate(of.columns) if not one.number]
+    first = range(min(keys, len(widths)))
+    for some, least in (
+        (texts, [max(one, NARROW) for one in words]),
+        (texts, [NARROW] * len(widths)),
+        ([at for at in texts if at in first], [NARROW // 2] * len(widths)),
+    ):
+        alone = some is not texts
+        left = width - (max(widths[keys:], default=0) + GAP if alone else 0)
+        wanted = _shrunk(wanted, some, least, left, len(first) if alone else len(widths))
+
+    def broken(row: Sequence[str]) -> list[str]:
+        return [
+            text if want >= wide else _in_lines(text, want, words=True)
+            for text, wide, want in zip(row, widths, wanted, strict=True)
+        ]
+
+    return of._replace(headers=broken(of.headers), rows=[broken(row) for row in of.rows])
+
+
+def _shrunk(
+    widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
+) -> list[int]:
+    """Return widths of columns: the widest of some get narrower until the first n fit."""
+    found = list(widths)
+    while sum(found[:n]) + GAP * (n - 1) > width:
+        wider = [at for at in some if found[at] > least[at]]
+        if not wider:
+            break
+        found[max(wider, key=lambda at: found[at])] -= 1
     return found
+
+
+def _in_lines(text: str, width: int, *, words: bool = False) -> str:
+    """Break a text at blanks, and with `words` within words that are wider."""
+    return "\n".join(textwrap.wrap(text, width, break_long_words=words, break_on_hyphens=words))
+
+
+def in_markdown(text: str) -> str:
+    """Return a text that Markdown shows as it is: no table, tag, link, image, mention or line."""
+    line = ADDRESSES.sub(lambda one: one[0] + APART, visible(" ".join(text.split())))
+    line = MARKDOWN.sub(lambda one: ENTITIES.get(one[0], "\\" + one[0]), line)
+    line = NUMBERED.sub(r"\1\\\2", line)
+    return line.replace(APART, "&#8203;")
 
 
 def to_markdown(shown: Shown) -> str:
     """Return tables in Markdown, each with the lines around it as paragraphs."""
-
-    def escape(text: str) -> str:
-        return " ".join(text.split()).replace("|", r"\|").replace("*", r"\*")
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -110,9 +305,9 @@ def to_markdown(shown: Shown) -> str:
     parts = []
     for table in shown.tables():
         rule = ["---:" if column.number else "---" for column in table.shown]
-        rows = table.marked(lambda text: f"**{text}**", escape)
-        lines = [line(map(escape, table.headers)), line(rule), *map(line, rows)]
-        parts += [*table.head, "\n".join(lines), *map(escape, table.legend), *table.notes]
+        rows = table.marked(lambda text: f"**{text}**", in_markdown)
+        lines = [line(map(in_markdown, table.headers)), line(rule), *map(line, rows)]
+        parts += [*map(in_markdown, table.head), "\n".join(lines), *map(in_markdown, table.below)]
     return "\n\n".join(parts)
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from recometer.errors import visible
 from recometer.rendering import formats
 from recometer.rendering.formats import plain, value_of
 
@@ -30,6 +31,8 @@ class Column:
         Whether a narrow terminal may break it into lines.
     hidden
         Whether only CSV and JSON have it.
+    spare
+        Whether lines that are too narrow for all columns leave it out first, and say so.
     """
 
     title: str
@@ -38,6 +41,7 @@ class Column:
     number: bool = False
     wraps: bool = False
     hidden: bool = False
+    spare: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +105,7 @@ class Printed(Shown):
     """What ``print`` and notebooks show as a table, too."""
 
     def __str__(self) -> str:
-        return formats.to_text(self, formats.WIDTH)
+        return formats.to_text(self, formats.width_of_lines())
 
     def _repr_html_(self) -> str:
         return formats.to_notebook(self)
@@ -134,6 +138,10 @@ class Table(Printed):
     best: Collection[tuple[int, int]] = ()
     legend: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("notes", "head", "legend"):
+            object.__setattr__(self, name, [visible(line) for line in getattr(self, name)])
+
     def table(self) -> Table:
         """Return the table itself."""
         return self
@@ -151,12 +159,15 @@ class Table(Printed):
     @property
     def headers(self) -> list[str]:
         """Their titles."""
-        return [column.title for column in self.shown]
+        return [visible(column.title) for column in self.shown]
 
     def cells(self) -> list[list[str]]:
-        """Return the texts of all rows."""
+        """Return the texts of all rows, as people read them."""
         return [
-            [column.show(*(value_of(row, name) for name in column.names)) for column in self.shown]
+            [
+                visible(column.show(*(value_of(row, name) for name in column.names)))
+                for column in self.shown
+            ]
             for row in self.rows
         ]
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recometer.rendering.formats import GAP, WIDTH, render, to_text
-from recometer.rendering.tables import Shown, Table
+from recometer.rendering.formats import (
+    GAP,
+    LEFT_OUT,
+    Fitted,
+    blocks_of,
+    render,
+    to_text,
+    width_of_lines,
+)
+from recometer.rendering.tables import Shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 
-def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None:
+def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
     """Write something to standard output; a table is styled if that is a terminal.
 
-    The width is that of lines of plain text. None writes one line per row, however long.
+    Plain text that is not `folded` has one line per row, however long.
     """
     if form != "table":
         print(render(shown, form), flush=True)
@@ -23,18 +31,23 @@ def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        print(to_text(shown, width), flush=True)
+        print(to_text(shown, width_of_lines() if folded else None), flush=True)
         return
-    for number, table in enumerate(shown.tables(console.width)):
-        lines = ([""] if number else []) + ([*table.head, ""] if table.head else [])
-        for line in lines:
-            console.print(line, markup=False)
-        console.print(rich_table(table))
-        for line in ["", *table.below] if table.below else []:
-            console.print(line, markup=False)
+    blocks, left_out = blocks_of(shown, console.width)
+    blocks.append([LEFT_OUT.format(", ".join(left_out))] if left_out else [])
+    for number, block in enumerate(one for one in blocks if one):
+        if number:
+            console.print()
+        if not isinstance(block, Fitted):
+            for line in block:
+                console.print(line, markup=False)
+            continue
+        if block.above:
+            console.print(block.above, markup=False)
+        console.print(rich_table(block))
 
 
-def rich_table(table: Table) -> RichTable:
+def rich_table(part: Fitted) -> RichTable:
     """Return a table for a terminal, without the lines around it."""
     from rich import box
     from rich.table import Table as RichTable
@@ -43,10 +56,10 @@ def rich_table(table: Table) -> RichTable:
     styled = RichTable(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
     )
-    for column in table.shown:
+    for column, header in zip(part.columns, part.headers, strict=True):
         justify = "right" if column.number else "left"
-        styled.add_column(column.title, justify=justify, no_wrap=not column.wraps)  # type: ignore[arg-type]
-    for row, line in enumerate(table.cells()):
-        styles = ["bold green" if (row, at) in table.best else "" for at in range(len(line))]
+        styled.add_column(Text(header), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for row, line in enumerate(part.rows):
+        styles = ["bold green" if (row, at) in part.best else "" for at in range(len(line))]
         styled.add_row(*(Text(cell, style) for cell, style in zip(line, styles, strict=True)))
     return styled

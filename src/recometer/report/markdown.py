@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from recometer.rendering import in_markdown as escape
 from recometer.report.model import Chart, Facts, Field, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
 MOST_ROWS = 40  # of the numbers behind a chart
 MOST_USERS = 6  # of the inspector
-SPECIAL = "\\`*_{}[]<>#|"
 
 
 def to_markdown(model: ReportModel) -> str:
@@ -36,18 +36,14 @@ def to_markdown(model: ReportModel) -> str:
     if model.inspector is not None:
         parts += ["## Lists of single users", *_users(model.inspector)]
     parts += ["## Protocol", *(part for one in model.protocol for part in _facts(one))]
-    parts += ["```python\n" + model.call.replace("```", "") + "\n```"]
+    # Names are texts of Python there: no mark of theirs ends the block, or looks like a tag.
+    call = model.call.replace("`", r"\x60").replace("<", r"\x3c")
+    parts += [f"```python\n{call}\n```"]
     if model.notes:
         parts += ["## Notes", _list(model.notes)]
     if model.missing:
         parts += ["## What is not shown", _list(model.missing)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def escape(text: str) -> str:
-    """Return a text that Markdown shows as it is."""
-    line = " ".join(text.split())
-    return "".join("\\" + one if one in SPECIAL else one for one in line)
 
 
 def shown(value: Any, field: Field) -> str:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, InputTypeError, visible, warn
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
@@ -165,7 +165,7 @@ class Leaderboard(Tracked, Printed):
                 yield dataclasses.replace(name, model=model) if several else name, value
 
     def __repr__(self) -> str:
-        return f"<Leaderboard of {', '.join(self.results)}: {', '.join(self._metrics)}>"
+        return visible(f"<Leaderboard of {', '.join(self.results)}: {', '.join(self._metrics)}>")
 
     @property
     def _first(self) -> Evaluation:

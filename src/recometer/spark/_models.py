@@ -58,8 +58,7 @@ class Models:
             check_chance([one.name for one in found], first.name, knows=knows)
             runs = first.runs if first.batches else first.runs[:1]
             found.append(Model(CHANCE, runs, first.batches, by_chance=True))
-        check_baseline(baseline, (one.name for one in found))
-        return cls(found, baseline, notes)
+        return cls(found, check_baseline(baseline, (one.name for one in found)), notes)
 
     @property
     def names(self) -> list[str]:

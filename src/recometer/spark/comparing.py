@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from recometer.comparing import wording
 from recometer.comparing.compared import known_metric, margin_of, primary_of
 from recometer.comparing.corrections import Correction, adjusted, check_correction
-from recometer.comparing.known_users import KnownUsers
+from recometer.comparing.known_users import KnownUsers, counted_users
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import IntervalKind, Options, check_users
 from recometer.comparing.result import ComparisonTables
@@ -16,10 +16,11 @@ from recometer.comparing.rows import PairRow, Standing
 from recometer.comparing.standings import standings_of_whole
 from recometer.draws import seed_of
 from recometer.errors import UnknownNameError, warn
+from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.spark._elsewhere import RUNNING, refusing
-from recometer.spark._models import Given, Models
+from recometer.spark._models import Given, Models, evaluations
 from recometer.spark._pairs import Pairs
 from recometer.spark._pairs_together import compare_together
 from recometer.stats.comparing import Test
@@ -47,7 +48,7 @@ class SparkComparison(ComparisonTables):
     pairs
         The sums over users that everything follows from.
     known_users : recometer.comparing.known_users.KnownUsers or None
-        As in `Comparison`.
+        As in `Comparison`, without means over the users whom all models know.
     """
 
     models: tuple[str, ...]
@@ -174,7 +175,7 @@ def compare(
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
     given = Models.of(models, baseline, chance, allow)
-    first = given.first
+    first, baseline = given.first, given.baseline
     compared, notes = given.metrics(metrics)
     decisive = compared if primary is None else primary_of(primary, compared, given.runs[0].first)
     counted = [one for one in given.runs if not one.by_chance or one.name == baseline]
@@ -204,7 +205,27 @@ def compare(
         chosen=primary is not None,
         pairs=pairs,
         cluster=cluster,
+        known_users=_known_users(given),
     )
+
+
+def _known_users(given: Models) -> KnownUsers | None:
+    """Return how many users and relevant rows are unknown to each model, where such users count.
+
+    Who they are is known on the executors alone, and so there are no means without them.
+    """
+    rules, usual = given.first.protocol, Protocol()
+    if not rules.cold_start or (rules.users, rules.no_list) != (usual.users, usual.no_list):
+        return None
+    runs = {model.name: evaluations(model) for model in given.runs if not model.by_chance}
+    once = {model.name: model.batches for model in given.runs}
+    parts = {name: found if once[name] else found[:1] for name, found in runs.items()}
+    n = sum(run.n_users for run in next(iter(parts.values())))
+    counts = {
+        name: sum(run.counts.get("users_unknown", 0) for run in found)
+        for name, found in parts.items()
+    }
+    return counted_users(counts, n)
 
 
 def _rows(

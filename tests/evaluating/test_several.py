@@ -1,0 +1,66 @@
+"""evaluate of several models: what they share is prepared once."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+
+RNG = np.random.default_rng(0)
+TEST, TRAIN = RNG.random((40, 20)) < 0.2, RNG.random((40, 20)) < 0.1
+SOURCES = {
+    "scores": rm.Scores(RNG.random((40, 20))),
+    "factors": rm.Factors(RNG.random((40, 3)), RNG.random((20, 3))),
+    7: rm.Lists(np.argsort(RNG.random((40, 20)), axis=1)[:, :5]),
+}
+
+
+def test_each_is_what_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"metrics": "ndcg@5 recall@5 coverage@5", "ties": "random", "catalogue": 20}
+    options["train"] = TRAIN
+    alone = {str(name): rm.evaluate(one, TEST, **options) for name, one in SOURCES.items()}
+    made, original = [], rm.Evaluator.__init__
+    monkeypatch.setattr(
+        rm.Evaluator, "__init__", lambda *a, **o: (made.append(0), original(*a, **o))[1]
+    )
+    found = rm.evaluate(SOURCES, TEST, **options)
+    assert len(made) == 1  # however many models
+    assert list(found) == ["scores", "factors", "7"]
+    for name, result in found.items():
+        assert result.mean() == alone[name].mean()
+        assert result.inputs == alone[name].inputs
+        for metric, values in result.values.items():
+            np.testing.assert_array_equal(values, alone[name].values[metric])
+    assert list(rm.Leaderboard(found).results) == list(found)
+    comparison = rm.compare(found, baseline="7", metrics="ndcg@5")
+    assert [row.model for row in comparison.rows] == ["scores", "factors"]
+
+
+def test_the_truth_may_be_in_the_sources() -> None:
+    frame = pl.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "score": [1.0, 2, 3, 4]})
+    pairs = {
+        name: rm.Pairs(frame.with_columns(relevance=pl.Series(truth)))
+        for name, truth in {"a": [0, 1, 0, 1], "b": [1, 0, 1, 0]}.items()
+    }
+    found = rm.evaluate(pairs, metrics="rr")
+    assert {name: result.mean()["rr"] for name, result in found.items()} == {"a": 1.0, "b": 0.5}
+
+
+def test_splits_and_folds() -> None:
+    pairs = [(user, item) for user in range(30) for item in RNG.choice(12, 6, replace=False)]
+    rows = {"user": [u for u, _ in pairs], "item": [i for _, i in pairs], "time": range(len(pairs))}
+    made = rm.split(pl.DataFrame(rows), rm.split.Last(1))
+    models = {"pop": rm.baselines.most_popular, "knn": rm.baselines.item_knn}
+    fitted = {name: model(made.train) for name, model in models.items()}
+    on_split = rm.evaluate(fitted, made, metrics="rr")
+    assert on_split["pop"].mean() == rm.evaluate(fitted["pop"], made, metrics="rr").mean()
+    folds = rm.split.folds(pl.DataFrame(rows), rm.split.KFold(2))
+    functions = {name: lambda one, model=model: model(one.train) for name, model in models.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        on_folds = rm.evaluate(functions, folds, metrics="rr")
+    assert [len(result.folds) for result in on_folds.values()] == [2, 2]
