@@ -126,6 +126,16 @@ def test_users_who_do_not_count_are_not_spoken_of(rules: dict[str, object]) -> N
     assert {row.n for row in comparison.rows} == {40}
 
 
+def test_users_left_out_for_want_of_a_history_are_expected_to_be_unknown() -> None:
+    with pytest.warns(rm.DataWarning, match="60 of 100 users of test"):
+        evaluated(lists(OLD, "*"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluated(lists(OLD, "*"), cold_start=False)
+    with pytest.warns(rm.DataWarning, match="20 of 100 users of test"):
+        evaluated(lists(OLD[:20], "*"), cold_start=False)
+
+
 def test_models_that_know_everybody_are_compared_in_silence() -> None:
     results = {"a": evaluated(lists(OLD + NEW)), "b": evaluated(lists(OLD + NEW, "i4"))}
     with warnings.catch_warnings():

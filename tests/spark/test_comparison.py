@@ -158,3 +158,27 @@ def test_results_of_elsewhere_are_refused(models):
         rs.compare({1: results["first"], "1": results["second"]})
     with pytest.raises(rm.UnknownNameError, match="has no metric 'hit@5'"):
         rs.compare(results, metrics="hit@5")
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_users_whom_a_model_does_not_know_are_said_beside_the_verdict(spark):
+    users, items, test, train, _ = data(seed=6)
+    schema = schema_of(str)
+    tables = [frame_of(spark, columns, schema) for columns in (test, train)]
+    tested = sorted(set(test["user"]))
+    results = {}
+    for name, known in (("all", users), ("few", tested[: len(tested) // 2])):
+        rows = {
+            "user": [user for user in known for _ in items],
+            "item": items * len(known),
+            "score": [float(at) for _ in known for at in range(len(items))],
+        }
+        lists = rs.Lists(frame_of(spark, rows, schema.replace("value", "score")))
+        results[name] = rs.evaluate(lists, tables[0], train=tables[1], metrics="ndcg@5 rr@20")
+    found = rs.compare(results, primary="ndcg@5")
+    n, unknown = len(tested), len(tested) - len(tested) // 2
+    assert found.known_users.unknown == {"all": 0, "few": unknown}
+    said = f"{unknown} of {n} users ({unknown / n:.1%}) are unknown to few; none to all."
+    assert said in " ".join(str(found).split())
+    assert "rr@20         best:" in str(found)
+    assert len(str(found.full())) > len(str(found))

@@ -114,7 +114,8 @@ def find_records(given: Inputs) -> Records:
             )
         check_defects(ranks, of_ranks, rules)
     if not asked.some_users and not asked.expects_unknown:
-        warn_of_unknown(source, test, counts, int(users.n_relevant.sum()), rules)
+        n_relevant = int(users.n_relevant.sum())
+        warn_of_unknown(source, test, counts, users.flags, n_relevant, rules)
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 

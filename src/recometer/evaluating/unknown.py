@@ -7,12 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Int64, UInt32
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.data.spelling import guess
 from recometer.errors import InputError, brief, warn
 from recometer.protocol import Protocol
+from recometer.ranks import UserFlag, raised
 from recometer.sources.base import Source
 
 Kind = Literal["user", "item"]
@@ -81,13 +82,18 @@ def warn_of_unknown(
     source: Source,
     test: Interactions,
     counts: Mapping[str, int],
+    flags: UInt32,
     n_relevant: int,
     protocol: Protocol,
 ) -> None:
     """Warn if a model lacks more than a tenth of the users of test, or of the relevant rows.
 
-    `counts` are those of a result, `n_relevant` is the number of relevant rows.
+    `counts` and `flags` are those of a result, `n_relevant` is the number of relevant rows. Users
+    without training items whom the rule `cold_start` leaves out are expected to be unknown.
     """
+    if not protocol.cold_start and "users_unknown" in counts:
+        unknown = raised(flags, UserFlag.TRAINED) & ~raised(flags, UserFlag.KNOWN)
+        counts = {**counts, "users_unknown": int(np.count_nonzero(unknown))}
 
     def find(kind: Kind) -> Unknown:
         known, its = source.known_ids(kind), ids_of(test, kind)
