@@ -13,8 +13,9 @@ from recometer.arrays import Array
 from recometer.cli._text import Note
 from recometer.data import ids, sessions
 from recometer.data.array_files import DAMAGED, open_array
+from recometer.data.cells import integers
 from recometer.data.columns import REQUIRED, common_names
-from recometer.data.files import check_file, column_names, integers, read_columns
+from recometer.data.files import check_file, column_names, read_columns
 from recometer.data.interactions import Interactions
 from recometer.data.texts import DAMAGED as DAMAGED_TEXT
 from recometer.data.texts import open_text

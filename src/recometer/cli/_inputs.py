@@ -21,6 +21,7 @@ from recometer.cli._text import Note
 from recometer.data import ids, sessions, trec
 from recometer.data.array_files import open_sparse
 from recometer.data.catalogue import Catalogue
+from recometer.data.cells import integers
 from recometer.data.columns import (
     REQUIRED,
     ColumnPair,
@@ -34,7 +35,6 @@ from recometer.data.files import (
     SEPARATORS,
     column_names,
     in_memory,
-    integers,
     open_file,
     read_columns,
     read_file,
@@ -109,12 +109,18 @@ class Inputs:
     stdin: StandardInput
     columns: Mapping[str, str | None]
     note: Note
+    separator: str | None = None  # between the items of a cell
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
         if user is not None and "," in user:
             pair = ColumnPair.of([part.strip() for part in user.split(",")])
             object.__setattr__(self, "columns", {**self.columns, "user": pair})
+
+    @property
+    def _between(self) -> Any:
+        """What `Lists` and `Interactions.of` take as the separator of a cell's items."""
+        return False if self.separator == NONE else self.separator
 
     @property
     def columns_alone(self) -> dict[str, str | None]:
@@ -213,6 +219,7 @@ class Inputs:
                 item=found.item,
                 value=found.value or False,
                 time=found.time or False,
+                separator=self._between,
             )
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
@@ -315,7 +322,7 @@ class Inputs:
             make_alike(columns, test)
             frame = pl_frame({**columns, "run": read_columns(file, [by])[by]})
             self._say(model.name, file, {**found, "each": by})
-            runs = Lists.each(frame, by="run", **named_alike(columns))
+            runs = Lists.each(frame, by="run", **named_alike(columns), separator=self._between)
         for name, lists in runs.items():
             yield str(name), lists if depth is None else Cut(lists, depth)
 
@@ -353,13 +360,15 @@ class Inputs:
             self._say(model.name, file, "TREC run")
         else:
             wanted = self._wanted(file)
-            lists = Lists(file, **wanted)
+            lists = Lists(file, **wanted, separator=self._between)
             found = choose_columns(column_names(file), wanted)
             if found["rank"] is not None:
                 found["score"] = None
             by_rows = found["rank"] is None and found["score"] is None
             self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
-        return lists if alike(lists, test) else lists_like(file, wanted, test)
+        if alike(lists, test):
+            return lists
+        return lists_like(file, wanted, test, self._between if wanted else None)
 
     def _wanted(self, file: Path) -> dict[str, Any]:
         """Return the options of `Lists` that name the columns of a run."""
@@ -462,7 +471,9 @@ def same_kinds(given: object, known: Array | None) -> bool:
     return sessions.kinds(given) == sessions.kinds(sessions.as_named_by(known, given))
 
 
-def lists_like(file: Path, wanted: Mapping[str, object], test: Interactions | None) -> Lists:
+def lists_like(
+    file: Path, wanted: Mapping[str, object], test: Interactions | None, separator: Any
+) -> Lists:
     """Read lists once more, with ids such as test has: TREC's are texts, others may be numbers."""
     if wanted:
         found, fetch = open_file(file, wanted)
@@ -470,7 +481,7 @@ def lists_like(file: Path, wanted: Mapping[str, object], test: Interactions | No
     else:
         columns = trec.read_run(file).to_dict()
     make_alike(columns, test)
-    return Lists(pl_frame(columns), **named_alike(columns))
+    return Lists(pl_frame(columns), **named_alike(columns), separator=separator)
 
 
 def make_alike(columns: dict[str, Any], test: Interactions | None) -> None:

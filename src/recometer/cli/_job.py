@@ -165,7 +165,7 @@ def _jobs(
     stdin: StandardInput,
     rated: bool,
 ) -> Iterator[Job]:
-    inputs = Inputs(stdin, named.columns, options.note)
+    inputs = Inputs(stdin, named.columns, options.note, data.separator)
     for fold, part in enumerate(named.parts):
         of_fold = [model.in_fold(fold) for model in named.models]
         paths = [path for model in of_fold for path in model.paths if path]

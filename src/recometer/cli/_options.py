@@ -155,6 +155,14 @@ Rank = Annotated[
         help="Column of the ranks in runs, of which the lowest is best; 'none' does not read ranks."
     ),
 ]
+Separator = Annotated[
+    str | None,
+    data_option(
+        metavar="CHARACTER",
+        help="What stands between several items in one cell of a table, such as ';', or json for "
+        "[1, 2]; none says that each cell is a single id.",
+    ),
+]
 CatalogueOption = Annotated[
     str | None,
     data_option(
@@ -371,6 +379,7 @@ class DataOptions:
     value: Value = None
     score: Score = None
     rank: Rank = None
+    separator: Separator = None
     catalogue: CatalogueOption = None
     categories: Categories = None
     features: Features = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,7 @@ PHRASES = {
     "; load others into a data frame and pass that.": (
         "; --factors reads arrays of factors (.npy, .npz)."
     ),
+    " of rm.Lists and rm.Interactions.of reads such cells": " reads such cells",
     "; in Python they are in recometer.metrics.METRICS.": ".",
     "bounds=(0, 1)": "--bounds 0 1",
     "candidates=rm.Negatives(candidates)": "--negatives FILE",
@@ -68,7 +70,7 @@ RUNS = re.compile(r"rm\.Lists\.each\(data, by='(.*?)'\)")
 CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(
     r"\b(user|item|value|score|rank|time|catalogue|candidates|exclude|groups|train|baseline|allow|"
-    r"primary|metrics|test)=(False\b|'[^']*'|(?![\w-]))"
+    r"primary|metrics|test|separator)=(False\b|'[^']*'|(?![\w-]))"
 )
 OTHER_NAMES = {"groups": "by"}  # options that are called otherwise than the arguments
 
@@ -102,9 +104,9 @@ def _without_arguments(text: str) -> str:
 
 
 def _value(written: str | None) -> str:
-    if written is not None and " " in written:
-        return written  # one argument, also for a shell
-    return "none" if written == "False" else (written or "").strip("'")
+    if not written or written == "False":
+        return "none" if written else ""
+    return shlex.quote(written.strip("'"))
 
 
 class InWords(Shown):

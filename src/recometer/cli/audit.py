@@ -52,6 +52,7 @@ def audit(
     item: options.Item = None,
     value: options.Value = None,
     time: options.Time = None,
+    separator: options.Separator = None,
     relevant_from: options.RelevantFrom = None,
     strict: Strict = False,
     allow: Allow = None,
@@ -66,14 +67,15 @@ def audit(
     allowed = tuple(allow or [])
     _check_allowed(allowed, strict)
     columns = {"user": user, "item": item, "value": value, "time": time}
-    if split is not None and (train or test or any(columns.values())):
+    if split is not None and (train or test or separator or any(columns.values())):
         raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
     if split is None and (train is None or test is None):
         raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
     check_stdin(files, format_in)
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
-        found = _audit(Inputs(stdin, columns, note), split, train, test, relevant_from)
+        inputs = Inputs(stdin, columns, note, separator)
+        found = _audit(inputs, split, train, test, relevant_from)
     output(dataclasses.replace(found, allowed=allowed), form)
     leaks = [
         f"{finding.name} ({finding.count:,})"

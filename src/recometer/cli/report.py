@@ -103,6 +103,7 @@ class Data:
     item: options.Item = None
     value: options.Value = None
     score: Scores = None
+    separator: options.Separator = None
     catalogue: options.CatalogueOption = None
 
     def options(self) -> options.DataOptions:
@@ -321,7 +322,7 @@ def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
         )
     columns = {name: getattr(data, name) for name in ("user", "item", "value")}
     with StandardInput(data.format_in) as stdin:
-        inputs = Inputs(stdin, {**columns, "time": None}, run.note)
+        inputs = Inputs(stdin, {**columns, "time": None}, run.note, data.separator)
         test = inputs.interactions("test", str(data.test), value=True, time=True)
         train = inputs.interactions("train", str(data.train), value=False, time=True, test=test)
     return {"audit": audit(train, test)}

@@ -11,6 +11,7 @@ import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
+from recometer.data.cells import integers
 from recometer.data.columns import KINDS, check_column, choose_columns, common_names
 from recometer.data.numbers import all_numbers, as_array, plain
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
@@ -313,7 +314,7 @@ class _Table:
 
     def ids(self, name: str) -> Any:
         """Return a column of ids."""
-        return files.integers(self.fetch(name)) if self.text else self.fetch(name)
+        return integers(self.fetch(name)) if self.text else self.fetch(name)
 
     def numbers(self, name: str, what: str) -> Float64:
         """Return a column of numbers."""

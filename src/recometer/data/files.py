@@ -15,6 +15,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from recometer.data.cells import integers
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
@@ -657,17 +658,6 @@ def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
         return integers(text)
     return times_of_text(text, f"{path}: ") if option == "time" else _floats(text, path, option)
-
-
-def integers(text: pl.Series) -> pl.Series:
-    """Return integers if every entry is written as one and nothing would be lost."""
-    import polars as pl
-
-    for dtype in (pl.Int64, pl.UInt64):
-        whole = text.cast(dtype, strict=False)
-        if whole.null_count() == text.null_count() and (whole.cast(pl.String) == text).all():
-            return whole
-    return text
 
 
 def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:

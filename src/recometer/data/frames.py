@@ -11,6 +11,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
+from recometer.data.cells import Separator, taken_apart
 from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
@@ -91,6 +92,7 @@ def read_frame(
     value: object = None,
     time: object = None,
     whose: str | None = "",
+    separator: Separator = None,
 ) -> Table:
     """Read the columns of users, items, values and times of a data frame.
 
@@ -104,6 +106,8 @@ def read_frame(
     whose
         For warnings of values that were found in no column, or in one of scores: see
         `warn_of_unread`. None gives no such warnings.
+    separator
+        What stands between the items of a cell, see `taken_apart`.
 
     Raises
     ------
@@ -124,6 +128,8 @@ def read_frame(
     wanted = [name for name in columns if name is not None]
     series = dict(zip(wanted, fetch(wanted), strict=True))
     lengths = None
+    what = f"item ids (column {columns.item!r})"
+    series[columns.item] = taken_apart(series[columns.item], separator, what)
     if holds_lists(series[columns.item]):
         lengths = _flatten(series, columns)
     ratings = moments = None

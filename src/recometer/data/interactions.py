@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -134,6 +134,7 @@ class Interactions:
         item_offset: int = 0,
         user_ids: object = None,
         item_ids: object = None,
+        separator: str | Literal[False] | None = None,
     ) -> Interactions:
         """Read interactions from almost anything.
 
@@ -184,6 +185,10 @@ class Interactions:
             The number to subtract from item positions, for a graph whose items follow its users.
         user_ids, item_ids : [n_users], [n_items]
             Ids for data without ids, in any order; the rows are sorted by these ids.
+        separator
+            What stands between several items in one cell of a table: a character, such as ``";"``
+            in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``. Such cells are refused if it is
+            not given. False says that each cell is a single id.
 
         Raises
         ------
@@ -198,7 +203,7 @@ class Interactions:
             See `recometer.data.files.read_file`.
         """
         options = Options(
-            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids
+            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids, separator
         )
         return _read(data, options)
 

@@ -17,6 +17,7 @@ from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.array_files import open_sparse
+from recometer.data.cells import Separator, check_separator, check_single
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
 from recometer.data.frames import flat_dict, is_array, is_column, is_frame, read_frame, times
@@ -30,6 +31,7 @@ from recometer.tasks import on_all_threads
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
+COLUMNS = ("user", "item", "separator")  # options of tables
 MAX_NUMBER = 2**31 - 1  # of users, and of items
 ROWS_AT_ONCE = 2**22  # that are checked by one thread: it takes a millisecond
 
@@ -53,6 +55,7 @@ class Options(NamedTuple):
     item_offset: int = 0
     user_ids: object = None
     item_ids: object = None
+    separator: Separator = None
     whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
     labelled: bool = True  # whether edges that are labelled, as for test, are read
 
@@ -143,7 +146,7 @@ def _read(data: Any, options: Options) -> Rows:
                 "Hint: rm.Lists(path) evaluates it; interactions are qrels, with four fields."
             )
         if trec_kind == "qrels":
-            options.refuse("qrels", "user", "item", "value", "time")
+            options.refuse("qrels", *COLUMNS, "value", "time")
             rows = _from_frame(trec.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
         columns, frame = read_file(data, **options.columns())
@@ -180,7 +183,8 @@ def _read(data: Any, options: Options) -> Rows:
 
 
 def _from_frame(data: Any, options: Options) -> Rows:
-    table = read_frame(data, **options.columns())
+    check_separator(options.separator)
+    table = read_frame(data, **options.columns(), separator=options.separator)
     user_what = f"user ids (column {table.names.user!r})"
     item_what = f"item ids (column {table.names.item!r})"
     size, user_ids, item_ids = options.size(), None, None
@@ -188,6 +192,7 @@ def _from_frame(data: Any, options: Options) -> Rows:
     if size is None:
         users, user_ids = encode(table.users, user_what)
         items, item_ids = encode(table.items, item_what)
+        check_single(item_ids, item_what, options.separator)
         size = len(user_ids), len(item_ids)
     else:
         users = as_positions(as_ids(table.users, user_what), size[0], 0, "user")
@@ -214,6 +219,7 @@ def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
     if size is None:
         codes, user_ids = encode(keys, "user ids")
         items, item_ids = encode(flat, "item ids")
+        check_single(item_ids, "item ids", options.separator)
         users = np.repeat(codes, lengths)
         return Rows(users, items, len(user_ids), len(item_ids), values, None, user_ids, item_ids)
     users = np.repeat(as_positions(as_ids(keys, "user ids"), size[0], 0, "user"), lengths)
@@ -222,7 +228,7 @@ def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
 
 
 def _from_sparse(matrix: Any, options: Options) -> Rows:
-    options.refuse("a sparse matrix", "user", "item", "value", "time", "item_offset")
+    options.refuse("a sparse matrix", *COLUMNS, "value", "time", "item_offset")
     n_users, n_items = _matrix_shape(matrix.shape, options)
     what = "values of the sparse matrix"
     if matrix.format == "csr":
@@ -298,7 +304,7 @@ def _from_array(array: Array, options: Options) -> Rows:
             f"A structured array of shape {array.shape} cannot be read. Hint: array.ravel() makes "
             "a table of it, with a row per record."
         )
-    options.refuse("a dense matrix", "user", "item", "value", "time", "item_offset")
+    options.refuse("a dense matrix", *COLUMNS, "value", "time", "item_offset")
     n_users, n_items = _matrix_shape(array.shape, options)
     if n_users == 2 and array.dtype.kind in "iu" and array.max(initial=0) > LARGEST_RATING:
         warn(
@@ -312,7 +318,7 @@ def _from_array(array: Array, options: Options) -> Rows:
 
 
 def _from_graph(data: Any, options: Options) -> Rows:
-    options.refuse("a graph", "user", "item")
+    options.refuse("a graph", *COLUMNS)
     names = {name: getattr(options, name) for name in ("value", "time")}
     for name, given in names.items():
         if given is not None and given is not False and not isinstance(given, str):
@@ -329,7 +335,7 @@ def _from_graph(data: Any, options: Options) -> Rows:
 
 
 def _from_edges(index: Array, options: Options) -> Rows:
-    options.refuse("an edge_index", "user", "item")
+    options.refuse("an edge_index", *COLUMNS)
     size = options.size()
     assert size is not None
     users = as_positions(index[0], size[0], 0, "user", "edge")

@@ -103,6 +103,7 @@ def to_numpy(tensor: Any) -> Array:
 
 def of_any_library(given: Any) -> Array:
     """Return an array of a library other than torch, or what NumPy makes of a list, as an array."""
+    array: Array
     try:
         array = np.asanyarray(given)
     except Exception:  # NumPy must not read what lies on another device, or a type it lacks

@@ -11,6 +11,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64, follow, laid_out
 from recometer.data import files, frames, ids, trec
+from recometer.data.cells import Separator, check_separator, check_single, taken_apart
 from recometer.data.columns import (
     choose_columns,
     common_names,
@@ -45,8 +46,10 @@ def read_lists(
     user_ids: object,
     item_ids: object,
     item_offset: int = 0,
+    separator: Separator = None,
 ) -> ListTable:
     """Read lists of any kind; see `recometer.Lists`."""
+    check_separator(separator)
     columns = {"user": user, "item": item, "rank": rank, "score": score}
     given_ids = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
     if rank not in (None, False) and score not in (None, False):
@@ -55,21 +58,21 @@ def read_lists(
         columns["rank"] = False
     if isinstance(data, str | os.PathLike):
         _refuse(given_ids, "a file, which has ids")
-        return _from_path(data, columns)
+        return _from_path(data, columns, separator)
     if isinstance(data, Mapping):
         refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
-        return _from_dict(data)
+        return _from_dict(data, separator)
     if frames.is_array(data):
         data = as_array(data, "The lists")
-        _refuse(columns, "an array")
+        _refuse({**columns, "separator": separator}, "an array")
         if isinstance(data, np.ma.MaskedArray):
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
         return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
     if frames.is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
-        return _from_frame(data, columns)
+        return _from_frame(data, columns, separator)
     if frames.is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
@@ -87,7 +90,7 @@ def read_lists(
     )
 
 
-def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
+def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) -> ListTable:
     data = frames.twice_readable(data)
     names, fetch = frames.open_frame(data)
     found = choose_columns(names, columns)
@@ -96,7 +99,7 @@ def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
     # Together: a lazy frame that is collected twice may come in another order.
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
-    table = _from_columns(found, series.pop)
+    table = _from_columns(found, series.pop, separator)
     _list_runs.check(table, found, names, fetch)
     return table
 
@@ -108,7 +111,9 @@ def _refuse(options: Mapping[str, object], what: str) -> None:
             raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
 
 
-def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> ListTable:
+def _from_path(
+    path: str | os.PathLike[str], columns: Mapping[str, object], separator: Separator
+) -> ListTable:
     kind = trec.kind_of(path)
     if kind == "qrels":
         raise FileError(
@@ -116,14 +121,14 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
             "as test; a run has six fields: topic Q0 document rank score run."
         )
     if kind == "run":
-        _refuse(columns, "a TREC run")
+        _refuse({**columns, "separator": separator}, "a TREC run")
         frame = trec.read_run(path)
         named = {"user": "user", "item": "item", "rank": None, "score": "score"}
-        return _from_columns(named, frame.get_column)
+        return _from_columns(named, frame.get_column, False)
     found, fetch = open_file(path, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
-    table = _from_columns(found, fetch)
+    table = _from_columns(found, fetch, separator)
     _list_runs.check(
         table,
         found,
@@ -158,14 +163,18 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
     )
 
 
-def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
+def _from_columns(
+    found: dict[str, str | None], fetch: Callable[[str], Any], separator: Separator
+) -> ListTable:
     """Read the columns one after the other, so that few are in memory at a time."""
     column = fetch("item")
+    if separator:
+        column = taken_apart(in_memory(column), separator, f"items (column {found['item']!r})")
     if frames.holds_lists(column):
-        return _from_list_column(found, column, fetch)
+        return _from_list_column(found, column, fetch, separator)
     what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
     lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
-    items, item_ids = _encode(column, f"item ids (column {found['item']!r})")
+    items, item_ids = _encode(column, f"item ids (column {found['item']!r})", separator)
     n_items, scores = len(item_ids), None
     pieces: Iterable[Array] | None = None
     if found["rank"] is not None:
@@ -200,7 +209,10 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
 
 
 def _from_list_column(
-    found: Mapping[str, str | None], lists: Any, fetch: Callable[[str], Any]
+    found: Mapping[str, str | None],
+    lists: Any,
+    fetch: Callable[[str], Any],
+    separator: Separator,
 ) -> ListTable:
     """Read a table with a row per user, and the user's list in a cell."""
     user_ids = ids.as_ids(in_memory(fetch("user")), f"user ids (column {found['user']!r})")
@@ -212,7 +224,7 @@ def _from_list_column(
     what = f"item ids (column {found['item']!r})"
     entries, lengths = frames.flat(in_memory(lists), what)
     indptr = ragged.indptr_of(lengths)
-    items, item_ids = _encode(entries, what)
+    items, item_ids = _encode(entries, what, False if separator else separator)
     scores = None
     by = "rank" if found["rank"] is not None else "score"
     if found[by] is not None:
@@ -229,7 +241,7 @@ def _from_list_column(
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
 
 
-def _from_dict(data: Mapping[Any, Any]) -> ListTable:
+def _from_dict(data: Mapping[Any, Any], separator: Separator) -> ListTable:
     expected = "a list or array of items, best first, for every user, or a dict {item: score}"
     unordered = (str, bytes, set, frozenset)
     keys, flat, lengths, entries = frames.flat_dict(data, unordered, "list", expected)
@@ -241,7 +253,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
             f"The dict of lists holds pairs of an item and a score, such as {first!r}. Hint: "
             "write {user: {item: score}}, for instance {user: dict(pairs)}."
         )
-    items, item_ids = _encode(flat, "item ids")
+    items, item_ids = _encode(flat, "item ids", separator)
     user_ids = ids.as_ids(keys, "user ids")
     needed = _unless_ordered(scores, indptr)
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
@@ -362,12 +374,16 @@ def _distinct(names: Array) -> bool:
     return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
 
 
-def _encode(column: Any, what: str) -> tuple[Int32, Array]:
+def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
     """Replace ids by places among sorted distinct ones, perhaps more than there are."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-    return _positions(column) or ids.encode(in_memory(column), what, np.int32)
+    found = _positions(column)
+    if found is None:
+        found = ids.encode(in_memory(column), what, np.int32)
+        check_single(found[1], what, separator)
+    return found
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -80,6 +80,10 @@ class Lists(Source):
         Number of places of each list that count; the rest is ignored. None uses all places. If
         items tie for the last of these places, and the rule for ties does not order them, those
         with lower ids stay.
+    separator
+        What stands between the items in a cell of a table with a row per user, where they are one
+        text: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
+        Such cells are refused if it is not given. False says that each cell is a single id.
 
     Raises
     ------
@@ -118,6 +122,7 @@ class Lists(Source):
         item_ids: object = None,
         item_offset: int = 0,
         depth: int | None = None,
+        separator: str | Literal[False] | None = None,
     ) -> None:
         whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
         if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
@@ -126,7 +131,13 @@ class Lists(Source):
             )
         columns: dict[str, Any] = {"user": user, "item": item, "rank": rank, "score": score}
         given_ids: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
-        table = read_lists(recommendations, **columns, **given_ids, item_offset=item_offset)
+        table = read_lists(
+            recommendations,
+            **columns,
+            **given_ids,
+            item_offset=item_offset,
+            separator=separator,
+        )
         self._fill(table, depth)
         if not table.n_lists:
             raise InputError(

@@ -1,0 +1,128 @@
+"""Ids in cells of text: whole numbers, and several of them, as ``"46;93;5"`` or ``"[46, 93]"``."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from recometer.arrays import Array
+from recometer.data import ids
+from recometer.errors import InputError, InputTypeError, brief
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Separator = str | bool | None
+JSON = "json"
+BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
+PROBE = 1000  # ids
+SHARE = 0.1  # of the ids that are looked at: titles such as "1, 2" are few
+# Whole numbers with something between them, or words with semicolons between them, or brackets around all.
+SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
+
+
+def check_single(item_ids: Array, what: str, separator: Separator) -> None:
+    """Raise InputError if ids of items look like several ids each, unless they are meant.
+
+    Parameters
+    ----------
+    item_ids : [n]
+        Distinct.
+    what
+        What they are, for the message.
+    separator
+        What the user said: False means that they are ids.
+    """
+    if separator is not None or not len(item_ids) or ids.kind(item_ids) != "str":
+        return
+    probed = item_ids[:: -(-len(item_ids) // PROBE)].tolist()
+    several = [text for text in probed if SEVERAL.fullmatch(text.strip())]
+    if len(several) <= SHARE * len(probed):
+        return
+    text = several[0]
+    way = JSON if _is_json(text) else next((one for one in ";|," if one in text), " ")
+    raise InputError(
+        f"The {what} look like several items in one cell: {brief(text)}. Hint: separator={way!r} "
+        "of rm.Lists and rm.Interactions.of reads such cells as lists; separator=False says that "
+        "each is one id."
+    )
+
+
+def check_separator(separator: object) -> None:
+    """Raise InputTypeError if this cannot stand between the items of a cell."""
+    given = separator is not None and separator is not False
+    if given and not (isinstance(separator, str) and (len(separator) == 1 or separator == JSON)):
+        raise InputTypeError(
+            f"separator={brief(separator)} must be one character, 'json', or False for ids "
+            "that are no lists."
+        )
+
+
+def taken_apart(column: Any, separator: Separator, what: str) -> Any:
+    """Return a column of texts as one of lists; any other column as it is.
+
+    Brackets around a cell, and blanks and quotes around its parts, are left out. Parts are integers
+    if every one is written as a plain integer. A missing cell is an empty list.
+
+    Raises
+    ------
+    InputError
+        If a cell is not a list in JSON.
+    """
+    if not isinstance(separator, str):
+        return column
+    import polars as pl
+
+    entries = column.to_list() if isinstance(column, pl.Series) else list(column)
+    if not all(entry is None or isinstance(entry, str) for entry in entries):
+        return column
+    if separator == JSON:
+        cells = [_of_json(text, row, what) for row, text in enumerate(entries)]
+        try:
+            return pl.Series("", cells)
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            raise InputError(
+                f"The {what} are of several types: {error}. Hint: write all as numbers, or all as "
+                "texts in double quotes."
+            ) from None
+    cells = [
+        list(filter(None, (part.strip(BLANKS + QUOTES) for part in text.split(separator))))
+        for text in ((entry or "").strip(BLANKS + BRACKETS) for entry in entries)
+    ]
+    parts = pl.Series(list(itertools.chain.from_iterable(cells)), dtype=pl.String)
+    lists = pl.Series("", cells, dtype=pl.List(pl.String))
+    return lists.cast(pl.List(integers(parts).dtype))
+
+
+def _of_json(text: str | None, row: int, what: str) -> list[Any]:
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise InputError(
+            f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a list in "
+            'JSON. Hint: expected a cell such as [46, 93] or ["a", "b"]; separator=\',\' also '
+            "reads texts in single quotes."
+        )
+    return found
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), list)
+    except ValueError:
+        return False
+
+
+def integers(text: pl.Series) -> pl.Series:
+    """Return integers if every entry is written as one and nothing would be lost."""
+    import polars as pl
+
+    for dtype in (pl.Int64, pl.UInt64):
+        whole = text.cast(dtype, strict=False)
+        if whole.null_count() == text.null_count() and (whole.cast(pl.String) == text).all():
+            return whole
+    return text
