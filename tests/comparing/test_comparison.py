@@ -553,7 +553,6 @@ def test_what_differs_is_refused_with_the_reason(results: dict[str, rm.Evaluatio
             rm.InputError,
             "metrics='ap' compares",
         ),
-        ({"a": {"rr": [1.0]}, "b": {"rr": [0.5]}}, {}, rm.InputError, "one user in common"),
         (
             {"a": {"rr": [np.nan] * 3}, "b": {"rr": [0.5] * 3}},
             {},

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from recometer.errors import InputError
 from recometer.stats import (
     ConfidenceSequence,
-    Interval,
     compare,
     compare_all,
     equivalence,
@@ -24,10 +23,11 @@ from recometer.stats import (
     power,
     power_of,
     randomisation,
+    relative_difference,
     tukey,
 )
 from recometer.stats.comparing import Test, compare_grouped
-from recometer.stats.effect_sizes import effects, relative_difference
+from recometer.stats.effect_sizes import effects
 from recometer.stats.grouping import group, of_counts
 from recometer.stats.intervals import bootstrap
 from recometer.stats.paired import paired_t
@@ -104,8 +104,11 @@ def test_all_rows_may_be_one_cluster() -> None:
 
 
 def test_the_same_ratio_of_all_users_has_no_width() -> None:
-    ratio, ends = relative_difference([0.2, 0.5], [0.1, 0.25])
+    second = np.linspace(0.1, 0.25, 8)
+    ratio, ends = relative_difference(2 * second, second)
     assert (ratio, *ends) == (1.0, 1.0, 1.0)
+    ratio, ends = relative_difference([0.2, 0.5], [0.1, 0.25])  # p of two users is at least 1/2
+    assert (ratio, *ends) == (1.0, -1.0, np.inf)
 
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
@@ -147,7 +150,7 @@ def test_one_user_excludes_no_difference() -> None:
     found = compare([0.7], [0.2], interval="randomisation")
     assert tuple(found.interval) == (-np.inf, np.inf)
     assert found.interval.n == 1
-    assert "With 1 users p cannot fall below 1" in found.interval.note
+    assert "With 1 user p cannot fall below 1" in found.interval.note
     assert (found.effects.n_better, found.effects.probability_better) == (1, 1)
 
 
@@ -244,9 +247,8 @@ def test_bets_need_a_range(bounds: tuple[float, float]) -> None:
 def test_an_impossible_confidence_is_refused_of_groups_too(confidence: object) -> None:
     differences = group([0.1, -0.2, 0.3])
     how: Any = {"n_only": (0, 0), "means": (0.0, 0.0), "confidence": confidence}
-    ratio = 0.0, Interval(0.0, 0.0, "bca", 0.95, 3)
     with pytest.raises(InputError, match=f"confidence={confidence!r} must be above 0 and below 1"):
-        compare_grouped(differences, relative=ratio, **how)
+        compare_grouped(differences, ratios=None, **how)
 
 
 def test_how_many_users_are_named_unless_it_is_said() -> None:

@@ -16,6 +16,7 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError, brief
 from recometer.removed import ARGUMENTS
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval
+from recometer.stats.checks import check_number
 
 Verdict = Literal["passed", "failed", "undecided"]
 Undecided = Literal["pass", "fail"]
@@ -36,16 +37,27 @@ class Gate:
     ----------
     metric
     bound
-        Bound for the difference, or with `relative` for the relative one (0.05 is 5 %).
+        Bound for the difference, or with `relative` for the relative one (0.05 is 5 %): a finite
+        number.
     relative
     higher_is_better
         Whether the difference must be at least the bound; otherwise it must be at most the bound.
+
+    Raises
+    ------
+    InputError
+        If the bound is not finite.
+    InputTypeError
+        If it is not a number.
     """
 
     metric: str
     bound: float
     relative: bool
     higher_is_better: bool = True
+
+    def __post_init__(self) -> None:
+        check_number("bound", self.bound)
 
     def __str__(self) -> str:
         sign = ">=" if self.higher_is_better else "<="
@@ -211,7 +223,9 @@ class GateReport(Printed):
 def _shown(relative: bool, *values: float) -> str:
     """Return differences in the unit of the bound; an empty text if they are not known."""
     form = "{:+.2%}" if relative else "{:+.4f}"
-    return " to ".join(form.format(value) for value in values if math.isfinite(value))
+    if any(map(math.isnan, values)):
+        return ""
+    return " to ".join(form.format(value) if math.isfinite(value) else "no end" for value in values)
 
 
 def read_gate(text: str, comparison: Compared) -> Gate:
@@ -253,7 +267,14 @@ def _gate_of(given: object, comparison: Compared) -> Gate:
         raise InputTypeError(
             f"A gate is a text, found {brief(given)}. Hint: 'ndcg@10 >= -5%', or a list of such."
         )
-    return dataclasses.replace(given, metric=comparison.known(given.metric))
+    found = dataclasses.replace(given, metric=comparison.known(given.metric))
+    if found.higher_is_better != comparison.higher_is_better(found.metric):
+        better = "Lower" if found.higher_is_better else "Higher"
+        raise InputError(
+            f"{better} is better for {found.metric}, but the gate {str(found)!r} bounds it the "
+            f"other way. Hint: Gate(..., higher_is_better={not found.higher_is_better})."
+        )
+    return found
 
 
 def check_gates(
@@ -294,8 +315,10 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     low, high, bound = interval.low, interval.high, gate.bound
     if not gate.higher_is_better:
         low, high, bound = -high, -low, -bound
-    # What is not known is neither.
+    # What is not known is neither, and of too few who differ not enough is known.
     verdict: Verdict = "passed" if low >= bound else "failed" if high < bound else "undecided"
+    if not row.decides_gates:
+        verdict = "undecided"
     fewest, most, remark = None, None, ""
     if verdict == "undecided":
         fewest, most, remark = _needed(comparison, row, found, interval, gate.bound)
@@ -312,7 +335,7 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
         most_users=most,
         changes=None if row.for_all_users else comparison.changes(row.metric, row.model),
         segment=None if row.for_all_users else _most_harmed(comparison, row),
-        note=" ".join(filter(None, (remark, interval.note))),
+        note=" ".join(dict.fromkeys(filter(None, (remark, interval.note, row.interval.note)))),
     )
 
 
@@ -321,8 +344,12 @@ def _needed(
 ) -> tuple[int | None, int | None, str]:
     """Return how many users would decide an undecided gate, and say so, or why it is not known."""
     remark = ""
-    if not (math.isfinite(found) and math.isfinite(interval.width)):
-        remark = f"Its {'interval' if math.isfinite(found) else 'difference'} is not known."
+    if not row.decides_gates:
+        remark = "Too few users differ for a decision: the interval may be too short."
+    elif not math.isfinite(found):
+        remark = "Its difference is not known."
+    elif not math.isfinite(interval.width):
+        remark = "Its interval is not known, or has no end."
     elif row.for_all_users:
         remark = "Such a metric is no mean over users: how many would decide it is not known."
     elif any(comparison.model(name).n_seeds > 1 for name in (row.model, row.other)):

@@ -19,6 +19,7 @@ from recometer.results.folds import FoldedEvaluation
 from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
+from recometer.stats.relative import relative_over_runs
 from recometer.stats.two_one_sided import equivalence_over_runs
 
 Pair = tuple[Model, Model]
@@ -144,7 +145,9 @@ def _row(
     test, interval, relative_interval = found.test, found.interval, found.relative_interval
     if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
         test, interval = of_runs(runs, test)
-        relative_interval = _relative_of_runs(metric, pair, users, relative_interval)
+        if np.isfinite(found.relative):
+            x, y = (np.column_stack(users.runs(one, metric)) for one in pair)
+            relative_interval = relative_over_runs(x, y, interval)
     row = pair_row(
         metric,
         (model.name, other.name),
@@ -208,6 +211,7 @@ def pair_row(
         largest_difference=float(bounds[1] - bounds[0]),
         unit=found.unit,
         error=found.error,
+        few=found.few,
     )
 
 
@@ -272,31 +276,6 @@ def of_runs(runs: Runs, test: TestResult) -> tuple[TestResult, Interval]:
     return changed, runs.interval
 
 
-def _relative_of_runs(metric: str, pair: Pair, users: Users, over_users: Interval) -> Interval:
-    """Return the interval of the ratio of means, minus 1, for users and seeds that are both drawn.
-
-    The ratio r of the means of x and y is linearised: it varies as the mean of (x - r y) / (mean y)
-    does, whose variance is that of `recometer.stats.over_runs`.
-    """
-    if not np.isfinite(over_users.low):
-        return over_users
-    x, y = (np.column_stack(users.runs(one, metric)) for one in pair)
-    known = ~np.isnan(np.column_stack([x, y])).any(axis=1)
-    mean = float(y[known].mean())
-    ratio = float(x[known].mean()) / mean
-    found = stats.over_runs(x / mean, ratio * y / mean, confidence=over_users.confidence).interval
-    return about_ratio(found, ratio, float(x[known].min()))
-
-
-def about_ratio(found: Interval, ratio: float, lowest: float) -> Interval:
-    """Return the interval of a ratio minus 1 from that of what it is off by.
-
-    `lowest` is the lowest value above the line; from 0 on, so is the ratio.
-    """
-    low, high = (ratio - 1 + end for end in found)
-    return dataclasses.replace(found, low=max(low, -1.0) if lowest >= 0 else low, high=high)
-
-
 def _notes(
     metric: str,
     pair: Pair,
@@ -328,7 +307,7 @@ def pair_notes(
 
 
 def check_users(rows: Sequence[PairRow]) -> None:
-    """Refuse pairs of models without two users in common by any metric.
+    """Refuse pairs of models without a user in common by any metric.
 
     Raises
     ------
@@ -338,10 +317,9 @@ def check_users(rows: Sequence[PairRow]) -> None:
     for pair in dict.fromkeys((row.model, row.other) for row in rows):
         own = [row for row in rows if (row.model, row.other) == pair]
         per_user = [row for row in own if not row.for_all_users]
-        if per_user and max(row.n for row in per_user) < 2:
-            n = max(row.n for row in per_user)
+        if per_user and not max(row.n for row in per_user):
             raise InputError(
-                f"{pair[0]} and {pair[1]} have {'one user' if n else 'no user'} in common with a "
-                "value from both; a comparison needs two. Hint: were they evaluated on the same "
-                "users, and do summary() and skipped() say why values are undefined?"
+                f"{pair[0]} and {pair[1]} have no user in common with a value from both. Hint: "
+                "were they evaluated on the same users, and do summary() and skipped() say why "
+                "values are undefined?"
             )

@@ -76,6 +76,10 @@ class PairRow:
         otherwise 0.
     error
         Standard error of the difference, over users, or over clusters of them.
+    few
+        Whether fewer than 30 users differ and most are equal: too few to exclude that a few users
+        lose much. Unless the interval is Gaffke's, which takes that into account, no gate is
+        decided.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level of one of
         this number of comparisons. If it is above `largest_difference`, there is none.
@@ -115,6 +119,7 @@ class PairRow:
     deviation: float = math.nan
     unit: float = 0.0
     error: float = math.nan
+    few: bool = False
     smallest_difference: float = math.nan
     largest_difference: float = math.inf
     equivalence: Equivalence | None = None
@@ -142,6 +147,14 @@ class PairRow:
         return self.relative_interval.high
 
     @property
+    def decides_gates(self) -> bool:
+        """Return whether gates are decided by the interval: not where too few users differ.
+
+        Gaffke's interval, which needs a range of the metric, allows for what these do not show.
+        """
+        return not self.few or self.interval.method in ("gaffke", "clopper-pearson")
+
+    @property
     def p_value(self) -> float:
         """Return p before it is adjusted."""
         return self.test.p_value
@@ -158,9 +171,13 @@ class PairRow:
 
     @property
     def verdict(self) -> str:
-        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE`, or nothing."""
+        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE`, or nothing.
+
+        A difference is shown where the interval excludes 0 and p, adjusted if the metric is a
+        primary one, is at most 1 - confidence.
+        """
         p = self.adjusted_p if self.primary else self.p_value
-        if p <= 1 - self.interval.confidence:
+        if p <= 1 - self.interval.confidence and 0.0 not in self.interval:
             return "better" if (self.difference > 0) == self.higher_is_better else "worse"
         if self.equivalence is not None and self.equivalence.equivalent:
             return "equivalent"
@@ -270,7 +287,9 @@ def user_columns(confidence: float) -> list[Column]:
     """Return the columns of relative differences and of how users differ."""
 
     def ends(low: float, high: float) -> str:
-        return "" if math.isnan(low) else f"{low:+.1%} to {high:+.1%}"
+        if math.isnan(low):
+            return ""
+        return f"{low:+.1%} to {high:+.1%}" if math.isfinite(high) else f"{low:+.1%}, no upper end"
 
     def number(value: float) -> str:
         return "" if math.isnan(value) else f"{value:.3f}"

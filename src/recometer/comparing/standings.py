@@ -15,13 +15,7 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options, bounds_of
 from recometer.comparing.rows import PairRow, Standing
 from recometer.stats import Interval, Ranking
-
-TESTS = {
-    "randomisation": stats.randomisation,
-    "t": stats.paired_t,
-    "wilcoxon": stats.wilcoxon,
-    "sign": stats.sign,
-}
+from recometer.stats.comparing import decisive_test
 
 
 def standings_by(
@@ -59,7 +53,7 @@ def standings_by(
         pair = models[one], models[two]
         p = tested.get(frozenset(model.name for model in pair))
         if p is None:
-            p = _p(metric, pair, columns[:, [one, two]], clusters, users, options)
+            p = _p(metric, pair, columns[:, [one, two]], bounds, clusters, users, options)
         p_values[one, two] = p_values[two, one] = p
     tukey = tukey_by(metric, models, users, options).p_values if correction == "tukey" else None
     intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
@@ -203,6 +197,7 @@ def _p(
     metric: str,
     pair: tuple[Model, Model],
     columns: Float64,
+    bounds: tuple[float, float],
     clusters: Float64 | None,
     users: Users,
     options: Options,
@@ -211,12 +206,14 @@ def _p(
     if max(model.n_seeds for model in pair) > 1:
         tables = [np.column_stack(users.runs(model, metric)) for model in pair]
         return stats.over_runs(*tables, confidence=options.confidence).p_value
-    if clusters is not None:
-        found = stats.compare(
-            columns[:, 0], columns[:, 1], test=options.test, clusters=clusters, interval="t"
-        )
-        return found.test.p_value
-    return TESTS[options.test](columns[:, 0] - columns[:, 1]).p_value
+    return decisive_test(
+        columns[:, 0],
+        columns[:, 1],
+        bounds=bounds,
+        test=options.test,
+        interval=options.interval,
+        clusters=clusters,
+    ).p_value
 
 
 def _standings(

@@ -17,6 +17,7 @@ from recometer.results.folds import FoldedEvaluation
 from recometer.results.means import NO_WIDTH
 from recometer.results.together import read_together
 from recometer.stats import Interval, Runs, TestResult
+from recometer.stats.relative import on_side_of
 from recometer.stats.runs import over_values
 
 BATCHES = (
@@ -168,7 +169,7 @@ def _row(
         difference=difference,
         interval=intervals[0],
         relative=relative,
-        relative_interval=intervals[1],
+        relative_interval=on_side_of(intervals[1], intervals[0]),
         test=test,
         runs=runs,
         notes=(test.note,) if test.note else (),

@@ -18,9 +18,11 @@ METHODS = {
     "saddlepoint": "by saddlepoint approximation",
     "student": "from Student's t distribution",
     "normal": "from the normal distribution",
+    "gaffke": "from Gaffke's bound",
 }
 TESTS = {
     "randomisation": "the paired randomisation test, without resampling",
+    "gaffke": "the smallest level at which the interval excludes 0",
     "t": "Student's paired t test",
     "wilcoxon": "Wilcoxon's signed-rank test",
     "sign": "the sign test",

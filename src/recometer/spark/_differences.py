@@ -26,15 +26,11 @@ from recometer.spark._frames import Frame
 from recometer.spark._packing import added_up
 from recometer.spark._ratios import Ratios
 from recometer.spark._weighted import unweighted
-from recometer.stats import Interval, Tukey
+from recometer.stats import Tukey
 from recometer.stats.clusters import by_cluster
-from recometer.stats.effect_sizes import ratio_of_grouped
 from recometer.stats.grouping import Grouped
 from recometer.stats.runs import Moments, RunMoments
 from recometer.stats.several import RESAMPLED_UP_TO, differing_rows, tukey_of
-
-NO_RATIO = "The mean that the difference is relative to is not above 0."
-NOBODY = "No user has both values."
 
 
 class Each(NamedTuple):
@@ -197,13 +193,15 @@ class Differences:
             return unweighted(units), sums
         return dataclasses.replace(units, n_above=sums.n_above, n_below=sums.n_below), sums
 
-    def relative(self, number: int, confidence: float) -> tuple[float, Interval]:
-        """Return the ratio of the means, minus 1, with its interval."""
+    def ratios(self, number: int) -> Grouped | None:
+        """Return the values of both models, as `compare_grouped` takes them."""
         found = self.sums.get(f"{number} ratios")
-        if found is None:
-            n = self.cells(number).n if not self.asked.clustered else self._n_clusters(number)
-            return np.nan, Interval.unknown(confidence, n, NO_RATIO if n else NOBODY)
-        return ratio_of_grouped(found.grouped(), confidence)
+        return None if found is None else found.grouped()
+
+    def largest_cluster(self, number: int) -> float:
+        """Return how many users the largest cluster has; 1 without clusters."""
+        units = self.sums.get(f"{number} units")
+        return 1.0 if units is None else float(np.max(units.y))
 
     def tukey(self, metric: int, *, alpha: float, seed: int) -> Tukey:
         """Return Tukey's test of a metric."""
@@ -215,9 +213,6 @@ class Differences:
         rows = self.sums[f"{metric} rows"]
         means = np.array(totals) / n
         return tukey_of(int(n), means, rows.n, rows.squares, rows.sorted(), alpha=alpha, seed=seed)
-
-    def _n_clusters(self, number: int) -> int:
-        return int(self.sums[f"{number} of_sums"].n)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

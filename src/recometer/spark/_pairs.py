@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from recometer.comparing.corrections import Correction, on_tukey
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import (
     Options,
-    about_ratio,
     bounds_for,
     of_runs,
     pair_notes,
@@ -32,8 +32,9 @@ from recometer.spark._models import Models, evaluations
 from recometer.spark._weighted import UNEQUAL
 from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.stats import Interval, Tukey
-from recometer.stats.comparing import compare_grouped, grouped_test
+from recometer.stats.comparing import compare_grouped, decisive_test_grouped
 from recometer.stats.means import interval_of
+from recometer.stats.relative import on_side_of
 from recometer.stats.runs import Moments, RunMoments, over_folds_of, over_runs_of
 from recometer.stats.two_one_sided import (
     Equivalence,
@@ -130,8 +131,9 @@ class Pairs:
             cells.grouped(),
             n_only=(int(sums[2]), int(sums[3])),
             means=(float(sums[0] / n), float(sums[1] / n)) if n else (np.nan, np.nan),
-            relative=self.sums.relative(number, options.confidence),
+            ratios=self.sums.ratios(number),
             clusters=clusters,
+            largest=self.sums.largest_cluster(number),
             bounds=bounds,
             test=options.test,
             interval=options.interval,
@@ -160,7 +162,7 @@ class Pairs:
         test, interval = of_runs(runs, row.test)
         relative = row.relative_interval
         if np.isfinite(relative.low):
-            relative = self._relative(number, seeds, relative)
+            relative = on_side_of(self._relative(number, seeds, relative), interval)
         return dataclasses.replace(
             row, test=test, interval=interval, relative_interval=relative, unit=0.0, runs=runs
         )
@@ -178,7 +180,8 @@ class Pairs:
         users = seeds.users._replace(mean=0.0, variance=variance)
         scaled = RunMoments(users, seeds.n_runs, tuple(squares))
         found = over_runs_of(scaled, confidence=over_users.confidence).interval
-        return about_ratio(found, ratio, self.sums.lowest(number))
+        low, high = (ratio - 1 + end for end in found)
+        return dataclasses.replace(found, low=max(low, -1.0), high=high)
 
     def _equivalence(
         self,
@@ -261,7 +264,7 @@ class Board:
         bounds, _ = _bounds(self.pairs.given.bounds(name), ends)
         p_values = np.ones((len(asked.ranked), len(asked.ranked)))
         for one, two in itertools.combinations(range(len(asked.ranked)), 2):
-            p = self._p(of[asked.ranked[one], asked.ranked[two]], options)
+            p = self._p(of[asked.ranked[one], asked.ranked[two]], bounds, options)
             p_values[one, two] = p_values[two, one] = p
         tukey = None
         if asked.shuffled[0]:
@@ -296,14 +299,16 @@ class Board:
         why = "" if clusters is None else UNEQUAL
         return interval_of(values, kind, bounds=bounds, confidence=options.confidence, why=why)
 
-    def _p(self, key: int, options: Options) -> float:
+    def _p(self, key: int, bounds: Bounds, options: Options) -> float:
         """Return p of a pair, before it is adjusted."""
         seeds = self.sums.runs(key)
         if seeds is not None:
             return over_runs_of(seeds, confidence=options.confidence).p_value
         differences = self.sums.cells(key).grouped()
         units, sums = self.sums.clusters(key) or (differences, differences)
-        return grouped_test(options.test, units, sums).p_value
+        largest = self.sums.largest_cluster(key)
+        how: Any = {"bounds": bounds, "test": options.test, "interval": options.interval}
+        return decisive_test_grouped(units, sums, largest, **how).p_value
 
 
 def _of_folds(given: Models, metrics: Sequence[str], asked: Compared) -> dict[int, list[Moments]]:

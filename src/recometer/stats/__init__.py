@@ -12,8 +12,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recometer.stats.comparing import Difference, compare, compare_all
-    from recometer.stats.effect_sizes import Effects, effects, most_changed, relative_difference
+    from recometer.stats.comparing import Difference, compare, compare_all, relative_difference
+    from recometer.stats.effect_sizes import Effects, effects, most_changed
     from recometer.stats.ends import Interval
     from recometer.stats.means import interval, intervals_of
     from recometer.stats.multiplicity import adjust
@@ -96,7 +96,7 @@ LAZY = {
     "power_of": "planning",
     "randomisation": "sign_flips",
     "rank_intervals": "several",
-    "relative_difference": "effect_sizes",
+    "relative_difference": "comparing",
     "sign": "paired",
     "smallest_difference": "planning",
     "tukey": "several",

@@ -13,13 +13,19 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError, brief
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
 from recometer.stats.clusters import by_cluster
-from recometer.stats.effect_sizes import Effects, effects, ratio_less_1
-from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.gaffke import beyond, gaffke
-from recometer.stats.grouping import Grouped, column, group_checked
+from recometer.stats.effect_sizes import Effects, effects
+from recometer.stats.ends import METHODS, Interval, check_confidence
+from recometer.stats.gaffke import ROUNDING, beyond, quantile_at, ratio_ends
+from recometer.stats.grouping import LARGEST, Grouped, column, group_checked
 from recometer.stats.means import Kind, interval_of
 from recometer.stats.paired import paired_t, sign, wilcoxon
 from recometer.stats.planning import unit_of
+from recometer.stats.relative import (
+    NEGATIVE,
+    NOBODY,
+    NOT_ABOVE_0,
+    relative_interval,
+)
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_flips import quantile_of, randomisation, smallest_p
 from recometer.stats.student import student
@@ -47,8 +53,8 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
     level = 1 - confidence
     if smallest_p(n) > level:
         note = (
-            f"With {n:,} users p cannot fall below {smallest_p(n):.3g}: the randomisation test "
-            "excludes no difference."
+            f"With {n:,} {'user' if n == 1 else 'users'} p cannot fall below {smallest_p(n):.3g}: "
+            "the randomisation test excludes no difference."
         )
         return Interval(-np.inf, np.inf, "randomisation", confidence, n, note)
     if differences.constant:
@@ -97,22 +103,29 @@ def _distance(differences: Grouped, level: float, sign: float) -> float:
 
 __all__ = [
     "FEW_DIFFER",
+    "FEW_USERS",
+    "SPARSE",
     "Difference",
     "Test",
     "compare",
     "compare_all",
     "compare_grouped",
+    "decisive_test",
+    "decisive_test_grouped",
     "difference_interval",
     "differences_of",
     "grouped_test",
     "paired_test",
+    "relative_difference",
 ]
 
 Test = Literal["randomisation", "t", "wilcoxon", "sign"]
 Float64 = npt.NDArray[np.float64]
 
-# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/stats.py).
-FEW_DIFFER = 30
+# Where fewer users than that differ, and most are equal, the interval by inversion covers too
+# seldom: a loss that few users have is not among them (docs/statistics.md).
+FEW_DIFFER, SPARSE = 30, 0.5
+FEW_USERS = 50  # whose differences do not show whether they are symmetric
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,9 +143,12 @@ class Difference:
     difference, interval
         First minus second, with its interval.
     relative, relative_interval
-        Ratio of the means minus 1, with its interval; NaN if the second mean is not above 0.
+        Ratio of the means minus 1, with its interval: all θ for which the mean of first - (1 + θ)
+        second is not excluded, by the method of `interval` (`recometer.stats.relative`). NaN if
+        the second mean is not above 0, or values can be negative.
     test
-        p-value of the null hypothesis that the models do not differ.
+        p-value of the null hypothesis that the models do not differ. Where `interval` is Gaffke's,
+        it is the smallest level whose interval excludes 0, and its test is ``"gaffke"``.
     effects
         How users differ.
     unit
@@ -140,6 +156,9 @@ class Difference:
         that makes the randomisation test coarser; otherwise 0.
     error
         Standard error of the difference, over users or clusters.
+    few
+        Whether fewer than 30 users (or clusters) differ and most are equal: too few to exclude
+        that a few users lose much. Only Gaffke's interval takes that into account.
     """
 
     n: int
@@ -155,6 +174,7 @@ class Difference:
     effects: Effects
     unit: float
     error: float
+    few: bool = False
 
 
 def compare(
@@ -178,9 +198,10 @@ def compare(
     test
         ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
     interval
-        ``"auto"`` takes the interval of the test (by inversion for randomisation), or Gaffke's if
-        the range is known and fewer than 30 users differ, or all differ by the same amount. It may
-        also be one of `recometer.stats.ends`.
+        ``"auto"`` takes the interval of the test (by inversion for randomisation). If the range is
+        known and fewer than 30 users differ while at least half are equal, or if all differ by the
+        same amount, it takes Gaffke's, from which p then follows as well. It may also be one of
+        `recometer.stats.means`.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None
@@ -210,14 +231,36 @@ def compare(
     return _difference(
         pairs.differences,
         units,
-        _test(test, pairs, units),
+        _tested(pairs, units, bounds, test, interval),
         n_only=(pairs.n_only_first, pairs.n_only_second),
         means=(float(pairs.first.mean()), float(pairs.second.mean())) if n else (np.nan, np.nan),
-        relative=pairs.relative(confidence),
+        ratios=pairs.ratios,
+        largest=pairs.largest_cluster,
         bounds=bounds,
         interval=interval,
         confidence=confidence,
     )
+
+
+def relative_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    confidence: float = 0.95,
+    *,
+    bounds: Bounds | None = None,
+) -> tuple[float, Interval]:
+    """Return the relative difference of two means, (mean of first) / (mean of second) - 1.
+
+    It is a ratio of means over the users that have both values, not a mean of ratios; its interval
+    is that of `compare`, whose parameters these are.
+
+    Returns
+    -------
+    float, Interval
+        NaN, with a note, if the mean of the second is not above 0, or values can be negative.
+    """
+    found = compare(first, second, bounds=bounds, confidence=confidence)
+    return found.relative, found.relative_interval
 
 
 def compare_grouped(
@@ -225,9 +268,10 @@ def compare_grouped(
     *,
     n_only: tuple[int, int],
     means: tuple[float, float],
-    relative: tuple[float, Interval],
+    ratios: Grouped | None,
     confidence: float,
     clusters: tuple[Grouped, Grouped] | None = None,
+    largest: float = 1.0,
     bounds: Bounds | None = None,
     test: Test = "randomisation",
     interval: Kind | Literal["randomisation"] = "auto",
@@ -242,11 +286,14 @@ def compare_grouped(
         The number of users for whom only the first has a value, and only the second.
     means
         The means of both, over the users for whom both have a value.
-    relative
-        As `effect_sizes.ratio_of_grouped` returns it.
+    ratios
+        The values of the first as `Grouped.values`, and of the second as its sizes; of clusters
+        their sums. None where the second mean is not above 0.
     clusters
         The differences of whole clusters, with their sizes, and those of the clusters' sums
         (`_Pairs.differences_of_clusters` and `differences_of_sums`). None if users are independent.
+    largest
+        The number of users of the largest cluster.
     """
     check_confidence(confidence)
     _check_names(test, interval)
@@ -254,10 +301,11 @@ def compare_grouped(
     return _difference(
         differences,
         units,
-        grouped_test(test, units, sums),
+        decisive_test_grouped(units, sums, largest, bounds=bounds, test=test, interval=interval),
         n_only=n_only,
         means=means,
-        relative=relative,
+        ratios=ratios,
+        largest=largest,
         bounds=bounds,
         interval=interval,
         confidence=confidence,
@@ -271,23 +319,37 @@ def _difference(
     *,
     n_only: tuple[int, int],
     means: tuple[float, float],
-    relative: tuple[float, Interval],
+    ratios: Grouped | None,
+    largest: float,
     bounds: Bounds | None,
     interval: Kind | Literal["randomisation"],
     confidence: float,
 ) -> Difference:
     """Put a comparison together; `units` are what was drawn: users, or clusters of them."""
+    ends = difference_interval(units, result, bounds, interval, confidence, largest)
+    why = NOBODY if not differences.n else NOT_ABOVE_0
+    lowest = -np.inf if bounds is None else bounds[0]
+    if ratios is not None and not np.isfinite(lowest):  # the values tell whether there are such
+        lowest = min(float(np.min(ratios.values)), float(np.min(ratios.sizes)))
+    if ratios is None or lowest < 0:
+        why = NEGATIVE if ratios is not None else why
+        relative, relative_ends = np.nan, Interval.unknown(confidence, units.n, why)
+    else:
+        relative = ratios.estimate - 1
+        relative_ends = relative_interval(ratios, ends, bounds, largest)
     return Difference(
         differences.n,
         *n_only,
         *means,
         differences.estimate,
-        difference_interval(units, result, bounds, interval, confidence),
-        *relative,
+        ends,
+        relative,
+        relative_ends,
         result,
         effects(differences, confidence),
         unit_of(units) if result.test == "randomisation" else 0.0,
         units.standard_error,
+        _few(result),
     )
 
 
@@ -350,7 +412,7 @@ def paired_test(
     """Return only the test, which must exist, with the parameters of `compare`."""
     pairs = _Pairs.of(first, second, clusters)
     units = pairs.differences_of_clusters if clusters is not None else pairs.differences
-    return _test(test, pairs, units)
+    return _tested(pairs, units, None, test, "randomisation")
 
 
 def difference_interval(
@@ -359,6 +421,7 @@ def difference_interval(
     bounds: Bounds | None,
     kind: Kind | Literal["randomisation"],
     confidence: float,
+    largest: float = 1.0,
 ) -> Interval:
     """Return the interval of a mean difference; see `compare`.
 
@@ -367,36 +430,165 @@ def difference_interval(
     differences
         From `group`.
     test
-        The test of the same differences: the interval by inversion excludes 0 exactly when the
-        randomisation test rejects.
+        The test of the same differences: the interval that belongs to it excludes 0 exactly when
+        the test rejects.
     bounds
         Values of a single model.
+    largest
+        The number of users of the largest cluster.
     """
-    spread = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    if kind != "auto" and kind != "randomisation":
-        return interval_of(differences, kind, bounds=spread, confidence=confidence)
-    few = test.n_differ < FEW_DIFFER and test.test != "t"
-    few = kind == "auto" and (few or differences.constant)
-    if few and spread is not None and _holds(differences, spread):
-        return gaffke(differences, spread, confidence)
-    if kind == "auto" and test.test == "t":
-        return student(differences, confidence).within(spread)
-    found = inverted(differences, confidence)
-    if test.test == "randomisation" and np.isfinite(test.p_value):
+    spread = _spread(bounds)
+    if kind != "auto" and kind != "gaffke" and kind != "randomisation":
+        found = interval_of(differences, kind, bounds=spread, confidence=confidence)
+    elif kind == "gaffke" or _rests_on_gaffke(differences, test, spread, kind):
+        found = _gaffke(differences, spread, confidence, largest)
+    elif kind == "auto" and test.test == "t":
+        found = student(differences, confidence).within(spread)
+    else:
+        found = inverted(differences, confidence).within(spread)
+    own = "gaffke" if found.method == "clopper-pearson" else found.method
+    if test.test == own and own != "t" and np.isfinite(test.p_value):
         found = consistent(found, test.p_value)
-    if few and not found.note:
-        one_size = isinstance(differences.sizes, float)
-        what, why = "users", "the metric has no known range"
-        if not one_size:
-            what, why = "clusters", "they are of different sizes"
-        note = f"Only {test.n_differ:,} {what} differ and {why}: the interval may be too short."
-        found = dataclasses.replace(found, note=note)
-    return found.within(spread)
+    notes = [found.note, _on_few(test, own, differences, spread), _on_methods(test, own, found)]
+    return dataclasses.replace(found, note=" ".join(filter(None, notes)))
 
 
-def _holds(differences: Grouped, spread: Bounds) -> bool:
-    finite = bool(0 < spread[1] < np.inf)  # the range of differences is symmetric
-    return finite and isinstance(differences.sizes, float) and beyond(differences, spread) is None
+def _spread(bounds: Bounds | None) -> Bounds | None:
+    """Return the range of differences of values with these bounds."""
+    return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+
+
+def _few(test: TestResult) -> bool:
+    """Return whether so few differ that a loss of some users may be missing among them."""
+    return test.n_differ < FEW_DIFFER and test.n_differ <= SPARSE * test.n
+
+
+def _rests_on_gaffke(
+    differences: Grouped, test: TestResult, spread: Bounds | None, kind: str
+) -> bool:
+    """Return whether Gaffke's bound decides: where few differ, or all by the same amount."""
+    few = _few(test) and test.test != "t"
+    return kind == "auto" and (few or differences.constant) and _holds(differences, spread)
+
+
+def _gaffke(
+    differences: Grouped, spread: Bounds | None, confidence: float, largest: float
+) -> Interval:
+    """Return Gaffke's interval; with sizes that of `ratio_ends`, or why there is none."""
+    if isinstance(differences.sizes, float):
+        return interval_of(differences, "gaffke", bounds=spread, confidence=confidence)
+    if not _holds(differences, spread):
+        return interval_of(differences, "bca", bounds=spread, confidence=confidence)
+    low, high = _points(spread, largest)
+    ends = ratio_ends(differences, low, high, confidence)
+    return Interval(*ends, "gaffke", confidence, differences.n)
+
+
+def _points(spread: Bounds | None, largest: float) -> tuple[Bounds, Bounds]:
+    """Return the sums and sizes of the two most extreme clusters, for `ratio_ends`."""
+    assert spread is not None
+    return (largest * spread[0], largest), (largest * spread[1], largest)
+
+
+def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds | None) -> str:
+    """Return what a reader has to know if few differ, or if there are few in all."""
+    one_size = isinstance(differences.sizes, float)
+    n, what = test.n_differ, "cluster" if not one_size else "user"
+    if not n:
+        return ""
+    if _few(test):
+        found = f"{n:,} {what} differs" if n == 1 else f"{n:,} {what}s differ"
+        note = f"{found}: too few to exclude a rare large loss."
+        if method == "gaffke":
+            return note
+        why = "The metric has no known range, and the" if not _holds(differences, spread) else "The"
+        return f"{note} {why} interval may be too short: it decides no gate."
+    if method == "randomisation" and test.n <= FEW_USERS:
+        return (
+            f"These are few {what}s ({test.n:,}): p and the interval hold if differences are about "
+            "symmetric."
+        )
+    return ""
+
+
+def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
+    """Return that p and the interval are about different things, or disagree."""
+    if test.test in ("wilcoxon", "sign"):
+        return "The interval is about the mean, and p is not: it is that of another hypothesis."
+    excludes = interval.low > 0 or interval.high < 0
+    if test.test == method or excludes == (test.p_value <= 1 - interval.confidence):
+        return ""
+    return (
+        f"The interval ({METHODS.get(method, method)}) and p ({test.test}) are those of two "
+        "methods, which disagree on whether there is a difference: none is taken as shown."
+    )
+
+
+def _holds(differences: Grouped, spread: Bounds | None) -> bool:
+    """Return whether all differences lie within a range that is known."""
+    if spread is None or not 0 < spread[1] < LARGEST:  # the range of differences is symmetric
+        return False
+    if isinstance(differences.sizes, float):
+        return beyond(differences, spread) is None
+    off = np.abs(differences.values) > spread[1] * differences.sizes * (1 + ROUNDING)
+    return not bool(off.any())
+
+
+def decisive_test(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    bounds: Bounds | None = None,
+    test: Test = "randomisation",
+    interval: Kind | Literal["randomisation"] = "auto",
+    clusters: npt.ArrayLike | None = None,
+) -> TestResult:
+    """Return only the test of `compare`, whose parameters these are."""
+    pairs = _Pairs.of(first, second, clusters)
+    units = pairs.differences_of_clusters if clusters is not None else pairs.differences
+    return _tested(pairs, units, bounds, test, interval)
+
+
+def decisive_test_grouped(
+    units: Grouped,
+    sums: Grouped,
+    largest: float = 1.0,
+    *,
+    bounds: Bounds | None,
+    test: Test,
+    interval: Kind | Literal["randomisation"],
+) -> TestResult:
+    """Return only the test of `compare_grouped`, whose parameters these are."""
+    n, n_differ = units.n, sums.n_above + sums.n_below
+    asked = TestResult(np.nan, test, "none", n, n_differ, 0.0)
+    spread = _spread(bounds)
+    by_bound = interval == "gaffke" and _holds(units, spread)
+    if (
+        test not in ("randomisation", "t")
+        or not n_differ
+        or not (by_bound or _rests_on_gaffke(units, asked, spread, interval))
+    ):
+        return grouped_test(test, units, sums)
+    from scipy.special import ndtr
+
+    size = 1.0 if isinstance(units.sizes, float) else largest
+    below, above = (quantile_at(units, point, 0.0) for point in _points(spread, size))
+    smallest = smallest_p(n_differ)
+    p = min(1.0, max(2 * float(ndtr(min(below, -above))), smallest))
+    return TestResult(p, "gaffke", "gaffke", n, n_differ, smallest)
+
+
+def _tested(
+    pairs: _Pairs,
+    units: Grouped,
+    bounds: Bounds | None,
+    test: Test,
+    interval: Kind | Literal["randomisation"],
+) -> TestResult:
+    if test == "wilcoxon":  # which reads the sizes of single differences, and not those of cells
+        return wilcoxon(pairs.sums_of_clusters[0] - pairs.sums_of_clusters[1])
+    sums, largest = pairs.differences_of_sums, pairs.largest_cluster
+    return decisive_test_grouped(units, sums, largest, bounds=bounds, test=test, interval=interval)
 
 
 def _check_names(test: str, interval: str) -> None:
@@ -404,12 +596,6 @@ def _check_names(test: str, interval: str) -> None:
     for what, name, known in (("test", test, get_args(Test)), ("interval", interval, kinds)):
         if name not in known:
             raise UnknownNameError(f"There is no {what} {name!r}. {did_you_mean(str(name), known)}")
-
-
-def _test(name: str, pairs: _Pairs, units: Grouped) -> TestResult:
-    if name == "wilcoxon":  # which reads the sizes of single differences, and not those of cells
-        return wilcoxon(pairs.sums_of_clusters[0] - pairs.sums_of_clusters[1])
-    return grouped_test(name, units, pairs.differences_of_sums)
 
 
 def grouped_test(name: str, units: Grouped, sums: Grouped) -> TestResult:
@@ -488,6 +674,15 @@ class _Pairs:
             group_checked(x - y, sizes), n_above=sums.n_above, n_below=sums.n_below
         )
 
-    def relative(self, confidence: float) -> tuple[float, Interval]:
-        """Return the relative difference."""
-        return ratio_less_1(*self.sums_of_clusters, confidence)
+    @cached_property
+    def largest_cluster(self) -> float:
+        """Return the number of rows of the largest cluster; 1 without clusters."""
+        if self.clusters is None or not len(self.first):
+            return 1.0
+        return float(by_cluster(np.ones(len(self.first)), self.clusters).max())
+
+    @cached_property
+    def ratios(self) -> Grouped | None:
+        """Return the values of both models; None where the mean of the second is not above 0."""
+        x, y = self.sums_of_clusters
+        return group_checked(x, y) if y.sum() > 0 else None

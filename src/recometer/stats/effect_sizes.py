@@ -7,20 +7,15 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
-from recometer.stats.bootstrap import bca
 from recometer.stats.checks import check_whole
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import gaffke
-from recometer.stats.grouping import Grouped, column, group_checked, grouped, of_counts
+from recometer.stats.grouping import Grouped, column, grouped, of_counts
 
 __all__ = [
     "Effects",
     "effects",
     "most_changed",
-    "ratio_less_1",
-    "ratio_of_grouped",
-    "relative_difference",
 ]
 
 Float64 = npt.NDArray[np.float64]
@@ -77,57 +72,6 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
     users = of_counts(np.array([0.0, 0.5, 1.0])[places], counts[places])
     likely = gaffke(users, (0, 1), confidence)
     return Effects(better, equal, worse, _standardised(differences), users.estimate, likely)
-
-
-def relative_difference(
-    first: npt.ArrayLike, second: npt.ArrayLike, confidence: float = 0.95
-) -> tuple[float, Interval]:
-    """Return the relative difference of two means, (mean of first) / (mean of second) - 1.
-
-    It is a ratio of means over the users that have both values, not a mean of ratios; its interval
-    is the bootstrap's (BCa) of that ratio, without resampling.
-
-    Parameters
-    ----------
-    first, second : [n_users]
-        NaN in either leaves a user out. The second is what the difference is relative to.
-    confidence
-        Coverage, in (0, 1).
-
-    Returns
-    -------
-    float, Interval
-        NaN, with a note, if the mean of the second is not above 0.
-    """
-    x, y = column(first, "first"), column(second, "second")
-    if len(x) != len(y):
-        raise InputError(f"Both need a value for each user, but have {len(x):,} and {len(y):,}.")
-    both = ~(np.isnan(x) | np.isnan(y))
-    if not both.all():
-        x, y = x[both], y[both]
-    return ratio_less_1(x, y, confidence)
-
-
-def ratio_less_1(x: Float64, y: Float64, confidence: float) -> tuple[float, Interval]:
-    """Return the relative difference of columns of one length, finite and without NaN."""
-    n = len(x)
-    if not y.sum() > 0:
-        note = "The mean that the difference is relative to is not above 0."
-        return np.nan, Interval.unknown(confidence, n, note if n else "No user has both values.")
-    return ratio_of_grouped(group_checked(x, y), confidence)
-
-
-def ratio_of_grouped(ratios: Grouped, confidence: float) -> tuple[float, Interval]:
-    """Return the relative difference of values that are grouped with their sizes."""
-    n = ratios.n
-    if ratios.constant:
-        note = f"All {n:,} users have the same ratio: the interval has no width."
-        return ratios.estimate - 1, Interval(
-            ratios.estimate - 1, ratios.estimate - 1, "bca", confidence, n, note
-        )
-    found = bca(ratios, confidence)
-    moved = dataclasses.replace(found, low=found.low - 1, high=found.high - 1)
-    return ratios.estimate - 1, moved
 
 
 def most_changed(

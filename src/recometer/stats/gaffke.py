@@ -16,10 +16,13 @@ from recometer.stats.saddlepoint import (
     normal_quantile_of,
 )
 
-__all__ = ["beyond", "clopper_pearson", "gaffke"]
+__all__ = ["Point", "beyond", "clopper_pearson", "gaffke", "quantile_at", "ratio_ends"]
 
 Float64 = npt.NDArray[np.float64]
+Point = tuple[float, float]
 ROUNDING = 1e-9  # of the range: values this far beyond it are at its end
+PRECISION, STEPS = 1e-13, 100  # of the search for a saddlepoint
+LEAST = -10.0  # quantiles below it are as good as -∞
 
 
 def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
@@ -88,6 +91,94 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
         )
     method = "clopper-pearson" if two_kinds else "gaffke"
     return Interval(lower, upper, method, confidence, values.n, note)
+
+
+def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
+    """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
+
+    Beside the users there is one more, `low` for the lower end and `high` for the upper one: the
+    least and the most favourable values (x, y) that a user can have. With E exponential, a ratio r
+    is excluded from below where P(Σ E·(x - r·y) ≤ 0) is at most (1 - confidence) / 2, and that
+    chance increases with r. With y = 1 for everyone it is the interval of `gaffke`.
+
+    Parameters
+    ----------
+    values
+        From `group`, with sizes (clusters of rows, or the values of the model that a difference
+        is relative to).
+    low, high
+        The two further users.
+    confidence
+        Coverage, in (0, 1).
+    """
+    from scipy.special import ndtri
+
+    target, estimate = -float(ndtri((1 - confidence) / 2)), values.estimate
+    ends = []
+    for sign, point in ((-1.0, low), (1.0, high)):
+
+        def quantile(distance: float, sign: float = sign, point: Point = point) -> float:
+            return max(sign * quantile_at(values, point, estimate + sign * distance), LEAST)
+
+        nearest = quantile(0.0)
+        if nearest >= target:  # the estimate itself: all users are at the end of the range
+            ends.append(estimate)
+            continue
+        start = values.standard_error if values.n > 1 else 0.0
+        found = increasing_root(
+            lambda x, of=quantile, less=nearest: of(x) - less,  # type: ignore[misc]
+            target - nearest,
+            target * start or abs(estimate) or 1.0,
+        )
+        ends.append(sign * np.inf if found is None else estimate + sign * found)
+    return ends[0], ends[1]
+
+
+def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
+    """Return r, with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more, of `ratio_ends`.
+
+    It is far below 0 where the ratio is excluded from below, and far above 0 where it is excluded
+    from above.
+    """
+    z = np.append(values.values - ratio * values.sizes, point[0] - ratio * point[1])
+    return _chance(z, np.append(values.counts, 1.0))
+
+
+def _chance(z: Float64, counts: Float64) -> float:
+    """Return r, with Φ(r) = P(Σ E·z ≤ 0), E exponential: exact for two sizes other than 0.
+
+    With K(t) = -Σ log(1 - t·z) and K'(t) = 0: w = ±√(-2 K), u = t √K''(t).
+    """
+    from scipy.special import betainc, ndtri
+
+    most = float(np.abs(z).max())
+    some = np.abs(z) > ROUNDING**1.5 * most
+    z, counts = z[some] / (most or 1.0), counts[some]
+    if not len(z) or z.max() <= 0:
+        return np.inf
+    least, most = float(z.min()), float(z.max())
+    if least >= 0:
+        return -np.inf
+    below, above = counts[z < 0], counts[z > 0]
+    same = 1 - ROUNDING
+    if (z[z < 0] <= same * least).all() and (z[z > 0] >= same * most).all():
+        m, k, share = below.sum(), above.sum(), -least / (most - least)
+        up_to, beyond_it = float(betainc(k, m, share)), float(betainc(m, k, 1 - share))
+        return float(ndtri(up_to)) if up_to <= beyond_it else -float(ndtri(beyond_it))
+    t, first, last = 0.0, 1 / least, 1 / most
+    for _ in range(STEPS):
+        terms = z / (1 - t * z)
+        slope, second = float(counts @ terms), float(counts @ terms**2)
+        if abs(slope) <= PRECISION * float(counts @ np.abs(terms)):
+            break
+        first, last = (t, last) if slope < 0 else (first, t)
+        t -= slope / second
+        if not first < t < last:
+            t = (first + last) / 2
+    exponent = float(counts @ np.log1p(-t * z))  # -K(t)
+    w = math.copysign(math.sqrt(max(0.0, 2 * exponent)), t)
+    skewness = 2 * float(counts @ z**3) / float(counts @ z**2) ** 1.5
+    return normal_quantile_of(w, t * math.sqrt(second), skewness)
 
 
 def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Interval:

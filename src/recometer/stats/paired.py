@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from recometer.stats.grouping import Grouped, column, grouped
 from recometer.stats.sign_flips import smallest_p
-from recometer.stats.test_result import TestResult
+from recometer.stats.test_result import TestResult, on_nothing
 
 __all__ = ["MANY_USERS", "paired_t", "sign", "wilcoxon"]
 
@@ -33,7 +33,7 @@ def paired_t(differences: npt.ArrayLike | Grouped) -> TestResult:
         note = f"{found} both values; Student's t test needs two."
         return TestResult(np.nan, "t", "none", n, n_differ, np.nan, note)
     if n_differ == 0:
-        note = f"None of the {n:,} users differs, so that nothing can be told apart."
+        note = on_nothing(n)
         return TestResult(1.0, "t", "student", n, 0, 0.0, note)
     if differences.constant:
         note = (
@@ -127,7 +127,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
 def _nothing_differs(test: str, n: int) -> TestResult:
     if n == 0:
         return TestResult(np.nan, test, "none", 0, 0, np.nan, "No user has both values.")
-    note = f"None of the {n:,} users differs, so that nothing can be told apart."
+    note = on_nothing(n)
     return TestResult(1.0, test, "enumeration", n, 0, 1.0, note)
 
 

@@ -109,8 +109,8 @@ def power(
         If numbers are out of range.
     """
     _check(wanted, alpha)
-    if difference is not None and not math.isfinite(difference):
-        raise InputError(f"difference={difference!r} must be a finite number. Hint: 0.005.")
+    if difference is not None:
+        check_number("difference", difference)
     values = grouped(differences)
     looked_for = values.estimate if difference is None else abs(float(difference))
     if values.n < 2:

@@ -103,7 +103,8 @@ def tukey(
     given = given[known]
     n = len(given)
     if n < 2:
-        raise InputError(f"{n} users have a value for every model; at least two are needed.")
+        found = f"{n} user{' has' if n == 1 else 's have'} a value for every model"
+        raise InputError(f"{found}; at least two are needed. Hint: another correction.")
     means = ragged.column_sums(given) / n
     if clusters is not None:
         labels = np.asarray(clusters)

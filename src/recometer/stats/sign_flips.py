@@ -8,7 +8,7 @@ import numpy.typing as npt
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import normal_quantile_of
 from recometer.stats.sign_sums import Tilted, all_sums, enumerated, multiples_of_unit, of_multiples
-from recometer.stats.test_result import TestResult
+from recometer.stats.test_result import TestResult, on_nothing
 
 __all__ = ["of_each_size", "quantile_of", "randomisation", "smallest_p"]
 
@@ -49,7 +49,7 @@ def randomisation(differences: npt.ArrayLike | Grouped) -> TestResult:
     if n == 0:
         return TestResult(np.nan, "randomisation", "none", 0, 0, np.nan, "No user has both values.")
     if n_differ == 0:
-        note = f"None of the {n:,} users differs, so that nothing can be told apart."
+        note = on_nothing(n)
         return TestResult(1.0, "randomisation", "enumeration", n, 0, 1.0, note)
     smallest, values, counts = smallest_p(n_differ), differences.values, differences.counts
     sizes = np.abs(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["TestResult"]
+__all__ = ["TestResult", "on_nothing"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,10 +17,12 @@ class TestResult:
         The two-sided p-value. NaN if there is none, which `note` then explains; 0 if it is below
         the smallest floating-point number, about 1e-308.
     test
-        ``"randomisation"``, ``"t"``, ``"wilcoxon"`` or ``"sign"``.
+        ``"randomisation"``, ``"t"``, ``"wilcoxon"`` or ``"sign"``; ``"gaffke"`` where p is the
+        smallest level at which Gaffke's interval excludes 0.
     method
         How p was computed: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three are
-        exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, or ``"none"``.
+        exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or
+        ``"none"``.
     n
         Number of users (or clusters of rows) compared.
     n_differ
@@ -46,3 +48,9 @@ class TestResult:
     def exact(self) -> bool:
         """Return whether p is exact, except for rounding."""
         return self.method in ("binomial", "convolution", "enumeration")
+
+
+def on_nothing(n: int) -> str:
+    """Return that none of n users differs."""
+    found = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
+    return f"{found}, so that nothing can be told apart."

@@ -161,7 +161,7 @@ def _equivalence(
     found = interval(alpha)
     if values.n == 0:
         return Equivalence(np.nan, False, margin, found, test, "No user has both values.")
-    if found.method == "gaffke":
+    if found.method in ("gaffke", "clopper-pearson"):
         p = _least_level(interval, margin)
         return Equivalence(p, p <= alpha, margin, found, "gaffke")
     sides = [tested(sign, margin) for sign in (1.0, -1.0)]

@@ -1,0 +1,220 @@
+"""The relative difference of two means: the ratios that a test of their difference keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.stats.bootstrap import bca, percentile
+from recometer.stats.ends import Interval
+from recometer.stats.gaffke import ratio_ends
+from recometer.stats.grouping import Grouped
+from recometer.stats.runs import Moments, RunMoments, over_runs_of, run_moments
+from recometer.stats.saddlepoint import increasing_root
+from recometer.stats.sign_flips import quantile_of
+
+__all__ = [
+    "NEGATIVE",
+    "NOBODY",
+    "NOT_ABOVE_0",
+    "on_side_of",
+    "relative_interval",
+    "relative_over_runs",
+]
+
+Float64 = npt.NDArray[np.float64]
+
+NOBODY = "No user has both values."
+NOT_ABOVE_0 = "The mean that the difference is relative to is not above 0."
+NEGATIVE = "The metric can be below 0, so that a difference is not relative to anything."
+
+
+def relative_interval(
+    ratios: Grouped,
+    difference: Interval,
+    bounds: tuple[float, float] | None = None,
+    largest: float = 1.0,
+) -> Interval:
+    """Return all θ from -1 on for which the mean of x - (1 + θ)·y is not excluded.
+
+    It is excluded by the method that the interval of the mean of x - y has: the inversion of the
+    randomisation test, Gaffke's bound, Student's t (Fieller, "Some problems in interval
+    estimation", Journal of the Royal Statistical Society B 16, 1954), or the bootstrap. If the
+    values of y cannot be told from 0, no θ is too large. Of a set with gaps the hull is returned.
+    An end is on the same side of 0 as that of the difference: x - y is above 0 exactly where θ is.
+
+    Parameters
+    ----------
+    ratios
+        From `group`: the values x of the users, at least 0, with those of the baseline y as sizes,
+        whose sum is above 0; of clusters of users, the sums of both.
+    difference
+        The interval of the mean of x - y.
+    bounds
+        The lowest and the highest value of a user of a single model, for Gaffke's bound.
+    largest
+        How many users the largest cluster has.
+    """
+    method, confidence = difference.method, difference.confidence
+    if method in ("none", "percentile", "bca"):
+        if method == "none":
+            return Interval.unknown(confidence, ratios.n, difference.note)
+        found = (bca if method == "bca" else percentile)(ratios, confidence)
+        low, high = found
+    elif method in ("gaffke", "clopper-pearson"):
+        assert bounds is not None
+        least, most = (largest * end for end in bounds)
+        low, high = ratio_ends(ratios, (least, most), (most, least), confidence)
+        method = "gaffke"
+    elif method == "t":
+        low, high = _fieller(ratios, confidence)
+    else:
+        low, high = _by_flips(ratios, confidence)
+    return _less_1(low, high, method, ratios.n, difference)
+
+
+def relative_over_runs(
+    first: npt.ArrayLike, second: npt.ArrayLike, difference: Interval
+) -> Interval:
+    """Return all θ from -1 on for which `over_runs` of x - (1 + θ)·y does not exclude 0.
+
+    Parameters
+    ----------
+    first, second : [n_users, n_runs]
+        A column for each run, with values of at least 0; the mean of the second is above 0.
+    difference
+        The interval of the mean of x - y over users and runs.
+    """
+    confidence = difference.confidence
+    both, one, two = run_moments(first, second), run_moments(first), run_moments(second)
+    (n, x, of_x), (_, y, of_y) = one.users, two.users
+    covariance = (of_x + of_y - both.users.variance) / 2
+
+    def found_at(share: float, ratio: float) -> float:
+        """Return the mean of share · x - ratio · y, in arms of its interval."""
+        variance = share**2 * of_x - 2 * share * ratio * covariance + ratio**2 * of_y
+        users = Moments(n, share * x - ratio * y, max(0.0, variance))
+        squares = tuple(
+            (scale**2 * between, scale**2 * rest)
+            for scale, (between, rest) in zip((share, ratio), both.squares, strict=True)
+        )
+        of = over_runs_of(RunMoments(users, both.n_runs, squares), confidence=confidence)
+        arm = of.interval.width / 2
+        return of.mean / arm if arm > 0 else float(np.copysign(np.inf, of.mean))
+
+    ends = _hull(
+        lambda ratio: found_at(1.0, ratio),
+        x / y,
+        1.0,
+        (difference.width / 2 / y),
+        (found_at(1.0, 0.0), -found_at(0.0, 1.0)),
+    )
+    return _less_1(*ends, difference.method, n, difference)
+
+
+def _less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
+    """Return the interval of a ratio minus 1, from the ends of the ratio."""
+    low, note = max(low, 0.0), ""
+    if high == np.inf:
+        note = "The relative difference has no upper end: the baseline cannot be told from 0."
+    elif low == high:
+        note = f"All {n:,} users have the same ratio: the interval has no width."
+    found = Interval(low - 1, high - 1, method, difference.confidence, n, note)
+    return on_side_of(found, difference)
+
+
+def _hull(
+    quantile_at: Callable[[float], float],
+    estimate: float,
+    target: float,
+    start: float,
+    alone: tuple[float, float],
+) -> tuple[float, float]:
+    """Return the least and the largest ratio at which a quantile is between -target and target.
+
+    Parameters
+    ----------
+    quantile_at
+        The quantile at a ratio, about 0 at the estimate, and above 0 below it.
+    estimate, target
+    start
+        A guess of how far the ends are from the estimate; 0 if they are there.
+    alone
+        The quantiles of x and of y alone. Where one is below the target, no ratio is too small or
+        too large.
+    """
+    ends = []
+    for sign, own in zip((-1.0, 1.0), alone, strict=True):
+        if own < target:
+            ends.append(0.0 if sign < 0 else np.inf)
+            continue
+        distance: float | None = 0.0
+        if start > 0:
+            distance = increasing_root(
+                lambda x, sign=sign: -sign * quantile_at(estimate + sign * x),  # type: ignore[misc]
+                target,
+                start,
+            )
+        ends.append(sign * np.inf if distance is None else estimate + sign * distance)
+    return ends[0], ends[1]
+
+
+def on_side_of(relative: Interval, difference: Interval) -> Interval:
+    """Return a relative interval whose ends are above, at or below 0 as those of the difference."""
+    ends = [
+        end if np.isnan([end, like]).any() else _on_side(end, like)
+        for end, like in zip(relative, difference, strict=True)
+    ]
+    return dataclasses.replace(relative, low=ends[0], high=ends[1])
+
+
+def _on_side(end: float, like: float) -> float:
+    if like == 0:
+        return 0.0
+    nearest = float(np.nextafter(0.0, like))
+    return max(end, nearest) if like > 0 else min(end, nearest)
+
+
+def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
+    """Return the ends of the ratios that the randomisation test of x - ratio · y keeps."""
+    from scipy.special import ndtri
+
+    target = -float(ndtri((1 - confidence) / 2))
+    x, y, counts = ratios.values, np.asarray(ratios.sizes), ratios.counts
+
+    def quantile(z: Float64) -> float:
+        return quantile_of(np.abs(z), counts, float(z @ counts)) if z.any() else 0.0
+
+    start = 0.0 if ratios.constant else target * ratios.standard_error
+    alone = quantile(x), quantile(y)
+    return _hull(lambda ratio: quantile(x - ratio * y), ratios.estimate, target, start, alone)
+
+
+def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
+    """Return the ends of the ratios that Student's t test of x - ratio · y does not reject.
+
+    With e the residuals x - estimate · y, whose sum is 0, a ratio at the distance d is kept where
+    d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)).
+    """
+    from scipy.special import stdtrit
+
+    n, y, counts = ratios.n, np.asarray(ratios.sizes), ratios.counts
+    if n < 2:
+        return 0.0, np.inf
+    mean = float(np.sum(counts * y)) / n
+    share = float(stdtrit(n - 1, (1 + confidence) / 2)) ** 2 / (n * (n - 1))
+    of_e = share * ratios.sum_of_squares
+    both = share * float(np.sum(counts * ratios.residuals * (y - mean)))
+    a = mean**2 - share * float(np.sum(counts * (y - mean) ** 2))
+    # a d² + 2 both d - of_e is at most 0 where a distance is kept.
+    root = np.sqrt(max(0.0, both**2 + a * of_e))
+    first = -ratios.estimate
+    nothing_excluded = a * first**2 + 2 * both * first <= of_e
+    if a <= 0:
+        low = 0.0 if nothing_excluded or a == 0 else ratios.estimate + (-both + root) / a
+        return low, np.inf
+    low, high = ((-both + side * root) / a for side in (-1, 1))
+    return 0.0 if nothing_excluded else ratios.estimate + low, ratios.estimate + high

@@ -1,0 +1,252 @@
+"""One method of a row gives its interval, p, verdict and gates, which never contradict."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from results import evaluation
+
+import recometer as rm
+from recometer.comparing.gates import Gate
+from recometer.comparing.rows import PairRow
+
+PASSED, UNDECIDED, FAILED = "passed", "undecided", "failed"
+
+
+def compared(
+    first: np.ndarray, second: np.ndarray, metric: str = "rr", **options: object
+) -> rm.Comparison:
+    models = {"new": evaluation({metric: list(first)}), "old": evaluation({metric: list(second)})}
+    return rm.compare(models, baseline="old", **options)  # type: ignore[arg-type]
+
+
+def drawn(
+    seed: int, n: int, share: float, gain: float, levels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return values of two models of which so large a share differs; few levels make many ties."""
+    generator = np.random.default_rng(seed)
+    old = generator.random(n) * (generator.random(n) < 0.6)
+    new = np.where(generator.random(n) < share, old + gain + generator.normal(0, 0.3, n), old)
+    return tuple(np.round(np.clip(one, 0, 1) * levels) / levels for one in (new, old))
+
+
+CASES = {
+    "seed": st.integers(0, 10_000),
+    "n": st.sampled_from([1, 2, 5, 12, 25, 50, 120]),
+    "share": st.sampled_from([0.0, 0.05, 0.3, 0.6, 1.0]),
+    "gain": st.sampled_from([-0.3, -0.1, 0.0, 0.1, 0.3]),
+    "levels": st.sampled_from([1, 4, 1_000]),
+}
+METHODS = st.sampled_from(
+    [
+        {},
+        {"test": "t"},
+        {"test": "sign"},
+        {"test": "wilcoxon"},
+        {"interval": "gaffke"},
+        {"interval": "randomisation"},
+        {"interval": "t"},
+        {"interval": "bca"},
+    ]
+)
+
+
+@examples(4)
+@given(options=METHODS, metric=st.sampled_from(["rr", "rmse"]), **CASES)
+def test_a_row_never_contradicts_itself(
+    seed: int, n: int, share: float, gain: float, levels: int, options: dict, metric: str
+) -> None:
+    if options.get("interval") == "gaffke" and metric == "rmse":
+        options = {}
+    comparison = compared(*drawn(seed, n, share, gain, levels), metric, **options)
+    (row,) = comparison.rows
+    excludes = row.low > 0 or row.high < 0
+    if "interval" not in options and options.get("test") not in ("sign", "wilcoxon"):
+        assert excludes == (row.p_value <= 0.05)
+        assert (row.verdict in ("better", "worse")) == excludes
+    if row.verdict in ("better", "worse"):
+        assert excludes
+        assert (row.verdict == "better") == ((row.low > 0) == row.higher_is_better)
+    sign = ">=" if row.higher_is_better else "<="
+    plain, relative = (comparison.gate(f"{metric} {sign} 0{of}").verdict for of in ("", "%"))
+    assert plain == relative or np.isnan(row.relative)
+    if plain == PASSED:
+        assert row.verdict != "worse"
+    if plain == FAILED:
+        assert row.verdict in ("worse", "no difference shown")
+    for end, of in zip(row.interval, row.relative_interval, strict=True):
+        assert np.sign(end) == np.sign(of) or np.isnan(of)
+    (standing, *_) = comparison.standings
+    alone = sum(one.best for one in comparison.standings) == 1
+    if options == {}:
+        assert alone == (row.verdict in ("better", "worse")), standing
+
+
+def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Comparison, PairRow]:
+    """Return a comparison of two models with these differences, and 0 for more users."""
+    new = np.append(0.4 + np.array(values), np.full(ties, 0.4))
+    comparison = compared(new, np.full(len(new), 0.4), metric)
+    return comparison, comparison.rows[0]
+
+
+def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
+    """24 of 500 users gain 0.3: the sign test has p = 1e-7, and a rare large loss is not excluded.
+
+    A lower end at 0 has the level P(Σ E·d ≤ E0), for 24 of 0.3: (1 / 1.3)^24, on both sides.
+    """
+    comparison, row = of_differences(*[0.3] * 24, ties=476)
+    assert row.test.test == row.test.method == row.interval.method == "gaffke"
+    assert row.p_value == pytest.approx(2 * 1.3**-24, rel=1e-6)
+    assert row.verdict == "better"
+    assert "24 users differ: too few to exclude a rare large loss." in row.notes
+    few, of_few = of_differences(*[0.1] * 24, ties=476)
+    assert of_few.p_value == pytest.approx(2 * 1.1**-24, rel=1e-6)
+    assert of_few.low < 0 < of_few.high
+    assert of_few.verdict == "no difference shown"
+    assert few.gate("rr >= 0").verdict == few.gate("rr >= 0%").verdict == UNDECIDED
+    assert "24 users differ: too few to exclude a rare large loss." in str(few)
+    assert comparison.gate(["rr >= 0", "rr >= 0%"]).passed
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+def test_p_is_the_smallest_level_whose_interval_excludes_0(confidence: float) -> None:
+    """Where an end of the interval is at 0, its level is p."""
+    generator = np.random.default_rng(4)
+    values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
+    new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))
+    (row,) = compared(new, old).rows
+    p = row.p_value
+    assert row.test.test == "gaffke"
+    for level, excluded in ((p * 1.001, True), (p * 0.999, False)):
+        (again,) = compared(new, old, confidence=1 - level).rows
+        assert (0.0 not in again.interval) == excluded
+    (row,) = compared(new, old, confidence=confidence).rows
+    assert row.p_value == p
+    assert (0.0 not in row.interval) == (p <= 1 - confidence)
+
+
+def test_hits_have_the_p_of_one_more_loss() -> None:
+    """Of hits, the further user of Gaffke's bound is one more loss: a binomial tail of 9 + 1."""
+    comparison = compared(
+        np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
+    )
+    # P(Bin(9, 1/2) <= 2), for both sides.
+    assert comparison.rows[0].p_value == pytest.approx(2 * (1 + 9 + 36) / 2**9)
+
+
+@pytest.mark.parametrize("n", [25, 50])
+def test_topics_that_all_differ_rest_on_the_inverted_test(n: int) -> None:
+    """25 or 50 topics: the bound would find next to nothing (docs/statistics.md)."""
+    generator = np.random.default_rng(n + 1)
+    old = np.full(n, 0.4)
+    comparison = compared((old + generator.laplace(0.1, 0.1, n)).clip(0, 1), old)
+    (row,) = comparison.rows
+    assert row.interval.method == row.test.test == "randomisation"
+    assert row.verdict == "better"
+    assert f"few users ({n})" in " ".join(row.notes)
+    assert comparison.gate(["rr >= 0", "rr >= 0%"]).passed
+
+
+@pytest.mark.parametrize(
+    ("n_differ", "ties", "method", "note"),
+    [
+        (12, 12, "gaffke", "too few"),  # half of them are equal
+        (13, 12, "randomisation", "few users"),
+        (29, 100, "gaffke", "too few"),
+        (30, 100, "randomisation", ""),
+    ],
+)
+def test_who_differs_decides_on_the_method(
+    n_differ: int, ties: int, method: str, note: str
+) -> None:
+    _, row = of_differences(*np.linspace(0.05, 0.4, n_differ), ties=ties)
+    assert row.interval.method == row.relative_interval.method == method
+    assert (note in " ".join(row.notes)) if note else (row.notes == ())
+
+
+def test_without_a_range_few_who_differ_decide_no_gate() -> None:
+    comparison, row = of_differences(*[-0.3] * 12, ties=100, metric="rmse")
+    assert row.interval.method == row.test.test == "randomisation"
+    assert "12 users differ: too few to exclude a rare large loss." in " ".join(row.notes)
+    for gate in ("rmse <= 0", "rmse <= 0%", "rmse <= 50%"):
+        (found,) = comparison.gate(gate).rows
+        assert found.verdict == UNDECIDED
+        assert "Too few users differ for a decision" in found.note
+    enough, _ = of_differences(*[-0.3] * 30, ties=100, metric="rmse")
+    assert enough.gate("rmse <= 0").passed
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t"])
+@pytest.mark.parametrize("metric", ["rr", "rmse"])
+def test_equal_models_are_undecided_by_every_gate(metric: str, test: str) -> None:
+    values = np.linspace(0, 1, 40)
+    comparison = compared(values, values, metric, test=test)
+    sign = "<=" if metric == "rmse" else ">="
+    for gate in (f"{metric} {sign} 0", f"{metric} {sign} 0%"):
+        assert comparison.gate(gate).verdict == UNDECIDED
+
+
+def test_a_baseline_next_to_0_has_no_upper_end() -> None:
+    generator = np.random.default_rng(2)
+    old = np.where(np.arange(60) < 3, 0.02, 0.0)
+    comparison = compared(generator.random(60), old)
+    (row,) = comparison.rows
+    assert row.relative_high == np.inf
+    assert row.relative_low > 0
+    text = str(comparison)
+    assert "the baseline cannot be told from 0" in text
+    assert "no upper end" in text
+    assert comparison.gate("rr >= 0%").passed
+
+
+def test_what_a_difference_cannot_be_relative_to() -> None:
+    (row,) = compared(np.full(40, 0.5), np.zeros(40)).rows
+    assert np.isnan([row.relative, row.relative_low]).all()
+    assert "is not above 0" in " ".join(row.notes)
+    from recometer import stats
+
+    found = stats.compare([0.5, -0.2, 0.3], [0.4, 0.1, 0.2], bounds=(-1, 1))
+    assert np.isnan(found.relative)
+    assert "can be below 0" in found.relative_interval.note
+    assert "can be below 0" in stats.compare([0.5, -0.2], [0.4, 0.1]).relative_interval.note
+
+
+def test_seeds_and_relative_gates_agree() -> None:
+    generator = np.random.default_rng(3)
+    old = generator.random(60)
+    for shift in np.linspace(-0.05, 0.05, 9):
+        runs = [
+            evaluation({"rr": (old + shift + generator.normal(0, 0.1, 60)).clip(0, 1).tolist()})
+            for _ in range(3)
+        ]
+        models = {"new": runs, "old": evaluation({"rr": old.tolist()})}
+        comparison = rm.compare(models, baseline="old")
+        assert comparison.gate("rr >= 0").verdict == comparison.gate("rr >= 0%").verdict
+        (row,) = comparison.rows
+        assert -1 <= row.relative_low < row.relative < row.relative_high
+
+
+@pytest.mark.parametrize(("value", "other"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])
+def test_a_single_user_shows_both_values(value: float, other: float) -> None:
+    comparison = compared(np.array([value]), np.array([other]))
+    (row,) = comparison.rows
+    assert (row.mean, row.mean_other, row.n) == (value, other, 1)
+    assert row.p_value == 1
+    assert row.verdict == "no difference shown"
+    assert f"{value:.4f}" in str(comparison)
+    assert comparison.gate("rr >= 0").verdict == UNDECIDED
+
+
+@pytest.mark.parametrize("bound", [np.nan, np.inf, "5%", None])
+def test_a_gate_has_a_finite_bound(bound: object) -> None:
+    with pytest.raises((rm.InputError, rm.InputTypeError), match="bound="):
+        Gate("rr", bound, False)  # type: ignore[arg-type]
+
+
+def test_a_gate_that_bounds_the_wrong_side_is_refused() -> None:
+    comparison = compared(np.array([0.1, 0.2]), np.array([0.2, 0.4]), "rmse")
+    with pytest.raises(rm.InputError, match="Lower is better for rmse"):
+        comparison.gate(Gate("rmse", 0.1, False))
