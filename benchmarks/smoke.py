@@ -22,6 +22,7 @@ SMALLEST = {
     "calls": ["--case", "one", *ONCE, "--threads", "1"],
     "dropins": ["--quick", "--library", "implicit", *ONCE],
     "factors": ["--quick", "--case", "base", "--no-others", *ONCE],
+    "few_users": ["--repeats", "2", "--only", "clusters"],
     "gpu": ["--quick"],
     "list_files": ["--users", "200", *ONCE],
     "lists": ["--users", "200", "--case", "integer frame", *ONCE, "--others"],

@@ -107,9 +107,9 @@ def compare(
         ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
     interval
         The interval of the difference. ``"auto"`` takes the interval that belongs to the test, or
-        Gaffke's if the metric has a range and fewer than 30 users differ, or all differ by the
-        same amount. Others are ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``,
-        ``"bca"``.
+        Gaffke's if the metric has a range and fewer than 30 users differ while at least half are
+        equal, or all differ by the same amount; p then follows from it, too. Others are
+        ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
     confidence
         Coverage of the intervals; 1 - confidence is the level of significance. None takes that of
         the evaluations' protocol.
@@ -151,8 +151,8 @@ def compare(
     Raises
     ------
     InputError
-        If there are fewer than two models, or fewer than two users in common, or if metrics, test
-        data, candidates or protocols differ.
+        If there are fewer than two models, or no user in common, or if metrics, test data,
+        candidates or protocols differ.
     InputTypeError
         If the models are not evaluations, user ids have different types, or an argument is of a
         type that it cannot have.
@@ -270,8 +270,9 @@ def power(
     Returns
     -------
     recometer.stats.Power
-        Has `users_needed`, `power` at the present number of users, and `smallest_difference`;
-        ``print`` puts these into a sentence.
+        Has `users_needed` and its range from `fewest_users` to `most_users` (the spread of the
+        differences is only estimated), `power` at the present number of users, and
+        `smallest_difference`; ``print`` puts these into a sentence.
 
     Raises
     ------

@@ -498,7 +498,9 @@ def test_power_is_that_of_the_differences(results: dict[str, rm.Evaluation]) -> 
     differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
     expected = stats.power(differences, 0.01, alpha=1 - 0.95)
     assert rm.power(pair, "ndcg@5", 0.01) == expected
-    assert f"{expected.users_needed:,} users" in str(expected)
+    assert expected.fewest_users < expected.users_needed < expected.most_users
+    users = f"{expected.fewest_users:,} to {expected.most_users:,} users"
+    assert f"{users} ({expected.users_needed:,} if users vary as these do)" in str(expected)
     alone = rm.power(results["als"], "ndcg@5", difference=0.01)
     assert alone.deviation == pytest.approx(
         np.sqrt(2) * np.nanstd(results["als"]["ndcg@5"], ddof=1)

@@ -421,3 +421,33 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
     assert (equal.low.tolist(), equal.high.tolist()) == ([1, 1], [2, 2])
     with pytest.raises(InputError, match=r"must have the shape \(2, 2\)"):
         rank_intervals([0.1, 0.2], p)
+
+
+def test_users_needed_from_a_pilot_are_a_range() -> None:
+    """Of 100 pilots of 100 users of whom a fifth differ, the range of about 95 holds the truth."""
+    generator, held = np.random.default_rng(7), 0
+    needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))
+    for _ in range(100):
+        differs = generator.random(100) < 0.2
+        plan = power(np.where(differs, generator.normal(0.1, 0.4, 100), 0.0), 0.03)
+        assert plan.fewest_users < plan.users_needed < plan.most_users
+        held += plan.fewest_users <= needed <= plan.most_users
+    assert held >= 85
+    assert f"{plan.fewest_users:,} to {plan.most_users:,} users" in str(plan)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: [0.3] * 6 + [0.0] * 60,
+        lambda d: d.normal(0.05, 0.2, 40).clip(-1, 1),
+        lambda d: d.normal(0.05, 0.2, 20).clip(-1, 1),
+    ],
+)
+def test_equivalence_rests_on_the_method_of_the_row(make) -> None:
+    differences = np.asarray(make(np.random.default_rng(8)))
+    zeros = np.zeros(len(differences))
+    row = compare(np.maximum(differences, 0), np.maximum(-differences, zeros), bounds=(0, 1))
+    found = equivalence(differences, 0.1, bounds=(0, 1))
+    assert found.method == ("gaffke" if row.interval.method == "gaffke" else "randomisation")
+    assert found.interval.method == row.interval.method

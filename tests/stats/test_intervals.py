@@ -197,3 +197,33 @@ def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
     assert plain == resampled(mean, {"mean": 0.5}, 9, 0.95, seed=0, n_resamples=200)
     for n_users in (0, 1):
         assert np.isnan(resampled(mean, {"mean": 0.0}, n_users)["mean"]).all()
+
+
+def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
+    """A further cluster, of (0, 6) or (6, 6), is as large as the largest."""
+    sizes = np.array([1, 2, 6, 3, 1, 2, 4, 1])
+    clusters = np.repeat(np.arange(8), sizes)
+    values = np.random.default_rng(0).random(len(clusters)) < 0.3
+    found = interval(values, bounds=(0, 1), clusters=clusters)
+    assert found.method == "gaffke"
+    assert "8 clusters differ in size and weigh as 6 of one size" in found.note
+    weights = np.random.default_rng(1).exponential(size=(200_000, 9))
+    sums = np.bincount(clusters, weights=values)
+    for end, bound, level in ((found.low, 0, 0.025), (found.high, 1, 0.975)):
+        drawn = (weights @ [*sums, 6 * bound]) / (weights @ [*sizes, 6])
+        assert np.mean(drawn <= end) == pytest.approx(level, abs=0.002)
+    # Without a range, and for many clusters, the bootstrap's.
+    assert interval(values, clusters=clusters).method == "bca"
+    many = np.tile(values, 12), np.repeat(np.arange(12 * 8), np.tile(sizes, 12))
+    assert interval(many[0], bounds=(0, 1), clusters=many[1]).method == "bca"
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_means_of_few_unequal_clusters_are_covered(n: int) -> None:
+    """300 samples, in whose clusters users are alike; BCa covers 0.9 of them."""
+    generator, covered = np.random.default_rng(n), 0
+    for _ in range(300):
+        clusters = np.repeat(np.arange(n), generator.geometric(0.2, n))
+        values = generator.random(len(clusters)) < generator.beta(0.3, 1.2, n)[clusters]
+        covered += 0.2 in interval(values, bounds=(0, 1), clusters=clusters)
+    assert covered >= 0.95 * 300

@@ -78,6 +78,17 @@ def test_gaffkes_interval_in_other_units(unit: float) -> None:
     assert tuple(moved) == pytest.approx((found.low * unit, found.high * unit), rel=1e-8)
 
 
+def test_masked_values_are_missing() -> None:
+    masked = np.ma.array([0.1, 0.9, 0.3, 0.4], mask=[0, 1, 0, 0])
+    known = np.array([0.1, 0.3, 0.4])
+    assert ConfidenceSequence(UNIT).update(masked) == ConfidenceSequence(UNIT).update(known)
+    assert interval(masked, bounds=UNIT) == interval(known, bounds=UNIT)
+    assert compare(masked, np.zeros(4), bounds=UNIT).n_only_second == 1
+    whole = np.ma.array([1, 0, 1], mask=[False, True, False])
+    assert ConfidenceSequence(UNIT).update(whole).n == 2
+    assert power(masked).n == tukey(np.ma.column_stack([masked, masked])).n == 3
+
+
 def test_two_users_are_enough() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
     assert np.isfinite(effects([0.1, 0.3]).standardised)

@@ -69,6 +69,14 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: compare(VALUES, VALUES, confidence="0.9"), "confidence='0.9' must be above 0"),  # type: ignore[arg-type]
     (lambda: ConfidenceSequence((1.0, 0.0)), "are not a range"),
     (lambda: ConfidenceSequence((0.0, 0.0)), "are not a range"),
+    (lambda: ConfidenceSequence((-1e308, 1e308)), "are farther apart than a number can be"),
+    (lambda: ConfidenceSequence(UNIT, population=10**20), "must be at most 9,007,199,254,740,992"),
+    (lambda: interval(VALUES, bounds=(-1e308, 1e308)), "are farther apart than a number can be"),
+    (lambda: compare(VALUES, VALUES, bounds=(math.nan, 1)), "are not a range"),
+    (
+        lambda: compare(VALUES, VALUES, clusters=np.ma.array([0, 0, 1], mask=[0, 1, 0])),
+        "every row needs its cluster",
+    ),
 ]
 
 
@@ -88,6 +96,11 @@ def test_bounds_that_are_no_pair(bounds: object) -> None:
 def test_pairs_that_are_no_two_columns(pair: object) -> None:
     with pytest.raises(InputTypeError, match="pairs must hold two columns each"):
         compare_all([(VALUES, VALUES), pair])  # type: ignore[list-item]
+
+
+def test_a_difference_to_plan_for_is_a_number() -> None:
+    with pytest.raises(InputTypeError, match=r"difference='0\.1' must be a number"):
+        power(VALUES, "0.1")  # type: ignore[arg-type]
 
 
 def test_options_are_true_or_false() -> None:

@@ -197,8 +197,20 @@ class Compared:
             planned.note,
             "Numbers of users are numbers of clusters." if clusters is not None else "",
             "The variance between seeds is left out: more users do not change it." if seeds else "",
+            self._on_bound(name, *(one.name for one in pair)),
         ]
         return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
+
+    def _on_bound(self, metric: str, model: str, other: str) -> str:
+        """Say that fewer differences are found where Gaffke's bound decides."""
+        pairs = {(model, other), (other, model)}
+        of = [one for one in self.rows if one.metric == metric and (one.model, one.other) in pairs]
+        if not of or of[0].test.test != "gaffke":
+            return ""
+        return (
+            f"Here Gaffke's bound decides, since only {of[0].test.n_differ:,} users differ: it has "
+            "less power. The numbers are those of the test that more users would have."
+        )
 
     def known(self, metric: str) -> str:
         """Return the name of a metric that was compared, which may be written otherwise."""

@@ -18,8 +18,10 @@ from recometer.metrics.registry import rules_of
 from recometer.results.folds import FoldedEvaluation
 from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
 from recometer.stats.comparing import Test
+from recometer.stats.grouping import group
 from recometer.stats.means import Kind
 from recometer.stats.relative import relative_over_runs
+from recometer.stats.runs import run_moments
 from recometer.stats.two_one_sided import equivalence_over_runs
 
 Pair = tuple[Model, Model]
@@ -146,8 +148,9 @@ def _row(
     if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
         test, interval = of_runs(runs, test)
         if np.isfinite(found.relative):
-            x, y = (np.column_stack(users.runs(one, metric)) for one in pair)
-            relative_interval = relative_over_runs(x, y, interval)
+            tables = [np.column_stack(users.runs(one, metric)) for one in pair]
+            ratios = group(values[model.name], values[other.name])
+            relative_interval = relative_over_runs(ratios, run_moments(*tables), interval)
     row = pair_row(
         metric,
         (model.name, other.name),

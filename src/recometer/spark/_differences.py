@@ -172,14 +172,6 @@ class Differences:
             )
         return RunMoments(users, n_runs, tuple(squares))
 
-    def squares_about_ratio(self, number: int) -> float:
-        """Return the sum of squares of x - r y, where r is the ratio of the means of x and y."""
-        return float(self.sums[f"{number} ratios"].squares)
-
-    def lowest(self, number: int) -> float:
-        """Return the lowest value of the first model in any of its runs, if there are several."""
-        return -float(self.sums[f"{number} lowest"].values[0])
-
     def clusters(self, number: int) -> tuple[Grouped, Grouped] | None:
         """Return the differences of clusters and of their sums, as `compare_grouped` takes them."""
         if not self.asked.clustered:
@@ -340,8 +332,6 @@ def _first(batches: Any, *, asked: Compared) -> Iterator[dict[str, Any]]:
             if asked.has_seeds(each):
                 tables = users.tables(each, both)
                 found[f"{key} of_runs"] = np.concatenate([one.sum(axis=0) for one in tables])
-                lowest = tables[0].min(initial=np.inf)
-                found[f"{key} lowest"] = Largest(np.array([-lowest]))
         for metric in range(len(asked.rules)):
             found[f"{metric} ends"] = Largest(_ends(users, metric))
         for metric in asked.shuffled[0]:

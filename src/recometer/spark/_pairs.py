@@ -34,7 +34,7 @@ from recometer.spark.pooling import SparkFoldedEvaluation
 from recometer.stats import Interval, Tukey
 from recometer.stats.comparing import compare_grouped, decisive_test_grouped
 from recometer.stats.means import interval_of
-from recometer.stats.relative import on_side_of
+from recometer.stats.relative import relative_over_runs
 from recometer.stats.runs import Moments, RunMoments, over_folds_of, over_runs_of
 from recometer.stats.two_one_sided import (
     Equivalence,
@@ -161,27 +161,12 @@ class Pairs:
         runs = over_runs_of(seeds, confidence=row.interval.confidence)
         test, interval = of_runs(runs, row.test)
         relative = row.relative_interval
-        if np.isfinite(relative.low):
-            relative = on_side_of(self._relative(number, seeds, relative), interval)
+        ratios = self.sums.ratios(number)
+        if ratios is not None and np.isfinite(row.relative):
+            relative = relative_over_runs(ratios, seeds, interval)
         return dataclasses.replace(
             row, test=test, interval=interval, relative_interval=relative, unit=0.0, runs=runs
         )
-
-    def _relative(self, number: int, seeds: RunMoments, over_users: Interval) -> Interval:
-        """Return the interval of the ratio of means, minus 1, over users and seeds."""
-        (x, y), n = self.sums.totals(number)[:2].tolist(), seeds.users.n
-        mean, ratio = y / n, x / y
-        variance = self.sums.squares_about_ratio(number) / (n - 1) / mean**2
-        scales = 1 / mean**2, ratio**2 / mean**2
-        squares = [
-            (scale * between, scale * rest)
-            for scale, (between, rest) in zip(scales, seeds.squares, strict=True)
-        ]
-        users = seeds.users._replace(mean=0.0, variance=variance)
-        scaled = RunMoments(users, seeds.n_runs, tuple(squares))
-        found = over_runs_of(scaled, confidence=over_users.confidence).interval
-        low, high = (ratio - 1 + end for end in found)
-        return dataclasses.replace(found, low=max(low, -1.0), high=high)
 
     def _equivalence(
         self,
@@ -297,7 +282,14 @@ class Board:
         values = self.sums.cells(key).grouped() if clusters is None else clusters[0]
         kind = options.interval if options.interval != "randomisation" else "auto"
         why = "" if clusters is None else UNEQUAL
-        return interval_of(values, kind, bounds=bounds, confidence=options.confidence, why=why)
+        return interval_of(
+            values,
+            kind,
+            bounds=bounds,
+            confidence=options.confidence,
+            why=why,
+            of_clusters=clusters is not None and not isinstance(values.sizes, float),
+        )
 
     def _p(self, key: int, bounds: Bounds, options: Options) -> float:
         """Return p of a pair, before it is adjusted."""

@@ -76,6 +76,7 @@ def interval_of_ratio(
         bounds=bounds,
         confidence=rules.confidence,
         why=why,
+        of_clusters=why == UNEQUAL,
     )
 
 

@@ -29,14 +29,24 @@ def check_number(name: str, given: object) -> None:
         raise InputError(f"{name}={brief(given)} must be a finite number, at most 1.8e308.")
 
 
-def check_whole(name: str, given: object, least: int) -> None:
-    """Raise InputError unless an argument is a whole number that is large enough."""
+def check_whole(name: str, given: object, least: int, most: int | None = None) -> None:
+    """Raise InputError unless an argument is a whole number from `least` to `most`."""
     if not isinstance(given, numbers.Integral) or isinstance(given, bool) or given < least:
         raise InputError(f"{name}={brief(given)} must be a whole number, at least {least}.")
+    if most is not None and int(given) > most:
+        raise InputError(f"{name}={brief(given)} must be at most {most:,}.")
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest value; InputTypeError unless these are two numbers."""
+    """Return the lowest and the highest value; infinite ones stand for unknown ones.
+
+    Raises
+    ------
+    InputTypeError
+        If these are not two numbers.
+    InputError
+        If one is NaN, or they are farther apart than a float64 can tell.
+    """
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError, OverflowError):
@@ -44,6 +54,13 @@ def check_bounds(bounds: Bounds) -> Bounds:
             f"bounds={brief(bounds)} must be a pair of numbers, the lowest value and the highest. "
             "Hint: (0, 1)."
         ) from None
+    if math.isnan(low) or math.isnan(high):
+        raise InputError(f"bounds={brief(bounds)} are not a range: one is NaN. Hint: (0, 1).")
+    if math.isfinite(low) and math.isfinite(high) and not math.isfinite(2 * (high - low)):
+        raise InputError(
+            f"bounds={brief(bounds)} are farther apart than a number can be (1.8e308). Hint: "
+            "divide values and bounds by one number; None stands for bounds that are not known."
+        )
     return low, high
 
 

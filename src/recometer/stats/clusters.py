@@ -8,9 +8,19 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.errors import InputError, InputTypeError
 
-__all__ = ["by_cluster"]
+__all__ = ["by_cluster", "labels_of"]
 
 Float64 = npt.NDArray[np.float64]
+
+
+def labels_of(clusters: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Return the cluster of each row; InputError: a masked array hides some."""
+    if np.ma.is_masked(clusters):
+        raise InputError(
+            "clusters are a masked array that hides some: every row needs its cluster. Hint: leave "
+            "these rows out, or give each a cluster of its own."
+        )
+    return np.asarray(clusters)
 
 
 def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
@@ -32,7 +42,7 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
     InputError
         If the lengths differ.
     """
-    x, labels = np.asarray(values, np.float64), np.asarray(clusters)
+    x, labels = np.asarray(values, np.float64), labels_of(clusters)
     if labels.shape != x.shape:
         raise InputError(
             f"clusters must have one entry for each of the {len(x):,} rows, but has the shape "

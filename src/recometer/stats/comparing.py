@@ -12,12 +12,12 @@ import numpy.typing as npt
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
-from recometer.stats.clusters import by_cluster
+from recometer.stats.clusters import by_cluster, labels_of
 from recometer.stats.effect_sizes import Effects, effects
 from recometer.stats.ends import METHODS, Interval, check_confidence
-from recometer.stats.gaffke import ROUNDING, beyond, quantile_at, ratio_ends
+from recometer.stats.gaffke import beyond, quantile_at, ratio_ends
 from recometer.stats.grouping import LARGEST, Grouped, column, group_checked
-from recometer.stats.means import Kind, interval_of
+from recometer.stats.means import Kind, interval_of, sums_within
 from recometer.stats.paired import paired_t, sign, wilcoxon
 from recometer.stats.planning import unit_of
 from recometer.stats.relative import (
@@ -504,9 +504,10 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
         why = "The metric has no known range, and the" if not _holds(differences, spread) else "The"
         return f"{note} {why} interval may be too short: it decides no gate."
     if method == "randomisation" and test.n <= FEW_USERS:
+        sizes = "" if one_size else "clusters are of similar size and "
         return (
-            f"These are few {what}s ({test.n:,}): p and the interval hold if differences are about "
-            "symmetric."
+            f"These are few {what}s ({test.n:,}): p and the interval hold if {sizes}differences "
+            "are about symmetric."
         )
     return ""
 
@@ -530,8 +531,7 @@ def _holds(differences: Grouped, spread: Bounds | None) -> bool:
         return False
     if isinstance(differences.sizes, float):
         return beyond(differences, spread) is None
-    off = np.abs(differences.values) > spread[1] * differences.sizes * (1 + ROUNDING)
-    return not bool(off.any())
+    return sums_within(differences, spread)
 
 
 def decisive_test(
@@ -625,7 +625,7 @@ class _Pairs:
                 "Both models need a value for each user, or NaN if there is none, but have "
                 f"{len(x):,} and {len(y):,}."
             )
-        labels = None if clusters is None else np.asarray(clusters)
+        labels = None if clusters is None else labels_of(clusters)
         if labels is not None and labels.shape != x.shape:
             raise InputError(
                 f"clusters must have one entry for each of the {len(x):,} rows, but has the "

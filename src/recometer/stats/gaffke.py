@@ -44,6 +44,10 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     the rule of three. Otherwise Σ W·y ≤ c where Σ E·(y - c) ≤ 0, E exponential, of which the
     saddlepoint approximation is taken.
 
+    It is wider than Student's interval: for values near 0 or 1 by a few percent from 1,000 users
+    on, and for values that lie far from the ends of the range, such as those of AUC, by 31 % at
+    1,000 users and 96 % at 200.
+
     Its coverage is conjectured to be never below nominal: no counterexample is known, and it is
     not proved. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean
     of a nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller &

@@ -105,10 +105,17 @@ class Grouped:
         return float(np.sqrt(self.n / (self.n - 1) * self.sum_of_squares)) / total
 
 
+def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
+    """Return values, of which those that a masked array hides are NaN."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    return np.ma.filled(values.astype(np.float64), np.nan)
+
+
 def matrix(values: npt.ArrayLike, name: str) -> Float64:
     """Return values as rows and columns of numbers; InputError: they are not."""
     try:
-        found = np.asarray(values, np.float64)
+        found = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be rows of numbers: {error}.") from None
     if found.ndim != 2:
@@ -117,7 +124,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
 
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
-    """Return values as one column of numbers.
+    """Return values as one column of numbers; masked ones are NaN.
 
     Raises
     ------
@@ -125,7 +132,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         If they have another shape, are not numbers, are infinite, or are too large for their cubes.
     """
     try:
-        found = np.asarray(values, np.float64)
+        found = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numbers, a value for each user: {error}.") from None
     if found.ndim != 1:

@@ -14,12 +14,16 @@ from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
 from recometer.stats.clusters import by_cluster
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.gaffke import beyond, gaffke
-from recometer.stats.grouping import Grouped, column, group
+from recometer.stats.gaffke import ROUNDING, beyond, gaffke, ratio_ends
+from recometer.stats.grouping import LARGEST, Grouped, column, group
 from recometer.stats.student import student
 from recometer.tasks import resolve_threads, run_tasks
 
 __all__ = ["Kind", "interval", "interval_of", "intervals_of"]
+
+# Of fewer clusters of different sizes (counted as clusters of one size), the bootstrap's interval
+# covers too seldom (docs/statistics.md).
+FEW_CLUSTERS = 50
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
 
@@ -43,6 +47,8 @@ def interval(
         ``"gaffke"`` (`gaffke.gaffke`), ``"t"`` (`student.student`), ``"percentile"`` or ``"bca"``
         (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"`` takes Gaffke's if the range is known
         and all values are within it, and otherwise ``"bca"``; the note of the interval says why.
+        Clusters of different sizes have Gaffke's bound over their sums if they weigh as fewer than
+        50 clusters of one size, (Σ size)² / Σ size², and ``"bca"`` otherwise.
     bounds
         The lowest and the highest possible value of a user; infinite or None if unknown. Only
         Student's interval may exceed them.
@@ -94,7 +100,12 @@ def interval(
         return interval_of(group(x / y), kind, bounds=bounds, confidence=confidence)
     what = "clusters differ in size" if weights is None else "mean is weighted"
     return interval_of(
-        group(x, y) if len(x) else group(x), kind, bounds=bounds, confidence=confidence, why=what
+        group(x, y) if len(x) else group(x),
+        kind,
+        bounds=bounds,
+        confidence=confidence,
+        why=what,
+        of_clusters=weights is None,
     )
 
 
@@ -105,10 +116,12 @@ def interval_of(
     bounds: Bounds | None = None,
     confidence: float = 0.95,
     why: str = "",
+    of_clusters: bool = False,
 ) -> Interval:
     """Return the interval of values that are grouped; otherwise as `interval`.
 
-    `why` says what makes a ratio of means of them, for the interval's note.
+    `why` says what makes a ratio of means of them, for the interval's note; `of_clusters`, whether
+    the values are sums of clusters and the sizes their numbers of rows.
     """
     if kind not in get_args(Kind):
         hint = did_you_mean(str(kind), get_args(Kind))
@@ -118,6 +131,10 @@ def interval_of(
     if kind == "gaffke" and isinstance(values.sizes, float):
         return gaffke(values, bounds or (-np.inf, np.inf), confidence)
     note = ""
+    if kind in ("auto", "gaffke") and of_clusters and values.n and bounds is not None:
+        alike = of_one_size(values)
+        if alike < FEW_CLUSTERS and sums_within(values, bounds):
+            return _of_few_clusters(values, bounds, confidence, alike)
     if kind in ("auto", "gaffke"):
         note = _why_not_gaffke(values, bounds, why)
         if not note and bounds is not None:
@@ -128,6 +145,34 @@ def interval_of(
     outside = beyond(values, bounds) if plain and bounds is not None else None
     within = found.within(bounds) if outside is None else found
     return dataclasses.replace(within, note=note)
+
+
+def of_one_size(clusters: Grouped) -> float:
+    """Return as how many clusters of one size some of different sizes weigh: (Σ y)² / Σ y²."""
+    sizes, counts = np.asarray(clusters.sizes), clusters.counts
+    return float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
+
+
+def sums_within(clusters: Grouped, bounds: Bounds) -> bool:
+    """Return whether bounds are a range, and all sums of clusters are of rows within it."""
+    low, high = bounds
+    if not -LARGEST < low < high < LARGEST:
+        return False
+    slack = ROUNDING * (high - low)
+    x, sizes = clusters.values, clusters.sizes
+    return bool(((x >= (low - slack) * sizes) & (x <= (high + slack) * sizes)).all())
+
+
+def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
+    """Return Gaffke's bound over the sums of clusters: one more has the largest size of all."""
+    low, high = bounds
+    largest = float(np.max(values.sizes))
+    ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
+    note = (
+        f"The {values.n:,} clusters differ in size and weigh as {alike:.0f} of one size: the "
+        "interval is Gaffke's bound over their sums, which takes no cluster to be larger."
+    )
+    return Interval(*ends, "gaffke", confidence, values.n, note).within(bounds)
 
 
 def intervals_of(
@@ -165,7 +210,7 @@ def _why_not_gaffke(values: Grouped, bounds: Bounds | None, why: str) -> str:
     instead = "so the interval is the bootstrap's (BCa), not Gaffke's."
     if not isinstance(values.sizes, float):
         return f"The {why or 'statistic is a ratio of means'}, {instead}"
-    if bounds is None or not -np.inf < bounds[0] < bounds[1] < np.inf:
+    if bounds is None or not -LARGEST < bounds[0] < bounds[1] < LARGEST:
         return f"The metric has no known range, {instead}"
     outside = beyond(values, bounds)
     if outside is not None:

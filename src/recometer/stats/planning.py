@@ -22,6 +22,7 @@ __all__ = ["Power", "power", "power_of", "smallest_difference", "unit_of", "user
 MOSTLY = 0.9  # share of the users who differ, whose differences have one size
 MANY_USERS = 2_000  # from which on Student's t is taken for normal
 MOST_USERS = 10**12
+NORMAL_975 = 1.959964  # quantile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,11 @@ class Power:
     power
         The probability that the comparison is significant if this is the true difference.
     users_needed
-        The number of users for the wanted power; None if no number is enough or known.
+        The number of users for the wanted power, if users vary as much as those compared; None if
+        no number is enough or known.
+    fewest_users, most_users
+        The same at the two ends of the interval of the deviation (95 %), which is not known
+        exactly: the fewer users differ in a pilot, the less.
     smallest_difference
         The true difference that is found significant with the wanted power, at the present number
         of users.
@@ -58,15 +63,22 @@ class Power:
     wanted: float
     alpha: float
     note: str = ""
+    fewest_users: int | None = None
+    most_users: int | None = None
 
     def __str__(self) -> str:
         if math.isnan(self.smallest_difference):
             return self.note
-        needed = "more than a trillion" if self.users_needed is None else f"{self.users_needed:,}"
+        fewest, needed, most = (
+            f"{number:,}" if number is not None else "more than a trillion"
+            for number in (self.fewest_users, self.users_needed, self.most_users)
+        )
+        users = needed if fewest == most else f"{fewest} to {most}"
+        middle = "" if fewest == most else f" ({needed} if users vary as these do)"
         text = (
             f"A true difference of {self.difference:g} is found significant (p <= {self.alpha:g}) "
             f"with a chance of {self.power:.0%} by the {self.n:,} users here, and of "
-            f"{self.wanted:.0%} by {needed} users. {self.n:,} users find a difference of "
+            f"{self.wanted:.0%} by {users} users{middle}. {self.n:,} users find a difference of "
             f"{self.smallest_difference:.2g} with a chance of {self.wanted:.0%}."
         )
         return f"{text} {self.note}".strip()
@@ -87,6 +99,12 @@ def power(
     7 points if a dozen differ (`benchmarks/stats.py`). If differences are multiples of a unit, such
     as those of hit, their sums move in steps, and the exact test rejects less often, by up to 20
     points if few users differ. This is taken into account.
+
+    The number of users needed grows with the variance of the differences, which a pilot of few
+    users does not show exactly. Its range follows from the interval (95 %) of that variance:
+    s² exp(±z √((k - (n - 3) / n) / (n - 1))), with k the kurtosis. Bonett, "Approximate confidence
+    interval for standard deviation of nonnormal distributions", Computational Statistics & Data
+    Analysis 50, 2006.
 
     Parameters
     ----------
@@ -121,6 +139,10 @@ def power(
         note = f"All {values.n:,} users differ by {values.estimate:g}: their spread is not known."
         return Power(values.n, 0.0, looked_for, np.nan, None, np.nan, wanted, alpha, note)
     unit = unit_of(values) if unit is None else unit
+    fewest, most = (
+        users_needed(looked_for, end, wanted=wanted, alpha=alpha, unit=unit)
+        for end in _deviation_interval(values, deviation)
+    )
     return Power(
         values.n,
         deviation,
@@ -130,7 +152,19 @@ def power(
         smallest_difference(deviation, values.n, wanted=wanted, alpha=alpha, unit=unit),
         wanted,
         alpha,
+        fewest_users=fewest,
+        most_users=most,
     )
+
+
+def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float]:
+    """Return the interval (95 %) of a standard deviation, from the kurtosis of the values."""
+    n, residuals = values.n, values.residuals / np.abs(values.residuals).max()
+    squares = float(values.counts @ residuals**2)
+    kurtosis = n * float(values.counts @ residuals**4) / squares**2
+    error = math.sqrt(max(0.0, kurtosis - (n - 3) / n) / (n - 1))
+    factor = math.exp(NORMAL_975 * error / 2)
+    return deviation / factor, deviation * factor
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:

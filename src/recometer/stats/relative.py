@@ -12,7 +12,7 @@ from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.ends import Interval
 from recometer.stats.gaffke import ratio_ends
 from recometer.stats.grouping import Grouped
-from recometer.stats.runs import Moments, RunMoments, over_runs_of, run_moments
+from recometer.stats.runs import Moments, RunMoments, over_runs_of
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_flips import quantile_of
 
@@ -76,40 +76,48 @@ def relative_interval(
     return _less_1(low, high, method, ratios.n, difference)
 
 
-def relative_over_runs(
-    first: npt.ArrayLike, second: npt.ArrayLike, difference: Interval
-) -> Interval:
+def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
     """Return all θ from -1 on for which `over_runs` of x - (1 + θ)·y does not exclude 0.
 
     Parameters
     ----------
-    first, second : [n_users, n_runs]
-        A column for each run, with values of at least 0; the mean of the second is above 0.
+    ratios
+        As of `relative_interval`, of the users' means over runs.
+    runs
+        The mean squares of both models.
     difference
         The interval of the mean of x - y over users and runs.
     """
-    confidence = difference.confidence
-    both, one, two = run_moments(first, second), run_moments(first), run_moments(second)
-    (n, x, of_x), (_, y, of_y) = one.users, two.users
-    covariance = (of_x + of_y - both.users.variance) / 2
+    confidence, n, estimate = difference.confidence, ratios.n, ratios.estimate
+    counts, y, residuals = ratios.counts, np.asarray(ratios.sizes), ratios.residuals
+    mean = float(np.sum(counts * y)) / n
+    of_y, both, of_residuals = (
+        float(squares) / max(1, n - 1)
+        for squares in (
+            np.sum(counts * (y - mean) ** 2),
+            np.sum(counts * residuals * (y - mean)),
+            ratios.sum_of_squares,
+        )
+    )
 
     def found_at(share: float, ratio: float) -> float:
         """Return the mean of share · x - ratio · y, in arms of its interval."""
-        variance = share**2 * of_x - 2 * share * ratio * covariance + ratio**2 * of_y
-        users = Moments(n, share * x - ratio * y, max(0.0, variance))
+        rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
+        variance = share**2 * of_residuals + 2 * share * rest * both + rest**2 * of_y
         squares = tuple(
-            (scale**2 * between, scale**2 * rest)
-            for scale, (between, rest) in zip((share, ratio), both.squares, strict=True)
+            (scale**2 * between, scale**2 * within)
+            for scale, (between, within) in zip((share, ratio), runs.squares, strict=True)
         )
-        of = over_runs_of(RunMoments(users, both.n_runs, squares), confidence=confidence)
+        users = Moments(n, rest * mean, max(0.0, variance))
+        of = over_runs_of(RunMoments(users, runs.n_runs, squares), confidence=confidence)
         arm = of.interval.width / 2
         return of.mean / arm if arm > 0 else float(np.copysign(np.inf, of.mean))
 
     ends = _hull(
         lambda ratio: found_at(1.0, ratio),
-        x / y,
+        estimate,
         1.0,
-        (difference.width / 2 / y),
+        difference.width / 2 / mean,
         (found_at(1.0, 0.0), -found_at(0.0, 1.0)),
     )
     return _less_1(*ends, difference.method, n, difference)

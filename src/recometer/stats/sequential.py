@@ -23,6 +23,7 @@ LARGEST_BET = 0.75  # of what would lose everything
 PRECISION = 1e-9  # of the way from the mean to the last end
 ROUNDING = 1e-9
 EXACT = 1e-12  # what a mean of all users may be off by
+LARGEST_POPULATION = 2**53  # users: up to which a float64 tells whole numbers apart
 CUT = 2.0**-26  # of whose multiples sums are exact
 SLACK = 1e-15  # what a sum may be off by, for each user
 # Numbers of users that the players of a side aim at: 16, 64, 256, ...
@@ -82,7 +83,7 @@ class ConfidenceSequence:
     ) -> None:
         low, high = check_bounds(bounds)
         if population is not None:
-            check_whole("population", population, 0)
+            check_whole("population", population, 0, LARGEST_POPULATION)
         if not -np.inf < low < high < np.inf:
             raise InputError(
                 f"bounds={bounds!r} are not a range: bets need a finite lowest and highest value."

@@ -12,7 +12,7 @@ from recometer import ragged
 from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.stats.checks import check_alpha, check_whole
-from recometer.stats.clusters import by_cluster
+from recometer.stats.clusters import by_cluster, labels_of
 from recometer.stats.grouping import column, matrix
 from recometer.stats.saddlepoint import increasing_root
 
@@ -107,7 +107,7 @@ def tukey(
         raise InputError(f"{found}; at least two are needed. Hint: another correction.")
     means = ragged.column_sums(given) / n
     if clusters is not None:
-        labels = np.asarray(clusters)
+        labels = labels_of(clusters)
         if len(labels) != len(known):
             raise InputError(
                 f"clusters must have one entry for each of the {len(known):,} rows, but has "

@@ -30,7 +30,9 @@ def randomisation(differences: npt.ArrayLike | Grouped) -> TestResult:
     Nothing is drawn. If the values allow it, p is computed exactly: from the binomial distribution
     if all differences have one size, by convolution if they are multiples of a unit, and by
     enumeration for up to 30 differences other than 0. Otherwise it is computed by saddlepoint
-    approximation, which is within 3 % of enumeration from 20 differences on.
+    approximation, which is within 3 % of enumeration for most differences. If 5 to 10 large ones
+    outweigh the others, p can be off by a factor of 0.5 to 3.2: its distribution then has several
+    peaks, and only those of up to 6 large differences are enumerated.
 
     Parameters
     ----------
