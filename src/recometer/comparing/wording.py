@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from recometer.comparing.corrections import Correction
@@ -10,6 +11,7 @@ from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, p_text, pair_name
 from recometer.stats.ends import METHODS as INTERVALS
 
+NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
 MOST = 4  # entries of a list that is given in full
 METHODS = {
     "binomial": "exactly (binomial)",
@@ -197,12 +199,21 @@ def on_smallest_p(rows: Sequence[PairRow], options: Options) -> list[str]:
 
 
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
-    """Return the notes of rows, each once, with the rows that it holds for."""
-    of_note: dict[str, list[PairRow]] = {}
+    """Return the notes of rows, each once, with the rows that it holds for.
+
+    Notes that begin with a number, and are the same otherwise, are one: "4 to 27 users differ".
+    """
+    of_note: dict[str, list[tuple[str, PairRow]]] = {}
     for row in rows:
         for note in row.notes:
-            of_note.setdefault(note, []).append(row)
-    return [f"{_where(found, rows)}: {note}" for note, found in of_note.items()]
+            number, text = NUMBERED.fullmatch(note).groups()  # type: ignore[union-attr]
+            of_note.setdefault(text, []).append((number, row))
+    said = []
+    for text, found in of_note.items():
+        numbers = sorted({one for one, _ in found}, key=lambda one: (len(one), one))
+        number = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+        said.append(f"{_where([row for _, row in found], rows)}: {number}{text}")
+    return said
 
 
 def on_standings(
