@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import pathlib
+import stat
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import recometer as rm
+from recometer.comparing.junit import junit
+from recometer.data import paths
 
 RESULT = rm.evaluate(rm.Scores(np.eye(200)), np.eye(200), metrics="ndcg@1..5")
 WRITERS: dict[str, Callable[[pathlib.Path], object]] = {
@@ -57,6 +63,101 @@ def test_a_long_name_is_written_and_a_device_is_not_replaced(
     assert list(tmp_path.iterdir()) == [path]
     board.to_csv("/dev/null")
     assert pathlib.Path("/dev/null").is_char_device()
+
+
+POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes and devices of POSIX")
+# What writes one file, by the end of its name.
+ONE_FILE: dict[str, tuple[str, Callable[[pathlib.Path], object]]] = {
+    "save": ("", RESULT.save),
+    "to_csv": ("", RESULT.to_csv),
+    "to_json": ("", RESULT.to_json),
+    "flat": ("", RESULT.flat),
+    "page": (".html", RESULT.report),
+    "Markdown": (".md", RESULT.report),
+    "chart": (".svg", lambda path: RESULT.report().save_chart(path, RESULT.report().charts[0])),
+    "gates": (
+        "",
+        lambda path: junit(
+            rm.compare({"a": RESULT, "b": RESULT}, baseline="a").gate("ndcg@1 >= -1"), path
+        ),
+    ),
+}
+
+
+@POSIX
+@pytest.mark.parametrize("what", ONE_FILE)
+def test_a_pipe_is_written_into(what: str, tmp_path: pathlib.Path) -> None:
+    end, write = ONE_FILE[what]
+    path, plain = tmp_path / f"pipe{end}", tmp_path / f"plain{end}"
+    os.mkfifo(path)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    write(path)
+    reader.join()
+    assert path.is_fifo()
+    write(plain)
+    # A report says when it was written.
+    assert len(read[0]) == pytest.approx(plain.stat().st_size, abs=2)
+
+
+@POSIX
+@pytest.mark.parametrize("what", ONE_FILE)
+def test_a_pipe_that_nobody_reads_is_not_waited_for(
+    what: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "PATIENCE", 0.1)
+    end, write = ONE_FILE[what]
+    path = tmp_path / f"pipe{end}"
+    os.mkfifo(path)
+    with pytest.raises(rm.FileError, match=r"no other program reads this pipe\. Hint: start"):
+        write(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.is_fifo()
+
+
+@POSIX
+@pytest.mark.parametrize("what", ONE_FILE)
+def test_a_device_is_not_replaced(what: str, tmp_path: pathlib.Path) -> None:
+    end, write = ONE_FILE[what]
+    path = tmp_path / f"null{end}"
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:  # only root makes devices; nobody else could replace one
+        path.symlink_to("/dev/null")
+    write(path)
+    assert path.is_char_device()
+    assert pathlib.Path("/dev/null").is_char_device()
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_that_is_a_file_is_written_into(name: str, tmp_path: pathlib.Path) -> None:
+    if not os.path.exists(name):
+        return  # names of Linux
+    code = (
+        "import numpy as np, recometer as rm\n"
+        "result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics='rr')\n"
+        f"print('before'); result.to_csv({name!r}); print('after')"
+    )
+    out = tmp_path / "out.txt"
+    with out.open("wb") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    lines = out.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    assert lines[1].startswith("metric,")
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@POSIX
+def test_a_split_does_not_take_the_place_of_a_pipe(tmp_path: pathlib.Path) -> None:
+    made = rm.split(np.ones((20, 4)), rm.split.Fraction(0.5))
+    made.save(tmp_path)
+    (tmp_path / "train.parquet").unlink()
+    os.mkfifo(tmp_path / "train.parquet")
+    with pytest.raises(rm.FileError, match=r"train\.parquet is not a file: it is not replaced"):
+        made.save(tmp_path)
+    assert (tmp_path / "train.parquet").is_fifo()
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import errno
 import json
 import pathlib
 import uuid
@@ -135,11 +136,12 @@ def test_failed_saving_keeps_what_was_there(
     path = tmp_path / "result.parquet"
     evaluation({"rr": [0.5]}).save(path)
 
-    def full(frame: pl.DataFrame, file: pathlib.Path, **options: object) -> None:
-        file.write_bytes(b"half")
-        raise OSError("No space left on device")
+    def full(file: pathlib.Path, content: bytes) -> None:
+        with file.open("wb") as opened:
+            opened.write(content[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    monkeypatch.setattr(pathlib.Path, "write_bytes", full)
     with pytest.raises(FileError, match="No space left"):
         evaluation({"rr": [0.25]}).save(path)
     assert load(path)["rr"] == [0.5]
@@ -147,13 +149,15 @@ def test_failed_saving_keeps_what_was_there(
 
 
 def test_no_folder(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FileError, match=r"Cannot write .*missing.*Hint: the folder must exist"):
+    with pytest.raises(
+        FileError, match=r"missing.* cannot be written: .*Hint: the folder must exist"
+    ):
         evaluation({"rr": [0.5]}).save(tmp_path / "missing" / "result.parquet")
 
 
 def test_path_is_a_folder(tmp_path: pathlib.Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileError, match="Cannot write"):
+    with pytest.raises(FileError, match="folder' cannot be written: Is a directory"):
         evaluation({"rr": [0.5]}).save(tmp_path / "folder")
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
 

@@ -13,6 +13,7 @@ import recometer as rm
 from recometer.cli._factors import read_factors
 from recometer.data import unpacking
 from recometer.data.array_files import open_sparse
+from recometer.data.checksums import sealed
 from recometer.errors import FileError
 
 REFUSED = r"unpacks to more than \d+ GiB, and to more than 200 times its size.*Hint"
@@ -23,6 +24,10 @@ def a_megabyte(monkeypatch):
     """Make the limits those of small files."""
     monkeypatch.setattr(unpacking, "MOST", 2**20)
     unpacking._check_gzip.cache_clear()
+
+
+def say(*_):
+    """Take a note."""
 
 
 def bomb(path, head, n=2**21):
@@ -55,19 +60,75 @@ def test_a_parquet_file(a_megabyte, tmp_path):
         rm.Interactions.of(path)
 
 
+def nested(path, **columns):
+    """Write a few rows, one of which holds lists of some hundred thousand entries."""
+    many = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
+    ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
+    pl.DataFrame({**ids, **many}).write_parquet(path)
+    return path
+
+
+COLUMNS = {"user": None, "item": None}
+READERS = {
+    "interactions": lambda path: rm.Interactions.of(nested(path, item_id=7)),
+    "lists": lambda path: rm.Lists(nested(path, item_id=7)),
+    "catalogue": lambda path: rm.Catalogue(nested(path, categories="x"), categories="categories"),
+    "split": lambda path: rm.split(nested(path, tags="x"), rm.split.Last(1)),
+    "factors": lambda path: read_factors([str(nested(path, factors=0.5))] * 2, None, say, COLUMNS),
+}
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_lists_in_a_parquet_file(read, a_megabyte, tmp_path):
+    with pytest.raises(FileError, match=REFUSED + r".*entries of its lists"):
+        READERS[read](tmp_path / "nested.parquet")
+
+
+def test_a_footer_that_lies_about_its_lists(a_megabyte, tmp_path):
+    """The number of entries is what the headers of the pages say, by which they are read."""
+    path = nested(tmp_path / "nested.parquet", item_id=7)
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - length : -8]
+    said, lie = (b"\x16" + varint(2 * n) for n in (300_001, 150_001))
+    assert said in footer
+    path.write_bytes(content[: -8 - length] + footer.replace(said, lie) + content[-8:])
+    with pytest.raises(FileError, match=REFUSED):
+        rm.Lists(path)
+
+
+def varint(number):
+    """Write a number as Parquet does, seven bits to a byte."""
+    found = b""
+    while number > 127:
+        found += bytes([number & 127 | 128])
+        number >>= 7
+    return found + bytes([number])
+
+
+def test_lists_that_a_large_file_has_room_for_are_read(a_megabyte, tmp_path):
+    path = tmp_path / "lists.parquet"
+    rng = np.random.default_rng(0)
+    lists = rng.integers(0, 2**40, (200, 1000))
+    pl.DataFrame({"user_id": range(200), "item_id": lists.tolist()}).write_parquet(
+        path, data_page_size=2**10, row_group_size=50
+    )
+    assert rm.Interactions.of(path).n_users == 200
+
+
 def test_a_saved_evaluation(a_megabyte, tmp_path):
     path = tmp_path / "result.parquet"
     rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr").save(path)
     header = pl.read_parquet_metadata(path)["recometer"]
-    pl.read_parquet(path).head(1).select(pl.all().repeat_by(300_000).explode()).write_parquet(
-        path, metadata={"recometer": header}
-    )
-    with pytest.raises(FileError, match=REFUSED):
-        rm.load(path)
-
-
-def say(*_):
-    """Take a note."""
+    frame = pl.read_parquet(path).head(1)
+    for larger in (
+        frame.select(pl.all().repeat_by(300_000).explode()),
+        frame.with_columns(rr=pl.col("rr").repeat_by(300_000)),
+    ):
+        larger.write_parquet(path, metadata={"recometer": header})
+        path.write_bytes(sealed(path.read_bytes()))
+        with pytest.raises(FileError, match=REFUSED):
+            rm.load(path)
 
 
 def test_archives(a_megabyte, tmp_path):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import recometer as rm
+from recometer.data.checksums import PLACEHOLDER, sealed
 from recometer.errors import DataWarning, FileError, InputError, InputTypeError
 from recometer.split import (
     ActiveAfter,
@@ -47,6 +48,7 @@ from recometer.split import (
     calling,
     folds,
     memory,
+    saving,
     split,
 )
 from recometer.split.what import holdout_sizes
@@ -687,15 +689,16 @@ def test_a_file_beside_a_split_that_is_not_of_it_is_not_replaced(tmp_path):
     assert (tmp_path / "remainder.parquet").read_text() == "mine"
 
 
-def test_folders_that_hold_no_split(tmp_path):
+def test_folders_that_hold_no_split(tmp_path, monkeypatch):
     with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
         rm.Split.load(tmp_path)
     split(interactions(), Last(1)).save(tmp_path)
     (tmp_path / "test.parquet").write_bytes(b"")
     with pytest.raises(rm.FileError, match="is damaged"):
         rm.Split.load(tmp_path)
-    header = (tmp_path / "split.json").read_text()
-    (tmp_path / "split.json").write_text(header.replace('"version": 1', '"version": 9'))
+    monkeypatch.setattr(saving, "VERSION", 9)
+    split(interactions(), Last(1)).save(tmp_path)
+    monkeypatch.undo()
     with pytest.raises(rm.FileError, match="newer recometer"):
         rm.Split.load(tmp_path)
     (tmp_path / "file").write_text("")
@@ -1091,9 +1094,10 @@ def test_ids_that_parquet_cannot_hold_are_refused_before_they_are_lost(tmp_path)
 @pytest.mark.parametrize("text", ["[]", '{"version": "1"}', '{"version": 1}'])
 def test_a_header_that_is_none_is_said_to_be_damaged(text, tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
-    (tmp_path / "split.json").write_text(text)
-    with pytest.raises(FileError, match="is damaged"):
-        rm.Split.load(tmp_path)
+    for written in (text, sealed(f'{text} "{PLACEHOLDER}"'.encode()).decode()):
+        (tmp_path / "split.json").write_text(written)
+        with pytest.raises(FileError, match="is damaged"):
+            rm.Split.load(tmp_path)
 
 
 def test_folds_that_were_saved_are_evaluated_together(tmp_path):

@@ -16,6 +16,7 @@ import recometer as rm
 from recometer.cli._app import app
 from recometer.cli._factors import read_factors
 from recometer.data.array_files import open_sparse
+from recometer.data.checksums import PLACEHOLDER, sealed
 
 # Modules and functions that run code of data, or programs.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
@@ -100,8 +101,9 @@ def split(here):
 
 def test_a_split_reads_no_file_outside_of_its_folder(split):
     header = json.loads((split / "split.json").read_text())
-    (split / "split.json").write_text(json.dumps({**header, "parts": ["train", "../secret"]}))
-    with pytest.raises(rm.FileError, match="damaged"):
+    header = {**header, "parts": ["train", "../secret"], "checksum": PLACEHOLDER}
+    (split / "split.json").write_bytes(sealed(json.dumps(header).encode()))
+    with pytest.raises(rm.FileError, match=r"damaged: no part is called '\.\./secret'"):
         rm.Split.load(split)
     assert rm.split(pl.read_parquet("secret.parquet"), rm.split.Last(1)) is not None
 

@@ -14,10 +14,11 @@ from recometer.split import Split
 
 
 class Part(NamedTuple):
-    """The files of test and of train; either may be missing."""
+    """The files of test and of train, either of which may be missing; and the folder of a split."""
 
     test: str | None
     train: str | None
+    split: Path | None = None
 
 
 def load_split(folder: str) -> Split:
@@ -40,15 +41,16 @@ def parts_of(
         return [Part(test, train)], {}
     if test is not None or train is not None:
         raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
-    found = [files_of(str(fold)) for fold in _folds(folder)] or [files_of(folder)]
-    return [Part(test, train) for train, test, _ in found], found[0][2]
+    splits = _folds(folder) or [Path(folder)]
+    columns = [_columns(one) for one in splits]
+    files = ((str(one / "test.parquet"), str(one / "train.parquet"), one) for one in splits)
+    return [Part(*each) for each in files], columns[0]
 
 
-def files_of(folder: str) -> tuple[str, str, dict[str, str]]:
-    """Return the files of train and test in a folder, and their columns by what they hold."""
-    found = load_split(folder).columns
-    columns = {} if found is None else {name: n or NONE for name, n in found._asdict().items()}
-    return str(Path(folder) / "train.parquet"), str(Path(folder) / "test.parquet"), columns
+def _columns(folder: Path) -> dict[str, str]:
+    """Return the columns of the split in a folder by what they hold."""
+    found = load_split(str(folder)).columns
+    return {} if found is None else {name: n or NONE for name, n in found._asdict().items()}
 
 
 def _folds(folder: str) -> list[Path]:

@@ -19,6 +19,7 @@ from recometer.cli._stdin import StandardInput
 from recometer.data.interactions import Interactions
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
+from recometer.split.saving import alone
 from recometer.tasks import resolve_threads
 
 
@@ -169,8 +170,9 @@ def _jobs(
     for fold, part in enumerate(named.parts):
         of_fold = [model.in_fold(fold) for model in named.models]
         paths = [path for model in of_fold for path in model.paths if path]
-        inputs.check_columns([*filter(None, part), *paths])
-        test, train = inputs.both(*part)
+        inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
+        with contextlib.nullcontext() if part.split is None else alone(part.split):
+            test, train = inputs.both(part.test, part.train)
         other = None if named.baseline is None else named.baseline.in_fold(fold)
         given = {
             "train": train,

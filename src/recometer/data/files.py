@@ -24,7 +24,7 @@ from recometer.data.sessions import paired, selected
 from recometer.data.structs import without_structs
 from recometer.data.texts import DAMAGED, open_text
 from recometer.data.times import check_parsed, times_of_text
-from recometer.data.unpacking import check_table
+from recometer.data.unpacking import check_nested, check_table
 from recometer.errors import ColumnError, FileError, brief
 
 if TYPE_CHECKING:
@@ -303,6 +303,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
     try:
         if extension == ".parquet":
             table = _scan_parquet([path]) if parts is None else _scan_parts(path, parts)
+            check_nested(path, parts or [path], table.collect_schema())
             table = without_structs(table)
         else:
             table = _scan_text(path)

@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
+import sys
+import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from recometer.errors import FileError, InputTypeError, brief
 
+PATIENCE = 5.0  # seconds that a pipe is waited for which nobody reads yet
 # What a scheme stands before; a path makes one slash of two. One letter is a drive of Windows.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 
 
-def as_path(path: str | os.PathLike[str], what: str) -> Path:
+def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     """Return a path that the system can look up, whether there is a file or not.
 
     Parameters
     ----------
     path
+        Bytes that are no UTF-8 are kept, as `os.fsdecode` does.
     what
         What it is the path of, for messages: ``"a saved evaluation"``.
 
     Raises
     ------
     InputTypeError
-        If it is not a path.
+        If it is not a path, or one that cannot say where it is.
     FileError
         If the path is empty, or one that no file can have: with a NUL, a lone surrogate, or a part
         that is too long; if it leads through a folder that may not be entered; or if it is an
         address elsewhere, such as ``s3://...``.
     """
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+    try:
+        text = os.fsdecode(path)
+    except Exception as error:  # what `__fspath__` raises may be anything
+        said = "" if isinstance(error, TypeError) else f", which cannot say where it is: {error!r}"
         raise InputTypeError(
-            f"The path of {what} is of type {type(path).__name__}. Hint: pass a string or a "
+            f"The path of {what} is of type {type(path).__name__}{said}. Hint: pass a string or a "
             "pathlib.Path."
-        )
-    text = os.fspath(path)
+        ) from error
     if not text:
         raise FileError(f"The path of {what} is empty. Hint: name a file or a folder.")
     try:
@@ -59,12 +66,12 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
         ) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return Path(path)  # whoever reads or writes says so
+            return Path(text)  # whoever reads or writes says so
         raise FileError(
             f"The path of {what} is {brief(text)}: {error.strerror}. Hint: choose a shorter name, "
             "of at most 255 bytes."
         ) from None
-    return Path(path)
+    return Path(text)
 
 
 def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
@@ -102,30 +109,90 @@ def check_no_link(folder: Path) -> None:
         )
 
 
+def is_replaced(path: Path) -> bool:
+    """Tell whether writing puts a new file in the place of a path.
+
+    What is not a file, such as a pipe or a device, is written into instead, as is what
+    ``/dev/stdout`` and ``/dev/fd/3`` stand for, even if that is a file.
+    """
+    return _descriptor(path) is None and (path.is_file() or not path.exists())
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the number of the open file that a path stands for, if it does."""
+    for _ in range(40):  # links, one after the other
+        path = Path(os.path.realpath(path.parent), path.name)
+        if str(path.parent) in (f"/proc/{os.getpid()}/fd", "/dev/fd") and path.name.isdecimal():
+            return int(path.name)
+        try:
+            path = path.parent / os.readlink(path)
+        except OSError:
+            return None
+    return None
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that is there whole or not at all, and replaces another one only then.
+
+    What is not a file is written into, see `is_replaced`.
 
     Raises
     ------
     FileError
         If the file cannot be written.
     """
-    # What is not a file, such as a pipe or /dev/stdout, is written to, not replaced.
-    replaces = path.is_file() or not path.exists()
+    replaces = is_replaced(path)
     # A name of its own: that of the file may be as long as names can be.
     written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
     try:
-        written.write_bytes(content)
         if replaces:
+            written.write_bytes(content)
             written.replace(path)
+        else:
+            with _stream_to(path) as stream:
+                stream.write(content)
     except OSError as error:
+        unread = not replaces and error.errno == errno.ENXIO
+        why = "no other program reads this pipe" if unread else error.strerror
         raise FileError(
-            f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "
-            "and be writable."
+            f"{os.fspath(path)!r} cannot be written: {why}. Hint: {_way_out(error)}."
         ) from error
     finally:
         if replaces:
-            written.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                written.unlink(missing_ok=True)
+
+
+def _stream_to(path: Path) -> BinaryIO:
+    """Open what is not a file; a pipe must be read by another program within some seconds."""
+    number = _descriptor(path)
+    if number is not None:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()  # what was printed before stands before
+        return os.fdopen(os.dup(number), "wb")
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            # Otherwise a pipe that nobody reads would be waited for without an end.
+            opened = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            if error.errno != errno.ENXIO or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+        else:
+            break
+    os.set_blocking(opened, True)
+    return os.fdopen(opened, "wb")
+
+
+def _way_out(error: OSError) -> str:
+    """Return what can be done if a file cannot be written."""
+    if error.errno in (errno.ENXIO, errno.EPIPE):
+        return "start the program that reads the pipe first, and let it read everything"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "make room there, or choose another folder"
+    return "the folder must exist and be writable, and the path must not be a folder"
 
 
 def unreadable() -> tuple[type[BaseException], ...]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
+import io
 import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids, sessions
+from recometer.data.checksums import MARK, PLACEHOLDER, end_of, is_sealed, sealed
 from recometer.data.forks import check_threads
-from recometer.data.paths import as_path, check_readable, unreadable
-from recometer.data.unpacking import check_table
+from recometer.data.paths import as_path, check_readable, is_replaced, unreadable, write_whole
+from recometer.data.unpacking import check_nested, check_table
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 KEY = "recometer"  # of the header in the file's metadata
+PARQUET = b"PAR1"  # at both ends of such files
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 
 # What reading a damaged file may end in, beside errors of Polars and of the system.
@@ -62,7 +64,8 @@ def check_replaced(
     """Raise if writing would replace an input, or a file that recometer did not write.
 
     `is_ours` tells of one of the `paths` that exists whether recometer wrote it; `inputs` are
-    files that are read, and those that do not exist are passed over.
+    files that are read, and those that do not exist are passed over. What is not a file, such as a
+    pipe, is written into, and so not replaced.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def check_replaced(
             raise FileError(
                 f"{path} is an input, and would be replaced. Hint: choose an empty folder."
             )
-        if not is_ours(path):
+        if is_replaced(path) and not is_ours(path):
             raise FileError(
                 f"{path} exists, and was not written by recometer: it is not replaced. "
                 "Hint: choose an empty folder."
@@ -85,13 +88,13 @@ def check_replaced(
 
 
 def is_table(path: Path) -> bool:
-    """Return whether `write_table` wrote a file."""
-    import polars as pl
-
+    """Return whether `write_table` wrote a file, as its end says."""
     try:
-        return KEY in pl.read_parquet_metadata(path)
-    except unreadable():
+        with path.open("rb") as file:
+            end = end_of(file)
+    except OSError:
         return False
+    return end.endswith(PARQUET) and MARK in end
 
 
 def write_table(
@@ -130,20 +133,10 @@ def write_table(
     if user_ids is not None:
         kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
-    text = json.dumps({"version": VERSION, "user": kind, **header})
-    # Its name is short: that of the file may be as long as names can be.
-    temporary = path.parent / f".recometer-{os.urandom(8).hex()}"
-    try:
-        pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
-        temporary.replace(path)
-    except unreadable() as error:
-        raise FileError(
-            f"Cannot write {str(path)!r}: {error}. "
-            "Hint: the folder must exist and be writable, and the path must not be a folder."
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    text = json.dumps({"version": VERSION, "user": kind, **header, "checksum": PLACEHOLDER})
+    content = io.BytesIO()
+    pl.DataFrame(series).write_parquet(content, metadata={KEY: text})
+    write_whole(path, sealed(content.getvalue()))
 
 
 def read_table(
@@ -168,41 +161,77 @@ def read_table(
 
     check_threads()
     path = as_path(path, "a saved evaluation")
-    if not path.is_file():
-        raise FileError(
-            f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
-            if path.is_dir()
-            else f"There is no file {str(path)!r}. Hint: result.save(path) writes one."
-        )
-    check_readable(path)
     hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
+    content = _verified(path, hint)
     try:
-        text = pl.read_parquet_metadata(path).get(KEY)
-    except unreadable() as error:
-        raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
-    if text is None:
-        raise FileError(f"{str(path)!r} is a Parquet file, but not a saved evaluation. {hint}")
-    try:
-        header: dict[str, Any] = json.loads(text)
+        header: dict[str, Any] = json.loads(pl.read_parquet_metadata(io.BytesIO(content))[KEY])
         version, kind = int(header.pop("version")), header.pop("user")
-    except DAMAGED as error:
-        raise FileError(f"{str(path)!r} is damaged: its header cannot be read. {hint}") from error
-    if version > VERSION:
-        raise FileError(
-            f"{str(path)!r} was written by a newer recometer, in a format that this one does "
-            "not know. Hint: pip install --upgrade recometer."
-        )
-    try:
-        table = pl.scan_parquet(path, glob=False)
-        n_rows = int(table.select(pl.len()).collect().item())
-        check_table(path, [path], n_rows, table.collect_schema().len())
-        frame = table.collect()
+        if version > VERSION:
+            raise FileError(
+                f"{str(path)!r} was written by a newer recometer, in a format that this one does "
+                "not know. Hint: pip install --upgrade recometer."
+            )
+        frame = read_frame(path, io.BytesIO(content))
         user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
         return {column.name: column.to_numpy() for column in frame}, user_ids, header
     except FileError:
         raise
     except unreadable() + DAMAGED as error:
         raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
+
+
+def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
+    """Return the table in a Parquet file that is open, and is called `path` in messages.
+
+    Raises
+    ------
+    FileError
+        If it unpacks to far more than it has room for.
+    """
+    import polars as pl
+
+    table = pl.scan_parquet(file)
+    schema = table.collect_schema()
+    check_table(path, [file], int(table.select(pl.len()).collect().item()), len(schema))
+    check_nested(path, [file], schema)
+    return table.collect()
+
+
+def _verified(path: Path, hint: str) -> bytes:
+    """Return the content of a file, which is read once, if it has the checksum that it holds.
+
+    Otherwise another file might be read in part, which another process has saved meanwhile.
+    """
+    if not path.is_file():
+        raise FileError(
+            f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
+            if path.is_dir()
+            else f"{str(path)!r} is a pipe or a device. Hint: copy what it holds into a file."
+            if path.exists()
+            else f"There is no file {str(path)!r}. Hint: result.save(path) writes one."
+        )
+    check_readable(path)
+    try:
+        with path.open("rb") as file:
+            begin, end = file.read(len(PARQUET)), end_of(file)
+            content = file.read() if MARK in end else b""
+    except OSError as error:
+        raise FileError(f"{str(path)!r} cannot be read: {error.strerror}. {hint}") from error
+    if is_sealed(content):
+        return content
+    if PARQUET not in (begin, end[-len(PARQUET) :]):
+        raise FileError(f"{str(path)!r} is not a Parquet file. {hint}")
+    if MARK in end or begin != end[-len(PARQUET) :]:
+        raise FileError(
+            f"{str(path)!r} is damaged: its content is not what its checksum says, or its end is "
+            "missing. Hint: copy it once more, or evaluate and save once more."
+        )
+    if KEY.encode() in end:
+        raise FileError(
+            f"{str(path)!r} has no checksum: it is damaged, or no release has written it. Hint: "
+            "evaluate and save once more."
+        )
+    raise FileError(f"{str(path)!r} is a Parquet file, but not a saved evaluation. {hint}")
 
 
 def _check_extension(path: Path) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, BinaryIO, NoReturn
+from typing import IO, TYPE_CHECKING, BinaryIO, NoReturn
 
 import numpy as np
 
+from recometer.data import parquet_pages
 from recometer.errors import FileError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST = 2**32  # bytes: any file may unpack to as much
 TIMES = 200  # its size: a larger file may unpack to as much
@@ -88,11 +93,43 @@ def _bytes_of_array(file: IO[bytes]) -> int:
     return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
 
 
-def check_table(path: Path, parts: Sequence[Path], n_rows: int, n_columns: int) -> None:
+def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_columns: int) -> None:
     """Raise FileError if columns of Parquet files take far more than the files have room for."""
-    if n_rows * n_columns * WIDTH > _most(sum(part.stat().st_size for part in parts)):
+    if n_rows * n_columns * WIDTH > _most(sum(map(_size, parts))):
         way_out = f"and its {n_rows:,} rows are right, load it into a data frame and pass that"
         _refuse(path, way_out)
+
+
+def check_nested(
+    path: Path, parts: Sequence[Path | BinaryIO], schema: Mapping[str, pl.DataType]
+) -> None:
+    """Raise FileError if lists in Parquet files hold far more than the files have room for.
+
+    A row may hold any number of entries, so the numbers of rows do not tell.
+    """
+    nested = {name for name, dtype in schema.items() if dtype.is_nested()}
+    if not nested:
+        return
+    n_values = 0
+    for part in parts:
+        if isinstance(part, Path):
+            status = part.stat()
+            n_values += _n_values(part, frozenset(nested), status.st_size, status.st_mtime_ns)
+        else:
+            n_values += parquet_pages.n_values(part, nested)
+    if n_values * WIDTH > _most(sum(map(_size, parts))):
+        way_out = f"and the {n_values:,} entries of its lists are right, load it into a data frame"
+        _refuse(path, f"{way_out} and pass that")
+
+
+@functools.lru_cache(maxsize=1024)  # the same file is opened several times
+def _n_values(path: Path, columns: frozenset[str], _size: int, _modified: int) -> int:
+    with path.open("rb") as file:
+        return parquet_pages.n_values(file, columns)
+
+
+def _size(part: Path | BinaryIO) -> int:
+    return part.stat().st_size if isinstance(part, Path) else part.seek(0, os.SEEK_END)
 
 
 def _most(size: int) -> int:

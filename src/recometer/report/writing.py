@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from recometer.data.paths import as_path, write_whole
+from recometer.data.paths import as_path, is_replaced, write_whole
 from recometer.data.storage import check_replaced
 from recometer.errors import FileError
 
@@ -45,14 +45,14 @@ def _first_line(path: Path) -> bytes:
 def write(path: str | os.PathLike[str], text: str) -> str:
     """Write a report and return it; what UTF-8 lacks (lone surrogates) is escaped."""
     check(path)
-    write_whole(Path(path), text.encode("utf-8", errors="backslashreplace"))
+    write_whole(as_path(path, "a report"), text.encode("utf-8", errors="backslashreplace"))
     return text
 
 
 def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
     """Write a chart; another one of the same format is replaced."""
     path = as_path(path, "a chart")
-    if path.exists() and not _first_line(path).startswith(HEADS[suffix]):
+    if path.exists() and is_replaced(path) and not _first_line(path).startswith(HEADS[suffix]):
         raise FileError(
             f"{path} exists, and is not a {suffix[1:].upper()}: it is not replaced. Hint: choose "
             "another name."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
+from recometer.data.paths import as_path
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -71,10 +72,11 @@ def read(path: str | os.PathLike[str], make: Callable[..., Evaluation]) -> Evalu
     """
     from recometer.data import storage
 
+    path = as_path(path, "a saved evaluation")
     columns, user_ids, header = storage.read_table(path)
     if header.get("kind") != KIND:
         raise FileError(
-            f"{os.fspath(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
+            f"{str(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
             "recometer.load reads what result.save(path) wrote, nothing else."
         )
     try:
@@ -83,7 +85,7 @@ def read(path: str | os.PathLike[str], make: Callable[..., Evaluation]) -> Evalu
         result._intervals.update(intervals)
     except storage.DAMAGED as error:
         raise FileError(
-            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
+            f"{str(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
             "evaluation once more."
         ) from error
     return result
@@ -94,11 +96,10 @@ def _read(
 ) -> tuple[dict[str, Any], dict[str, Interval]]:
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
-    over_users = header.get("over_users", {})
-    fields: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
-    fields.setdefault("depth", fields["n_candidates"])  # files of older versions lack it
+    over_users = header["over_users"]
+    fields: dict[str, Any] = {name: columns[name] for name in PER_USER}
     fields |= {name: columns[name] for name in PROFILE if name in columns}
-    fields |= {name: header[name] for name in HEADER if name in header}
+    fields |= {name: header[name] for name in HEADER}
     if "by_popularity" in header:
         cutoff, ranges = header["by_popularity"]
         numbers = range(1, len(ranges) + 1)
@@ -123,7 +124,7 @@ def _read(
     }
     confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
     ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
-    ends |= header.get("over_rows_ends", {})
+    ends |= header["over_rows_ends"]
     unknown = Interval.unknown(confidence, n, "No interval was saved.")
     return fields, {
         name: Interval(low, high, "bootstrap", confidence, n) if low <= high else unknown

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array
+from recometer.data.checksums import PLACEHOLDER, checksum_of, is_sealed, sealed
 from recometer.data.interactions import Interactions
-from recometer.data.paths import as_path, unreadable
-from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids
+from recometer.data.paths import as_path, is_replaced, unreadable
+from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids, read_frame
 from recometer.errors import FileError, InputTypeError
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +42,12 @@ def check(folder: Path, inputs: Iterable[str] = ()) -> None:
     """Raise FileError if a split in a folder would replace an input, or files of no split."""
     finish(folder)
     owned = _written(folder)
-    check_replaced((folder / name for name in (HEADER, *FILES)), lambda p: p.name in owned, inputs)
+    paths = [folder / name for name in (HEADER, *FILES)]
+    check_replaced(paths, lambda path: path.name in owned, inputs)
+    # Files of the split are put in their places, so nothing is written into these.
+    odd = next((path for path in paths if not is_replaced(path)), None)
+    if odd is not None:
+        raise FileError(f"{odd} is not a file: it is not replaced. Hint: choose an empty folder.")
 
 
 def _written(folder: Path) -> set[str]:
@@ -60,7 +72,31 @@ def finish(folder: Path) -> None:
     FileError
         If the folder cannot be written to.
     """
-    new = as_path(folder / COMPLETE, "a split")
+    if as_path(folder / COMPLETE, "a split").is_dir():
+        with alone(folder):
+            _finish(folder)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let no other process replace the split in a folder meanwhile, where the system can do that.
+
+    Where it cannot (Windows, some folders of networks), the checksums tell that it was replaced.
+    """
+    opened = None
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            opened = os.open(folder, os.O_RDONLY)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if opened is not None:
+            os.close(opened)
+
+
+def _finish(folder: Path) -> None:
+    new = folder / COMPLETE
     try:
         if new.is_symlink() or not new.is_dir():
             return
@@ -94,11 +130,14 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         kind = (_write_interactions if rows else _write_frames)(temporary, given)
         header = {"version": VERSION, "kind": kind, "parts": list(given), **header}
         header["users"], column = encode_ids(users)
-        column.to_frame().write_parquet(temporary / "users.parquet")
-        text = json.dumps(header, indent=2) + "\n"
-        (temporary / HEADER).write_text(text, encoding="utf-8")
-        temporary.rename(folder / COMPLETE)
-        finish(folder)
+        _write_frame(column.to_frame(), temporary / "users.parquet")
+        header["files"] = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
+        text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
+        (temporary / HEADER).write_bytes(sealed(text.encode()))
+        with alone(folder):
+            _finish(folder)  # what another process has saved meanwhile
+            temporary.rename(folder / COMPLETE)
+            _finish(folder)
     except FileError:
         raise
     except unreadable() as error:
@@ -110,20 +149,32 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _write_frame(frame: pl.DataFrame, path: Path) -> None:
+    with path.open("wb") as file:  # Polars takes no names that are not UTF-8
+        frame.write_parquet(file)
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return checksum_of(file)
+
+
 def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
     import polars as pl
 
     kind = "lazy"
     sinks = []
     pandas = sys.modules.get("pandas")
-    for name, part in parts.items():
-        if not isinstance(part, pl.LazyFrame):
-            kind = "frame"
-            if pandas is not None and isinstance(part, pandas.DataFrame):
-                kind = "pandas"
-            part = _frame(part).lazy()
-        sinks.append(part.sink_parquet(folder / f"{name}.parquet", lazy=True))
-    pl.collect_all(sinks, engine="streaming")
+    with contextlib.ExitStack() as opened:
+        for name, part in parts.items():
+            if not isinstance(part, pl.LazyFrame):
+                kind = "frame"
+                if pandas is not None and isinstance(part, pandas.DataFrame):
+                    kind = "pandas"
+                part = _frame(part).lazy()
+            file = opened.enter_context((folder / f"{name}.parquet").open("wb"))
+            sinks.append(part.sink_parquet(file, lazy=True))
+        pl.collect_all(sinks, engine="streaming")
     return kind
 
 
@@ -170,7 +221,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
         kind[side], column = (None, None) if ids is None else encode_ids(ids)
         columns[side] = column
         if column is not None:
-            column.alias(side).to_frame().write_parquet(folder / f"all_{side}s.parquet")
+            _write_frame(column.alias(side).to_frame(), folder / f"all_{side}s.parquet")
     for name, part in parts.items():
         series = []
         positions: dict[str, Array] = {"user": ragged.users_of(part.indptr), "item": part.items}
@@ -181,7 +232,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
         for label, array in (("value", part.values), ("time", part.times)):
             if array is not None:
                 series.append(pl.Series(label, array))
-        pl.DataFrame(series).write_parquet(folder / f"{name}.parquet")
+        _write_frame(pl.DataFrame(series), folder / f"{name}.parquet")
     return kind
 
 
@@ -204,63 +255,101 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
 
     FileError: there is no split in the folder, it is damaged, or of a newer version.
     """
-    import polars as pl
-
-    hint = "Hint: rm.Split.load reads what split.save(folder) wrote."
     finish(folder)
+    with alone(folder):
+        return _read(folder, _header(folder))
+
+
+def _header(folder: Path) -> bytes:
     try:
-        text = (folder / HEADER).read_bytes()
+        # The mark that some editors put before a text says nothing.
+        return (folder / HEADER).read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError:
         if (folder / "fold_0" / HEADER).exists():
             raise FileError(
                 f"{str(folder)!r} holds folds. Hint: load one of them: {str(folder / 'fold_0')!r}; "
                 "rm.evaluate takes a list of several."
             ) from None
-        raise FileError(f"There is no split in {str(folder)!r}. {hint}") from None
+        raise FileError(
+            f"There is no split in {str(folder)!r}. Hint: rm.Split.load reads what "
+            "split.save(folder) wrote."
+        ) from None
+
+
+def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     with undamaged(folder):
+        if not is_sealed(text):
+            raise ValueError(f"{HEADER} is not what the checksum in it says")
         header = json.loads(text)
         if header.pop("version") > VERSION:
             raise FileError(
                 f"The split in {str(folder)!r} was written by a newer recometer, in a format that "
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
-        users = decode_ids(pl.read_parquet(folder / "users.parquet")["user"], header["users"])
         if unknown := [name for name in header["parts"] if name not in PARTS]:
             raise ValueError(f"no part is called {unknown[0]!r}")  # it could lead out of the folder
-        paths = {name: folder / f"{name}.parquet" for name in header["parts"]}
+        files = _Files(folder, header["files"])
+        users = decode_ids(files.frame("users")["user"], header["users"])
         kind = header["kind"]
         parts: dict[str, Any] = dict.fromkeys(PARTS)
         if isinstance(kind, dict):
-            parts.update(_read_interactions(folder, paths, kind))
+            parts.update(_read_interactions(files, header["parts"], kind))
         else:
-            for name, path in paths.items():
-                scan = pl.scan_parquet(path, glob=False)
-                parts[name] = scan if kind == "lazy" else scan.collect()
+            for name in header["parts"]:
+                parts[name] = files.lazy(name) if kind == "lazy" else files.frame(name)
                 if kind == "pandas":
                     parts[name] = parts[name].to_pandas()
     return parts, users, header
 
 
-def _read_interactions(
-    folder: Path, paths: Mapping[str, Path], kind: Mapping[str, Any]
-) -> dict[str, Interactions]:
-    import polars as pl
+class _Files:
+    """The files of a split, each of which is verified and read while it is open.
 
+    So another split that takes its place meanwhile is never read in part.
+    """
+
+    def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
+        self._folder, self._checksums = folder, checksums
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """Return a table."""
+        with self._verified(name) as file:
+            return read_frame(self._folder / f"{name}.parquet", file)
+
+    def lazy(self, name: str) -> pl.LazyFrame:
+        """Return a table that is read later, from the file that is there now."""
+        import polars as pl
+
+        with self._verified(name) as file:
+            return pl.scan_parquet(file)
+
+    def _verified(self, name: str) -> BinaryIO:
+        path = self._folder / f"{name}.parquet"
+        file = path.open("rb")
+        if checksum_of(file) != self._checksums[path.name]:
+            file.close()
+            raise ValueError(f"{path.name} is not what its checksum in {HEADER} says")
+        return file
+
+
+def _read_interactions(
+    files: _Files, parts: Sequence[str], kind: Mapping[str, Any]
+) -> dict[str, Interactions]:
     ids: dict[str, Array | None] = {"user": None, "item": None}
     known = {}
     for side in ids:
         if kind[side] is not None:
-            table = pl.read_parquet(folder / f"all_{side}s.parquet")
+            table = files.frame(f"all_{side}s")
             ids[side] = decode_ids(table.to_series(), kind[side])
             known[side] = table.with_columns(at=np.arange(len(table)))
-    parts = {}
-    for name, path in paths.items():
-        frame = pl.read_parquet(path)
+    found = {}
+    for name in parts:
+        frame = files.frame(name)
         at = {side: frame[side].to_numpy() for side in ids if side not in known}
         for side, table in known.items():
             places = frame.select(side).join(table, on=side, how="left", maintain_order="left")
             at[side] = places["at"].to_numpy()
-        parts[name] = Interactions(
+        found[name] = Interactions(
             indptr=ragged.indptr_of(np.bincount(at["user"], minlength=kind["n_users"])),
             items=at["item"].astype(np.int32),
             n_items=kind["n_items"],
@@ -269,4 +358,4 @@ def _read_interactions(
             user_ids=ids["user"],
             item_ids=ids["item"],
         )
-    return parts
+    return found

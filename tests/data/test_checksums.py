@@ -1,0 +1,151 @@
+"""What was saved is read as it was written, whole, or refused."""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.data.checksums import PLACEHOLDER, sealed
+
+
+def result(seed: int) -> rm.Evaluation:
+    rng = np.random.default_rng(seed)
+    scores, test = rng.random((20, 30)), rng.random((20, 30)) < 0.1
+    if seed:
+        scores[:, :20] -= 5  # few items are ever listed: another coverage
+    return rm.evaluate(rm.Scores(scores), test, metrics="rr coverage@5", seed=seed)
+
+
+def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
+    """Split data whose items tell which split it is."""
+    items = np.arange(8) + 10 * seed
+    table = pl.DataFrame({"user": items // 3, "item": items, "time": items})
+    if kind == "lazy":
+        folder.mkdir(exist_ok=True)
+        table.write_parquet(folder / f"{seed}.parquet")
+        return rm.split(folder / f"{seed}.parquet", rm.split.Last(1))
+    data = rm.Interactions.of(table) if kind == "interactions" else table
+    return rm.split(data, rm.split.Last(1))
+
+
+def tens(made: rm.Split) -> set[int]:
+    """Return which splits the parts of one belong to."""
+    of_parts = made.interactions()
+    return {int(one) // 10 for part in (of_parts.train, of_parts.test) for one in part.item_ids}
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """Yield content with another byte at every place, too little, and too much of it."""
+    for at in range(len(content)):
+        yield content[:at] + bytes([content[at] ^ (0x01, 0x80, 0xFF)[at % 3]]) + content[at + 1 :]
+    for at in range(0, len(content), 40):
+        yield content[:at]
+        yield content[: at + 1] + content[at + 2 :]
+    for more in (b"\0", b"PAR1", content, content[-200:]):
+        yield content + more
+
+
+def test_no_damage_of_an_evaluation_is_overlooked(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "result.parquet"
+    result(0).save(path)
+    for content in damaged(path.read_bytes()):
+        path.write_bytes(content)
+        with pytest.raises(rm.FileError, match="Hint"):
+            rm.load(path)
+
+
+@pytest.mark.parametrize("kind", ["frame", "interactions", "lazy"])
+def test_no_damage_of_a_split_is_overlooked(kind: str, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "split"
+    split(kind, 0, tmp_path / "data").save(folder)
+    for path in sorted(folder.iterdir()):
+        before = path.read_bytes()
+        for number, content in enumerate(damaged(before)):
+            if path.name == "split.json" or number % 10 == 0:
+                path.write_bytes(content)
+                with pytest.raises(rm.FileError, match="Hint"):
+                    rm.Split.load(folder)
+        path.write_bytes(before)
+        assert tens(rm.Split.load(folder)) == {0}
+
+
+def test_a_file_without_a_checksum_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "result.parquet"
+    result(0).save(path)
+    header = pl.read_parquet_metadata(path)["recometer"]
+    pl.read_parquet(path).write_parquet(path, metadata={"recometer": header.partition("sha256")[0]})
+    with pytest.raises(
+        rm.FileError, match=r"has no checksum: .* Hint: evaluate and save once more"
+    ):
+        rm.load(path)
+
+
+@pytest.mark.parametrize("header", ["[]", "{}", '{"version": 1}', "{" * 100_000, "1" * 10_000])
+def test_a_header_that_is_none_is_said_to_be_damaged(header: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "result.parquet"
+    metadata = {"recometer": header, "checksum": PLACEHOLDER}
+    pl.DataFrame({"rr": [1.0]}).write_parquet(path, metadata=metadata)
+    path.write_bytes(sealed(path.read_bytes()))
+    with pytest.raises(rm.FileError, match=r"is damaged: .* Hint"):
+        rm.load(path)
+
+
+def while_others_save(save: Callable[[int], object], look: Callable[[], None]) -> None:
+    """Look again and again while two other threads save one thing each, again and again."""
+    ended = threading.Event()
+
+    def again(number: int) -> None:
+        while not ended.is_set():
+            save(number)
+
+    threads = [threading.Thread(target=again, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            look()
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_an_evaluation_that_others_replace_is_read_whole(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "result.parquet"
+    results = [result(0), result(1)]
+    means = [one.mean() for one in results]
+    results[0].save(path)
+
+    def look() -> None:
+        found = rm.load(path)
+        assert found.mean() == means[found.seed]
+
+    while_others_save(lambda number: results[number].save(path), look)
+
+
+@pytest.mark.parametrize("kind", ["lazy", "frame", "interactions"])
+def test_a_split_that_others_replace_is_read_whole(kind: str, tmp_path: pathlib.Path) -> None:
+    splits = [split(kind, seed, tmp_path / "data") for seed in (0, 1)]
+    splits[0].save(tmp_path / "split")
+    seen = []
+
+    def look() -> None:
+        seen.append(tens(rm.Split.load(tmp_path / "split")))
+
+    while_others_save(lambda number: splits[number].save(tmp_path / "split"), look)
+    assert all(one in ({0}, {1}) for one in seen)
+
+
+def test_a_split_that_was_loaded_stays_as_it_was(tmp_path: pathlib.Path) -> None:
+    for seed in (0, 1):
+        split("lazy", seed, tmp_path / "data").save(tmp_path / "split")
+        if not seed:
+            loaded = rm.Split.load(tmp_path / "split")
+    assert tens(loaded) == {0}
+    assert tens(rm.Split.load(tmp_path / "split")) == {1}
