@@ -74,6 +74,19 @@ def test_a_filled_place_may_be_the_last_item_of_the_source_before() -> None:
     assert float(pyg.LinkPredRecall(2).compute()) == 0.0
 
 
+def test_a_repeated_edge_beside_a_padded_list() -> None:
+    """PyTorch Geometric 2.8.1 prints 1.0: the -1 is the 7 of the source before."""
+    edges, lists = np.array([[0, 0, 1], [7, 7, 3]]), np.array([[1, 2], [3, -1]])
+    metric = pyg.LinkPredRecall(k=2)
+    metric.update(lists, edges)
+    assert float(metric.compute()) == 1.0
+    weighted = pyg.LinkPredRecall(k=2, weighted=True)
+    weighted.update(lists, edges, np.array([0.5, 0.5, 1.0]))
+    assert float(weighted.compute()) == 0.75
+    with pytest.raises(rm.InputError, match="repeats an edge with different weights"):
+        weighted.update(lists, edges, np.array([0.5, 1.0, 1.0]))
+
+
 def test_a_collection_is_a_mapping() -> None:
     metrics = collection()
     assert list(metrics) == metrics.keys() == list(PRINTED)

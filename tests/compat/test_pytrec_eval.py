@@ -150,6 +150,15 @@ def test_odd_scores_are_left_to_lists(score: float) -> None:
         assert found == {"q": expected}
 
 
+def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None:
+    """pytrec_eval-terrier 0.5.11 prints 0.5: sigmoids of two logits, which it reads as floats."""
+    run, judged = {"q": {"d1": 0.99999999, "d3": 0.99999998}}, {"q": {"d1": 1}}
+    evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
+    assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}
+    monkeypatch.setattr(pytrec_eval.JudgedDocuments, "of", lambda *_: None)
+    assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}
+
+
 def test_documents_of_other_types_are_refused() -> None:
     evaluator = pytrec_eval.RelevanceEvaluator({"q": {"d1": 1}}, {"map"})
     with pytest.raises(rm.InputTypeError):

@@ -87,6 +87,32 @@ def test_precision_of_short_queries() -> None:
     assert float(torchmetrics.retrieval_r_precision(*given)) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("preds", "target", "top_k", "area"),
+    [  # printed by TorchMetrics 1.9.0
+        ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], None, 0.5),
+        ([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1], None, 0.125),
+        ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # equal in single precision
+        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # of three, the sigmoid is 1
+        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], 3, 0.5),
+    ],
+)
+def test_equal_scores_share_the_area(
+    preds: list[float], target: list[int], top_k: int | None, area: float
+) -> None:
+    given = np.array(preds), np.array(target)
+    assert float(torchmetrics.retrieval_auroc(*given, top_k=top_k)) == area
+    metric = torchmetrics.RetrievalAUROC(top_k=top_k)
+    metric.update(*given, np.zeros(len(preds), int))
+    metric.update(np.array([0.2, 0.1]), np.array([1, 0]), np.array([7, 7]))  # another query
+    assert float(metric.compute()) == (area + 1) / 2
+
+
+def test_scores_equal_in_single_precision_keep_their_order() -> None:
+    preds, target = np.array([0.5, 0.5 + 1e-10, 0.1]), np.array([1, 0, 0])
+    assert float(torchmetrics.retrieval_reciprocal_rank(preds, target)) == 1.0
+
+
 def test_errors() -> None:
     with pytest.raises(rm.InputError, match="empty_target_action='none' must be one of"):
         torchmetrics.RetrievalMAP(empty_target_action="none")

@@ -32,6 +32,7 @@ VALUES: dict[str, Any] = {
     "constant_scores": "ties",
     "nan_scores": "last",
     "infinite_scores": "ranked",
+    "single_precision": True,
     "users": "positive",
     "min_positives": 3,
     "min_candidates": 5,
@@ -76,6 +77,7 @@ SCORES = np.array(
 )
 TEST = {0: {1: 2.0, 2: 5.0, 3: -1.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
         4: {4: 1.0, 5: 2.0}, 5: {1: 0.0, 2: 0.0}, 8: {1: 1.0}}  # fmt: skip
+CLOSE = SCORES + 1e-9 * np.arange(6)  # equal in single precision
 INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
@@ -129,12 +131,14 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
             (clean, sampled),
             (clean, given),
             (rm.Scores(INFINITE, **ids), given),
+            (rm.Scores(CLOSE, **ids), given),
             (clean, twice),
         ],
         "Lists": [
             (listed(), {**given, "catalogue": range(6)}),
             (rm.Lists({0: [1, 2]}), {**given, "catalogue": 6}),
             (listed(INFINITE), {**given, "catalogue": range(6)}),
+            (listed(CLOSE), {**given, "catalogue": range(6)}),
             (listed(), {**twice, "catalogue": range(6)}),
         ],
         "Pairs": [
@@ -143,6 +147,7 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
             (paired(rating=False, relevance=False), given),
             (paired(rating=False, relevance=False), sampled),
             (paired(INFINITE, threshold=1), trained),
+            (paired(CLOSE, threshold=1), trained),
             (paired(rating=False, relevance=False), twice),
         ],
     }

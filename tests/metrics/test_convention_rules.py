@@ -582,6 +582,46 @@ def test_equal_scores_are_not_equal_ranks() -> None:
     assert as_ranked["rr"] == [1 / 2]
 
 
+def close(kind: str) -> Any:
+    """Return a source whose best item, 1, is better than 0 and 2 in double precision alone."""
+    rows = {"user": [0, 0, 0], "item": [0, 1, 2], "score": [0.5, 0.5 + 1e-10, 0.5]}
+    if kind == "Scores":
+        return rm.Scores([rows["score"]])
+    if kind == "falling":
+        return rm.Lists({0: {1: 0.5 + 1e-10, 0: 0.5, 2: 0.1}})
+    return (rm.Lists if kind == "Lists" else rm.Pairs)(pl.DataFrame(rows))
+
+
+@pytest.mark.parametrize("kind", ["Scores", "falling", "Lists", "Pairs"])
+def test_scores_that_are_equal_in_single_precision_tie_by_the_rule(kind: str) -> None:
+    test = {0: [1]} if kind != "Scores" else np.array([[0, 1, 0]])
+    given: dict[str, Any] = {"metrics": "rr", "ties": "pessimistic", "constant_scores": "ties"}
+    assert rm.evaluate(close(kind), test, **given)["rr"] == [1.0]
+    rounded = rm.evaluate(close(kind), test, single_precision=True, **given)
+    assert rounded["rr"] == [1 / 2 if kind == "falling" else 1 / 3]
+
+
+@pytest.mark.parametrize("protocol", ["trec_eval", "pytrec_eval", "ir_measures", "mteb"])
+def test_libraries_that_read_scores_as_floats(protocol: str) -> None:
+    lists = rm.Lists({"q": {"d1": 0.99999999, "d3": 0.99999998}})
+    assert rm.evaluate(lists, {"q": {"d1": 1}}, metrics="ap", protocol=protocol)["ap"] == [0.5]
+
+
+@pytest.mark.parametrize("scores", [[0.5] * 4, [0.5, 0.5 + 1e-10, 0.5, 0.5]])
+def test_torchmetrics_averages_equal_scores_in_areas(scores: list[float]) -> None:
+    pairs = rm.Pairs.of([1, 0, 1, 0], scores, [0] * 4)
+    result = rm.evaluate(pairs, metrics="RetrievalAUROC", protocol="torchmetrics")
+    assert result["RetrievalAUROC"] == [0.5]
+
+
+def test_padding_is_refused_of_pyg_only_where_it_is_a_hit() -> None:
+    asked: dict[str, Any] = {"metrics": "LinkPredMRR@2", "protocol": "pyg", "defects": True}
+    lists = rm.Lists({0: [0, 1], 1: [3]})
+    assert rm.evaluate(lists, {0: [1], 1: [5]}, **asked)["LinkPredMRR@2"].tolist() == [0.5, 0.0]
+    with pytest.raises(rm.InputError, match="with a list shorter than k"):
+        rm.evaluate(lists, {0: [5], 1: [3]}, **asked)
+
+
 REFUSED = [
     # implicit counts item 0 again, PyTorch Geometric item 4 of user 0, Recommenders item 1 twice.
     ("implicit", {0: [0, 1, 2]}, [(0, 0)], "precision@3", "ndcg@4", "users with more places"),

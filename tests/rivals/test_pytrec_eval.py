@@ -25,3 +25,18 @@ def test_pytrec_eval(case: Case) -> None:
         for name, column in per_user.items()
     }
     check("trec_eval", rm.Lists(case.lists), case.truth, found)
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_ties(case: Case) -> None:
+    """Equal scores, also those that are equal in single precision alone."""
+    import pytrec_eval
+
+    lists = {
+        user: {item: round(score, 1) + 1e-10 * at for at, (item, score) in enumerate(of.items())}
+        for user, of in case.lists.items()
+    }
+    values = pytrec_eval.RelevanceEvaluator(case.truth, MEASURES).evaluate(lists)
+    names = sorted({name for of_user in values.values() for name in of_user})
+    found = {name: ({user: of[name] for user, of in values.items()}, None) for name in names}
+    check("trec_eval", rm.Lists(lists), case.truth, found)

@@ -35,3 +35,28 @@ def test_torchmetrics(case: Case) -> None:
                 values[user] = metric(scores[chosen], target[chosen], indexes=index[chosen]).item()
             found[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, mean)
     check("torchmetrics", rm.Lists(case.lists), case.truth, found, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
+def test_ties(case: Case) -> None:
+    """Equal scores, where their order does not matter or is defined."""
+    import torch
+    from torchmetrics import retrieval
+
+    lists = {
+        user: {item: round(score, 1) for item, score in of.items()}
+        for user, of in case.lists.items()
+        if user in case.truth
+    }
+    found = {}
+    for name, places in (("AUROC", [None]), ("NormalizedDCG", [*CUTOFFS, None])):
+        for k in places:
+            metric, values = getattr(retrieval, f"Retrieval{name}")(top_k=k), {}
+            for user, of in lists.items():
+                target = torch.tensor([case.truth[user].get(item, 0) for item in of])
+                target = target if name == "NormalizedDCG" else target > 0
+                scores, index = torch.tensor([*of.values()]), torch.zeros(len(of), dtype=int)
+                metric.reset()
+                values[user] = metric(scores, target, indexes=index).item()
+            found[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, None)
+    check("torchmetrics", rm.Lists(lists), case.truth, found, tolerance=1e-6)

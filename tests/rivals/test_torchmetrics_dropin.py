@@ -50,6 +50,21 @@ def test_same_numbers_of_functions(part: int) -> None:
         assert_same(float(found), float(expected), (number, name), tolerance=1e-6)
 
 
+@in_parts
+def test_areas_of_equal_scores(part: int) -> None:
+    """Also scores of which some are equal in single precision, and logits whose sigmoids are."""
+    import torch
+    from torchmetrics.functional import retrieval as theirs
+
+    for _, generator in numbers(part):
+        n = int(generator.integers(1, 25))
+        preds = generator.integers(-2, 4, n) * generator.choice([0.3, 9.0])
+        preds = torch.tensor(preds + generator.choice([0, 1e-10], n))
+        target = torch.tensor(generator.integers(0, 2, n))
+        expected = float(theirs.retrieval_auroc(preds, target))
+        assert float(ours.retrieval_auroc(preds, target)) == pytest.approx(expected, abs=1e-6)
+
+
 def in_halves(metric: Any, tensors: list[Any]) -> float:
     half = max(len(tensors[0]) // 2, 1)
     for some in (slice(0, half), slice(half, None)):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recometer.arrays import Float64
@@ -25,6 +26,14 @@ def convention_of(name: str) -> Convention:
     return convention
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Let nothing warn of the data: libraries do not warn either."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        yield
+
+
 def evaluated(
     convention: str,
     source: Source,
@@ -41,8 +50,7 @@ def evaluated(
     """
     given.setdefault("defects", True)
     given.setdefault("shifted_ids", "kept")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+    with quiet():
         return evaluate(
             source,
             test,
@@ -64,8 +72,7 @@ def values_of(
     """
     rules.setdefault("defects", True)
     evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+    with quiet():
         given = evaluator.inputs(source)
         values: dict[str, Float64] = measure(given, find_records(given))["values"]
     return values

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from recometer import _kernel, ragged
 from recometer.arrays import Float64, Int64
@@ -66,8 +67,9 @@ class JudgedDocuments(Source):
             return None
         for row in several.tolist():
             document, score = grades.documents[row], grades.scores.item(row)
-            others = lists[grades.user.item(row)].items()
-            before[row] = sum(1 for other, s in others if float(s) == score and other < document)
+            of = lists[grades.user.item(row)]
+            equal = (_single(list(of.values())) == score).tolist()
+            before[row] = sum(other < document for other in itertools.compress(of, equal))
         return cls(grades.test(), above, tied, before, lengths)
 
     def test(self) -> Interactions:
@@ -130,7 +132,7 @@ class _Grades:
         self.documents = list(itertools.compress(documents, kept.tolist()))
         self.grades: Float64 = np.where(seen, grade, 0.0)[kept]
         # NaN where the document is not in the run.
-        self.scores: Float64 = np.array(scores, np.float64)[kept]
+        self.scores: Float64 = _single(scores)[kept]
         self.indptr, self.user = ragged.offsets(kept, indptr), user[kept]
 
     def test(self) -> Interactions:
@@ -173,7 +175,7 @@ def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float6
     if n * longest > MOST_PADDED * total + MOST_TIED:
         return None
     every = itertools.chain.from_iterable(of.values() for of in lists)
-    scores = -np.fromiter(every, np.float64, total)
+    scores = -_single(np.fromiter(every, np.float64, total))
     if total == n * longest:
         rows = scores.reshape(n, longest)
     else:
@@ -181,6 +183,12 @@ def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float6
         rows[np.arange(longest) < lengths[:, np.newaxis]] = scores
     rows.sort(axis=1)
     return rows
+
+
+def _single(scores: npt.ArrayLike) -> Float64:
+    """Return scores rounded to single precision, in which trec_eval compares them."""
+    with np.errstate(over="ignore"):
+        return np.asarray(scores, np.float64).astype(np.float32).astype(np.float64)
 
 
 def _count_below(

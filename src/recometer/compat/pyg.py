@@ -14,7 +14,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated, values_of
+from recometer.compat._evaluating import evaluated, quiet, values_of
 from recometer.compat._link_inputs import check_below, column_of, edges_of, lists_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
@@ -439,10 +439,23 @@ class _Batch:
                 n_items=n_items,
                 values=weight.astype(np.float64),
             )
+        _check_alike(pairs, weight)
         from scipy.sparse import coo_array
 
         entries: Any = (weight.astype(np.float64), (self.source, self.item))
-        return Interactions.of(coo_array(entries, shape=(n, n_items)))
+        with quiet():  # about repeated edges
+            return Interactions.of(coo_array(entries, shape=(n, n_items)))
+
+
+def _check_alike(pairs: Array, weight: Array) -> None:
+    """Raise where an edge has several weights: which of them a hit gets, a sort decides."""
+    order = np.lexsort((weight, pairs))
+    pairs, weight = pairs[order], weight[order]
+    if ((pairs[1:] == pairs[:-1]) & (weight[1:] != weight[:-1])).any():
+        raise InputError(
+            "edge_label_index repeats an edge with different weights, and PyTorch Geometric does "
+            "not say which of them counts. Hint: give each edge once."
+        )
 
 
 def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:

@@ -25,6 +25,7 @@ from recometer.stats.checks import check_whole
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # the least gain of what is relevant
 DENSE = 4  # places of a table for each pair
+AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # over the orders of equal scores
 ACTIONS = ("neg", "pos", "skip", "error")
 # torch's median of an even number of values is the lower one of the two in the middle.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
@@ -351,9 +352,13 @@ def _measured(
         raise InputError("target has other values than 0 and 1, and must be binary.")
     if (target < 0).any():
         raise InputError("target has gains below 0.")
+    # Rounded as by TorchMetrics, in which scores that are equal then are ties.
+    preds, (brackets, cutoff) = preds.astype(np.float32, copy=False), options
+    if name == "RetrievalAUROC":
+        preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
+        cutoff = None
     if not target.any() and name != "RetrievalFallOut":
         return np.zeros(int(query.max()) + 1)
-    brackets, cutoff = options
     places = None if cutoff is None else min(cutoff, int(np.bincount(query).max()))
     metric = f"{name}{brackets}" + ("" if places is None else f"@{places}")
     table = None if name == "RetrievalFallOut" else _table(preds, target, query)
@@ -361,13 +366,41 @@ def _measured(
         pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
         values = evaluated("torchmetrics", pairs, None, [metric])[metric]
     else:
-        # The order given is that of the columns. NDCG averages equal scores instead.
-        how: dict[str, Any] = {} if name == "RetrievalNormalizedDCG" else {"ties": "item"}
+        # The order given is that of the columns.
+        how: dict[str, Any] = {} if name in AVERAGED else {"ties": "item"}
         how["relevant_from"] = ABOVE_ZERO
         values = evaluated("torchmetrics", *table, [metric], **how)[metric]
     if cutoff is not None and places is not None and metric.startswith("RetrievalPrecision@"):
         values = values * (places / cutoff)
     return values
+
+
+def _first(
+    preds: Array, target: Array, query: Array, cutoff: int | None
+) -> tuple[Array, Array, Array]:
+    """Return the best pairs of each query, of equal ones the first; NaN is the best of all."""
+    if cutoff is None:
+        return preds, target, query
+    order = np.lexsort((-preds, ~np.isnan(preds), query))
+    length = np.bincount(query)
+    place = np.arange(len(query)) - (np.cumsum(length) - length)[query[order]]
+    best = np.sort(order[place < cutoff])
+    return preds[best], target[best], query[best]
+
+
+def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array, Array, Array]:
+    """Return the sigmoids of all scores of a query where some are no probabilities."""
+    odd = np.bincount(query, weights=(preds < 0) | (preds > 1)) > 0
+    if not odd.any():
+        return preds, target, query
+    torch, some = sys.modules.get("torch"), odd[query]
+    preds = preds.copy()
+    if torch is not None:  # its last bits decide what is equal
+        preds[some] = torch.sigmoid(torch.as_tensor(preds[some])).numpy()
+    else:
+        with np.errstate(over="ignore"):
+            preds[some] = 1 / (1 + np.exp(-preds[some]))
+    return preds, target, query
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:

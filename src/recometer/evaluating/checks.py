@@ -221,8 +221,15 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Tell whose list ends before place k, if they have a relevant item: bool [n_users]."""
-    found: Bool = (ranks.depth < k) & (ranks.n_relevant > 0)
+    """Tell whose list ends before place k, where what fills it is a hit: bool [n_users].
+
+    It is where the user has a relevant item, and the user before has the one with the highest
+    number.
+    """
+    last = ranks.user[ranks.relevant & (ranks.item == ranks.item.max(initial=-1))]
+    filled = np.zeros(ranks.n_users + 1, bool)
+    filled[last + 1] = True
+    found: Bool = (ranks.depth < k) & (ranks.n_relevant > 0) & filled[:-1]
     return found
 
 

@@ -237,8 +237,8 @@ def of_judged_items(
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
-    """Add how many rows of test each judged item's pair was made of."""
-    if test.copies is None:
+    """Add how many rows of test each judged item's pair was made of, if the source did not."""
+    if test.copies is None or ranks.copies is not None:
         return ranks
     items = _items_of(ranks, test)
     judged = _judged_items(ranks, items, test, train)

@@ -17,6 +17,7 @@ class Rules(TypedDict, total=False):
     undefined: Literal["nan"] | float
     constant_scores: Literal["undefined", "ties"]
     nan_scores: Literal["undefined", "first", "last"]
+    single_precision: bool
     infinite_scores: Literal["undefined", "ranked"]
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"]
     min_positives: int

@@ -111,6 +111,16 @@ class Protocol:
         },
         step="ranking",
     )
+    single_precision: bool = rule(
+        False,
+        {
+            False: "Scores are compared as they are given.",
+            True: "Scores are rounded to single precision (float32) before they are compared.",
+        },
+        step="ranking",
+        about="Scores that are equal in single precision become ties. It is for scores that are "
+        "given; those of Factors are computed in the precision of the factors.",
+    )
     infinite_scores: Literal["undefined", "ranked"] = rule(
         "undefined",
         {

@@ -17,7 +17,7 @@ from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _align_narrow, _assemble, _torch
 from recometer.sources._align_result import Aligned
-from recometer.sources._infinite import ranked_infinities
+from recometer.sources._compared import compared
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts
 from recometer.sources.base import Request
@@ -163,7 +163,7 @@ class TopWork:
     def count(self, users: Int64, scores: Any) -> None:
         """Find the best items for some users of test, whose scores these are."""
         aligned, best, rule = self.aligned, self.best, self.rule
-        scores = ranked_infinities(scores, self.protocol)
+        scores = compared(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
@@ -219,7 +219,7 @@ class RankWork:
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
-        scores = ranked_infinities(scores, self.protocol)
+        scores = compared(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)

@@ -29,8 +29,9 @@ class Request:
     test, train
         The items that should have been recommended, and those that must not be recommended again.
     protocol
-        The rules. Sources read `relevant_from`, `nan_scores`, `infinite_scores` and `ties`: the
-        last one for lists, and to see whether it is ``"input"`` if the data have an order.
+        The rules. Sources read `relevant_from`, `nan_scores`, `single_precision`,
+        `infinite_scores` and `ties`: the last one for lists, and to see whether it is ``"input"``
+        if the data have an order.
     catalogue
         The number of items that could be recommended, or their ids as `ids.as_ids` returns
         them. Sources that score every item do not read it.

@@ -158,7 +158,12 @@ class Factors(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that have no effect on the rankings, or on the lists, and why."""
         overflow = "infinite scores of factors are products that are too large"
-        return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
+        own = {
+            "infinite_scores": overflow,
+            "single_precision": "factors are multiplied in their own precision. Hint: make them "
+            "float32",
+        }
+        return {**super().unread_rules(listed=listed), **own}
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         """Multiply on a device: some users with all items at a time."""

@@ -17,7 +17,7 @@ from recometer.ranks import Ranks, TopLists
 from recometer.removed import without
 from recometer.sources import _top
 from recometer.sources._align import align
-from recometer.sources._infinite import ranked_in_lists
+from recometer.sources._compared import compared_in_lists
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
 from recometer.sources._list_reading import read_lists
@@ -346,7 +346,7 @@ class Lists(Source):
     ) -> tuple[ListWork, ListCatalogue]:
         catalogue = catalogue_of(table, request)
         aligned = align(table.index, request, catalogue.inside)
-        table = ranked_in_lists(table, request.protocol)
+        table = compared_in_lists(table, request.protocol)
         if rule is not None and rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         work = ListWork(table, aligned, request)

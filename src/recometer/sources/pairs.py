@@ -24,6 +24,7 @@ from recometer.sources import _pair_rows, _top
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import best_first, spread
+from recometer.sources._compared import rounded
 from recometer.sources._pair_places import Entries, Places
 from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import PREDICTIONS_FROM, Threshold, per_user
@@ -350,7 +351,7 @@ class Pairs(Source):
         indptr, rows = ragged.take(self._indptr, aligned.rows)
         entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
         user = entries.user[entries.candidate]
-        score = table.score[rows[entries.candidate]]
+        score = rounded(table.score[rows[entries.candidate]], request.protocol)
         places = Places.of(user, score, aligned.n_users, request.protocol)
         return aligned, rows, entries, places
 
@@ -360,7 +361,7 @@ class Pairs(Source):
         own = self.test()
         aligned, rows, entries, places = self._place(request)
         n_candidates = places.n_candidates
-        score = table.score[rows[entries.candidate]]
+        score = rounded(table.score[rows[entries.candidate]], request.protocol)
 
         overlap = aligned.counts.get("train_test_overlap", 0)
         if own is None:
