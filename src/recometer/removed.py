@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -80,11 +81,17 @@ OPTIONS: dict[str, str] = {
 COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 
 
-def no_attribute(name: str, package: str = "") -> AttributeError:
-    """Return the error of a name that recometer, or a package in it, does not have."""
+def no_attribute(name: str, package: str = "") -> AttributeError | ImportError:
+    """Return the error of a name that recometer, or a package in it, does not have.
+
+    It is for the function ``__getattr__`` of the package.
+    """
     inside = f"{package}." if package else ""
     hint = f". Hint: {NAMES[inside + name]}" if inside + name in NAMES else ""
     module = f"recometer.{package}".rstrip(".")
+    # Of an AttributeError, `from package import name` shows nothing. It asks by this function.
+    if hint and sys._getframe(2).f_code.co_name == "_handle_fromlist":
+        return ImportError(f"{module} has no {name!r} any more{hint}")
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
 
 

@@ -133,6 +133,13 @@ def test_the_iteration_finds_what_all_eigenvectors_give(
     assert (exact["items"][np.abs(exact["items"]).argmax(axis=0), range(5)] > 0).all()
 
 
+@pytest.mark.parametrize(("n_items", "factors"), [(3, 1), (40, 10), (400, 64)])
+def test_truncated_svd_keeps_few_factors_of_few_items(n_items: int, factors: int) -> None:
+    train = np.random.default_rng(0).random((500, n_items)) + 0.5
+    items = baselines.truncated_svd(train).arrays()["items"]
+    assert np.shape(items) == (n_items, factors)
+
+
 def test_truncated_svd_of_less_rank_than_factors() -> None:
     matrix = np.outer([1.0, 2, 3, 0], [1.0, 1, 2])
     source = baselines.truncated_svd(rm.Interactions.of(matrix), factors=3)

@@ -60,6 +60,15 @@ def expected(source: rm.Source, **given: Any) -> dict[str, float]:
     return result.mean()
 
 
+IN_PYTHON = {
+    "random": rm.baselines.random_ranking,
+    "popular": rm.baselines.most_popular,
+    "knn": rm.baselines.item_knn,
+    "svd": rm.baselines.truncated_svd,
+    "ease": rm.baselines.ease,
+}
+
+
 def lists(seed: int) -> pl.DataFrame:
     """Return lists of ten items for every user."""
     generator = np.random.default_rng(seed)
@@ -70,12 +79,19 @@ def lists(seed: int) -> pl.DataFrame:
 
 @pytest.mark.usefixtures("folder")
 class TestBaselines:
-    def test_each_is_what_the_library_fits(self) -> None:
+    @pytest.mark.parametrize("rated", [False, True])
+    def test_each_is_what_python_fits(self, rated: bool) -> None:
+        """By its own defaults, to the ratings of train if there are some."""
+        if rated:
+            rows = pl.read_parquet("train.parquet")
+            rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)
+            rows.with_columns(rating).write_parquet("train.parquet")
         found = means(*DATA, "--baselines", ",".join(BASELINES))
-        train = rm.Interactions.of("train.parquet", value=False)
+        train = rm.Interactions.of("train.parquet")
         assert found == {
-            name: pytest.approx(expected(fit(train, 0, False))) for name, fit in BASELINES.items()
+            name: pytest.approx(expected(fit(train))) for name, fit in IN_PYTHON.items()
         }
+        assert found.keys() == BASELINES.keys()
 
     def test_beside_runs_and_as_what_lists_are_compared_with(self) -> None:
         lists(0).write_csv("als.csv")

@@ -13,6 +13,7 @@ import recometrics
 import scipy.sparse as sp
 from recometrics_cases import as_csr, assert_equal, only, random_case, six_items
 
+import recometer as rm
 from recometer.compat.recometrics import (
     MissingPandasError,
     calc_reco_metrics,
@@ -126,7 +127,8 @@ def test_same_parameters_and_defaults(ours):
             (p.name, p.default, p.kind) for p in inspect.signature(function).parameters.values()
         ]
 
-    more = [entry for entry in parameters(ours) if entry[0] == "names"]
+    of_r = ("by_rows", "sort_indices", "names")
+    more = [entry for entry in parameters(ours) if entry[0] in of_r]
     assert all(kind == inspect.Parameter.KEYWORD_ONLY for _, _, kind in more)
     assert [entry for entry in parameters(ours) if entry not in more] == parameters(theirs)
 
@@ -332,3 +334,60 @@ def test_the_names_of_r(cumulative):
         assert [*kept.columns] == R_NAMES
     with pytest.raises(UnknownNameError, match="no names 'R'"):
         calc_reco_metrics(*data, **options, names="R")
+
+
+def test_factors_by_columns_as_in_r() -> None:
+    """A mistake of the orientation is named, with the way out."""
+    train, test = sp.csr_array(np.eye(3, 6)), sp.csr_array(np.eye(3, 6, 2))
+    users, items = np.arange(6.0).reshape(3, 2), np.arange(12.0)[::-1].reshape(6, 2)
+    rows = calc_reco_metrics(train, test, users, items, k=2, as_df=False)
+    columns = calc_reco_metrics(
+        train, test, users.T, items.T, k=2, as_df=False, by_rows=False, sort_indices=False
+    )
+    for name, values in rows.items():
+        np.testing.assert_array_equal(columns[name], values)
+    with pytest.raises(InputError, match=r"a column per user and item. Hint: pass A.T and B.T"):
+        calc_reco_metrics(train, test, users.T, items.T, k=2)
+    with pytest.raises(InputError, match=r"Hint: pass X_test.T, or B as A and A as B"):
+        calc_reco_metrics(train, test.T.tocsr(), users, items, k=2)
+    with pytest.raises(InputError, match=r"Hint: X_train.T"):
+        calc_reco_metrics(train.T.tocsr(), test, users, items, k=2)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize("k", [2, 3, 5, 6])
+@pytest.mark.parametrize("least", [2, 3, 5, 7])
+def test_protocol_is_the_drop_in(k: int, least: int) -> None:
+    """Where few items remain, or all are relevant; as for all metrics of one call."""
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(6, 3)), rng.normal(size=(8, 3))
+    left, relevant = [5, 5, 3, 6, 2, 8], [2, 5, 2, 6, 1, 5]
+    train = sp.csr_array((np.arange(8) >= np.array(left)[:, None]) * 1.0)
+    test = sp.csr_array((np.arange(8) < np.array(relevant)[:, None]) * 1.0)
+    whole = calc_reco_metrics(
+        train, test, users, items, k=k, all_metrics=True, min_items_pool=least, as_df=False
+    )
+    for name in ("P", "TP", "R", "AP", "TAP", "NDCG", "Hit", "RR", "ROC_AUC", "PR_AUC"):
+        result = rm.evaluate(
+            rm.Factors(users, items), test, train=train, metrics=f"{name}@{k}",
+            protocol="recometrics", min_candidates=least,
+        )  # fmt: skip
+        expected = whole[name if "AUC" in name else f"{name}@K"]
+        np.testing.assert_allclose(result[f"{name}@{k}"], expected, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:.*undefined for all")
+def test_few_items_for_the_cut_off_have_a_reason_of_their_own() -> None:
+    result = rm.evaluate(
+        rm.Factors([[1.0]], [[3.0], [2], [1], [5], [4]]), np.eye(1, 5), metrics="NDCG@6",
+        protocol="recometrics",
+    )  # fmt: skip
+    assert result.skipped("NDCG@6") == {"fewer items to rank than the cut-off": 1}
+
+
+@pytest.mark.parametrize("protocol", ["recometrics", "recometer"])
+def test_without_train_nobody_is_cold(protocol: str) -> None:
+    source, test = rm.Scores([[3.0, 2, 1], [1, 2, 3]]), np.eye(2, 3)
+    with pytest.warns(DataWarning, match="cold_start=False changes nothing here: there is no"):
+        result = rm.evaluate(source, test, metrics="rr", protocol=protocol, cold_start=False)
+    assert result["rr"].tolist() == [1.0, 0.5]

@@ -390,3 +390,23 @@ def convention_of(name: str) -> rm.Convention:
     convention = find(name)
     assert convention is not None
     return convention
+
+
+def test_names_as_the_option_of_trec_eval_has_them() -> None:
+    lists = rm.Lists({"q": [f"d{number}" for number in range(12)]})
+    asked: dict[str, Any] = {"protocol": "trec_eval", "progress": False}
+    dots = rm.evaluate(lists, {"q": ["d1", "d7"]}, metrics="ndcg_cut.10 P.5 map_cut.5,10", **asked)
+    named = "ndcg_cut_10 P_5 map_cut_5 map_cut_10"
+    assert dots.mean() == rm.evaluate(lists, {"q": ["d1", "d7"]}, metrics=named, **asked).mean()
+    assert " ".join(dots.mean()) == named
+
+
+@pytest.mark.parametrize("name", ["RecBole", "RECBOLE", "trec-eval", "Sentence Transformers"])
+def test_names_of_libraries_have_no_case(name: str) -> None:
+    lists = rm.Lists({"q": ["a", "b"]})
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    result = rm.evaluate(lists, {"q": ["b"]}, metrics="ap@2", protocol=name)
+    assert (
+        result.protocol == rm.evaluate(lists, {"q": ["b"]}, metrics="ap@2", protocol=plain).protocol
+    )
+    assert result.protocol.name == plain

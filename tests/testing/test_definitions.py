@@ -7,6 +7,7 @@ from definitions import DEFINITIONS
 from list_definitions import OVER_USERS, PER_USER
 from rating_definitions import RATING_DEFINITIONS
 
+import recometer as rm
 import recometer.testing
 from recometer.metrics import reading
 from recometer.removed import NAMES
@@ -24,8 +25,24 @@ def test_no_metric_lacks_a_definition() -> None:
 def test_names_that_are_gone() -> None:
     gone = [name.removeprefix("testing.") for name in NAMES if name.startswith("testing.")]
     for name in gone:
-        with pytest.raises(ImportError, match=f"no '{name}' any more. Hint: "):
+        assert not hasattr(recometer.testing, name)
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'. Hint: "):
             getattr(recometer.testing, name)
     with pytest.raises(ImportError, match="it is called RankingCase"):
         from recometer.testing import Case  # noqa: F401
+    with pytest.raises(ImportError, match="ConfidenceSequence"):
+        from recometer import Until  # noqa: F401
+    with pytest.raises(ImportError, match="friedmanchisquare"):
+        from recometer.stats import friedman  # noqa: F401
     assert not hasattr(recometer.testing, "else")
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", None, ["ndcg"], "ndgc"])
+def test_check_laws_takes_a_name(metric: object) -> None:
+    with pytest.raises(rm.UnknownNameError, match="check_laws takes the name of a metric"):
+        recometer.testing.check_laws(metric)  # type: ignore[arg-type]
+
+
+def test_check_source_takes_a_function_that_makes_a_source() -> None:
+    with pytest.raises(rm.InputTypeError, match="must return a source, but returned None"):
+        recometer.testing.check_source(lambda *_: None)  # type: ignore[arg-type,return-value]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
+FACTORS = 64  # unless there are few users or items
 PRODUCTS = 4  # of the matrix with a vector, for every vector of the iteration, about
 DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are computed
 
@@ -24,7 +25,7 @@ DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are compute
 def truncated_svd(
     train: Any,
     *,
-    factors: int = 64,
+    factors: int | None = None,
     normalise: bool = False,
     seed: int = 0,
     progress: bool | None = None,
@@ -47,7 +48,9 @@ def truncated_svd(
     train : Interactions, or what `Interactions.of` takes
         Its values are used if it has any; otherwise every interaction counts 1.
     factors
-        The number of singular values to keep, at most ``min(n_users, n_items)``.
+        The number of singular values to keep, at most ``min(n_users, n_items)``. None keeps 64,
+        or a quarter of the users or of the items if that is fewer: with all of them, the scores
+        would repeat train.
     normalise
         Whether to scale the columns to the norm 1.
     seed
@@ -69,9 +72,11 @@ def truncated_svd(
         If `factors` is not from 1 to ``min(n_users, n_items)``, the seed is not a whole number
         from 0 to 2^64 - 1, or training values are infinite.
     """
-    factors, seed = check_count(factors, "factors"), check_seed(seed)
+    factors, seed = None if factors is None else check_count(factors, "factors"), check_seed(seed)
     train, matrix = user_item_matrix(train)
     most = min(matrix.shape)
+    if factors is None:
+        factors = max(1, min(FACTORS, most // 4))
     if factors > most:
         raise InputError(
             f"factors={factors} is more than the {most:,} singular values of a matrix of "

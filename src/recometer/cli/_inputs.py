@@ -195,7 +195,10 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), trec.read_qrels(file)
             else:
-                asked_value = self.columns["value"] if value else NONE
+                # What was asked for may be a column of test alone.
+                of_train = what == "train" and self.columns["value"] != NONE
+                named = self._present(file, "value") if of_train else self.columns
+                asked_value = named["value"] if value else NONE
                 asked_time = self.columns["time"] if time else NONE
                 present = self._present(file, "user", "item")
                 user = present["user"]
@@ -226,13 +229,13 @@ class Inputs:
         return data
 
     def both(
-        self, test: str | None, train: str | None
+        self, test: str | None, train: str | None, *, fitted: bool = False
     ) -> tuple[Interactions | None, Interactions | None]:
-        """Read test and train if they are given."""
+        """Read test and train if they are given; the values of train if models are fitted."""
         data = None if test is None else self.interactions("test", test, value=True)
         if train is None:
             return data, None
-        return data, self.interactions("train", train, value=False, test=data)
+        return data, self.interactions("train", train, value=fitted, test=data)
 
     def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
         """Read the items that an option names: for each user, or for all in a file of ids."""

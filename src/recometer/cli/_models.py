@@ -20,6 +20,8 @@ from recometer.errors import FileError, did_you_mean
 Kind = Literal["run", "factors", "pairs", "baseline"]
 FOLD = "{fold}"  # in the name of a file: the number of the fold
 
+OF_RUNS = (".run", ".trec", ".txt")  # as names of TREC runs often end
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -129,7 +131,8 @@ def stem(path: str) -> str:
     if is_stream(path):
         return "stdin" if is_stdin(path) else "pipe"
     name = Path(path).name
-    extension = next((e for e in (*EXTENSIONS, ".npz") if name.lower().endswith(e)), "")
+    ends = (*EXTENSIONS, ".npz", *(f"{one}{zipped}" for one in OF_RUNS for zipped in ("", ".gz")))
+    extension = next((e for e in ends if name.lower().endswith(e)), "")
     return name[: len(name) - len(extension)] or name
 
 

@@ -12,7 +12,7 @@ from recometer.cli._inputs import Inputs
 from recometer.cli._models import Model
 from recometer.cli._options import RuleOptions
 from recometer.errors import did_you_mean, warn
-from recometer.evaluating.arguments import named_protocol, protocol_names
+from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
 from recometer.protocol import Protocol
 from recometer.results.evaluation import load
 
@@ -35,7 +35,7 @@ def given_rules(options: RuleOptions) -> dict[str, Any]:
 
 def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
     """Return the protocol that an option names, with some rules replaced."""
-    if name in protocol_names():
+    if as_listed(name) in protocol_names():
         found = named_protocol(name)
     elif name.endswith(".parquet"):
         found = load(name).protocol

@@ -9,6 +9,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._text import say_line
 from recometer.errors import UnknownNameError, did_you_mean
+from recometer.evaluating.arguments import as_listed
 from recometer.metrics.conventions import conventions as all_conventions
 from recometer.metrics.conventions import find
 from recometer.rendering import Column, Table, output
@@ -36,7 +37,7 @@ def conventions(
         output(_overview(), form, folded=False)
         return
     options.check_no_format(form)
-    convention = find(name)
+    convention = find(as_listed(name))
     if convention is None:
         hint = did_you_mean(name, complete_conventions(""))
         raise UnknownNameError(f"There is no convention {name!r}. {hint}")

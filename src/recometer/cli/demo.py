@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from recometer import baselines
 from recometer.cli import _options as options
-from recometer.cli._baselines import BASELINES, NEIGHBOURS, REGULARISATION, n_factors
+from recometer.cli._baselines import BASELINES
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
@@ -176,9 +177,7 @@ def _say_models(train: Interactions) -> None:
     )
     say(
         "Models   ",
-        f"item-kNN: cosine, {NEIGHBOURS} neighbours; truncated SVD: "
-        f"{count(n_factors(train), 'factor')}, items of equal norm; "
-        f"EASE: regularisation {REGULARISATION:g}",
+        "item-kNN and EASE as recometer.baselines has them, truncated SVD of items of equal norm",
     )
 
 
@@ -264,6 +263,8 @@ def _split(
 
 def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
+        if name == "svd":  # the users have few items
+            return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
         return BASELINES[name](train, seed, False)  # it says itself what it does
     except InputError as error:
         if name != "ease":

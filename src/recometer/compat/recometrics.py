@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import flag
 from recometer.errors import (
     DataWarning,
     InputError,
@@ -92,6 +93,8 @@ def calc_reco_metrics(
     nthreads: int | None = -1,
     seed: int | np.random.RandomState | np.random.Generator = 1,
     *,
+    by_rows: bool = True,
+    sort_indices: bool = True,
     names: Names = "python",
 ) -> pd.DataFrame | dict[str, Any]:
     r"""Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
@@ -124,8 +127,9 @@ def calc_reco_metrics(
     X_test : sparse matrix or array (n_users, n_items)
         Test data.
     A, B : array (n_users, n_factors), (n_items, n_factors), or None
-        User and item factors; both are None if there are only item biases. If both are float32,
-        the calculation and the output are float32, and otherwise float64.
+        User and item factors, with a row per factor if ``by_rows=False``; both are None if there
+        are only item biases. If both are float32, the calculation and the output are float32, and
+        otherwise float64.
     k : int
         Number of recommendations, at most the number of items.
     item_biases : array (n_items,), optional
@@ -152,6 +156,11 @@ def calc_reco_metrics(
         Number of threads. -1 uses all processors, -2 all but one, and so on; None uses one.
     seed : int, RandomState or Generator
         Seed for the order of equal scores.
+    by_rows : bool
+        Whether A and B have a row per user and item, as in the package for Python, or a column
+        (False), as by default in the one for R.
+    sort_indices : bool
+        Accepted, as in the package for R. Indices need not be sorted in either case.
     names : {"python", "r"}
         The names of the columns: those of the package for Python, or those of the one for R
         (0.1.6), p_at_k, tp_at_k, ..., roc_auc, pr_auc.
@@ -208,6 +217,9 @@ def calc_reco_metrics(
         cold_start=bool(consider_cold_start) or X_train is None,
     )
     threads, drawn_seed = threads_of(nthreads), seed_of(seed)
+    flag("sort_indices", sort_indices)
+    if not flag("by_rows", by_rows) and A is not None and B is not None:
+        A, B = np.asarray(A).T, np.asarray(B).T
     source, dtype = factors_of(A, B, item_biases, test.shape)
 
     ranks = source.rank(
@@ -285,7 +297,8 @@ def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
     train = sparse_rows(X_train, "X_train")
     n_users, n_items = shape
     if train.shape[1] != n_items:
-        raise InputError(f"X_train has {train.shape[1]} items, and X_test has {n_items}.")
+        hint = " Hint: X_train.T." if train.shape[::-1] == shape else ""
+        raise InputError(f"X_train has {train.shape[1]} items, and X_test has {n_items}.{hint}")
     return Interactions.of(shortened(train, n_users, "X_train", "users"))
 
 
@@ -421,6 +434,23 @@ def factors_of(
         if biases is None:
             raise InputError("There is nothing to rank by. Hint: pass A and B, or item_biases.")
         return Factors(None, None, item_bias=biases), dtype
+    if (
+        (users.shape[-1:], items.shape[-1:])
+        == ((n_users,), (n_items,))
+        != (
+            users.shape[:1],
+            items.shape[:1],
+        )
+    ):
+        raise InputError(
+            f"A and B have the shapes {users.shape} and {items.shape}, a column per user and item. "
+            "Hint: pass A.T and B.T, or the other value of by_rows=."
+        )
+    if (len(users), len(items)) == (n_items, n_users) != (n_users, n_items):
+        raise InputError(
+            f"A has {n_items} rows and B {n_users}, but X_test has {n_users} users and {n_items} "
+            "items. Hint: pass X_test.T, or B as A and A as B."
+        )
     if users.ndim != 2 or items.ndim != 2 or users.shape[1] != items.shape[1]:
         raise InputError(
             f"A and B have the shapes {users.shape} and {items.shape}, and must be "

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from recometer.evaluating.asked import Asked
 
 # What other libraries call the cut-off, which is not a parameter here.
+THRESHOLDS = (
+    "threshold",
+    "relevance_threshold",
+    "rating_threshold",
+    "min_rating",
+    "relevance_level",
+)
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
 COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
@@ -118,15 +125,20 @@ def protocol_names() -> list[str]:
 
 
 def named_protocol(name: str) -> Protocol:
-    """Return our own rules, or those of a convention."""
+    """Return our own rules, or those of a convention, however its name is capitalised."""
     own = usual_protocol()
-    if name == own.name:
+    if as_listed(name) == own.name:
         return own
-    convention = find(name)
+    convention = find(as_listed(name))
     if convention is None:
         hint = did_you_mean(name, protocol_names())
         raise UnknownNameError(f"There is no protocol {name!r}. {hint}")
     return convention.protocol
+
+
+def as_listed(name: str) -> str:
+    """Return the name of a protocol as `protocol_names` has it: ``"trec-eval"`` is trec_eval."""
+    return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def protocol_of(
@@ -151,6 +163,8 @@ def _not_here(name: str) -> str:
     """Return the hint for what is said elsewhere; nothing for a name that is not known."""
     if name in ARGUMENTS:
         return f"Hint: {ARGUMENTS[name]}"
+    if name.lower() in THRESHOLDS:
+        return "Hint: relevant_from=4 says from which value of test on an item is relevant."
     if name.lower() in CUTOFFS:
         return "Hint: cut-offs are part of the names of metrics, as in metrics='ndcg@5,10'."
     # A column's own name, too: user_id="uid" is meant as user="uid".
@@ -170,11 +184,14 @@ def _not_here(name: str) -> str:
     return ""
 
 
-def with_order(source: Source, protocol: Protocol) -> Protocol:
-    """Refuse the order of the input where the source has none.
+def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
+    """Return the rules that hold for a source, and refuse the order of the input without one.
 
-    A convention takes items of a source without an order as if they came by their ids.
+    A convention takes items of a source without an order as if they came by their ids. Without
+    train, nobody has training items, and `cold_start` leaves out nobody.
     """
+    if not trained and not protocol.cold_start:
+        protocol = protocol.replace(cold_start=True)
     if protocol.ties not in ("input", "as_ranked") or source.has_input_order:
         return protocol
     if protocol.version:

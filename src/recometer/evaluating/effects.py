@@ -106,7 +106,7 @@ def warn_without_effect(
             why = f"{convention.library} does not obey it (defects=True)"
         elif rule == "gamma" and protocol.correction != "cv":
             why = "it belongs to correction='cv'"
-        elif rule == "seen" and not trained:
+        elif rule in ("seen", "cold_start") and not trained:
             why = "there is no train"
         elif rule == "seen" and source.removes_train(protocol):
             why = f"{type(source).__name__} are not lists: items of train are not ranked"

@@ -11,7 +11,7 @@ from recometer.data.fingerprints import glimpse
 from recometer.data.interactions import read_interactions
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputError, InputTypeError
-from recometer.evaluating.arguments import source_of, truth_beside, with_order
+from recometer.evaluating.arguments import settled, source_of, truth_beside
 from recometer.evaluating.asked import DEFAULT_METRICS, Asked, read_asked
 from recometer.evaluating.effects import warn_without_effect
 from recometer.evaluating.folds import is_made, parts_of
@@ -183,7 +183,7 @@ class Evaluator:
         source = source_of(given, None if truth is None else truth.given, asked)
         trained = asked.train is not None
         warn_without_effect(source, asked.metrics, asked.protocol, asked.by_hand, trained=trained)
-        settled = with_order(source, asked.protocol)
+        rules = settled(source, asked.protocol, trained=trained)
         brings_truth = truth is None
         own = truth_beside(source, given=not brings_truth)
         if truth is None:
@@ -192,7 +192,7 @@ class Evaluator:
         listed = source.listed_users() if asked.counts_listed_users else None
         if listed is not None:
             truth = truth.with_users(listed)
-        return Inputs(source, truth, settled, brings_truth)
+        return Inputs(source, truth, rules, brings_truth)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
         """Return glimpses of all arrays, by argument."""

@@ -21,7 +21,7 @@ class Inputs:
 
     source: Source
     truth: Truth
-    protocol: Protocol  # with what the source replaces, see `with_order`
+    protocol: Protocol  # with what the source replaces, see `settled`
     brings_truth: bool  # whether test comes with the source
 
     @property

@@ -229,10 +229,12 @@ class _Reading(NamedTuple):
         """Settle it for a metric at several cut-offs; only one if ties depend on it."""
         cutoff, definition = metrics[0].cutoff, metrics[0].definition
         within = cutoff if rules.ties == "item_desc_within" else None
+        by_cutoff = "undefined_below", "undefined_beyond"
+        needs_cutoff = rules.deep_cutoffs in by_cutoff or rules.all_relevant in by_cutoff
         facts = tuple(
             _Facts(
                 definition.order_free,
-                metric.cutoff if definition.order_free else None,
+                metric.cutoff if definition.order_free or needs_cutoff else None,
                 definition.needs_candidates,
                 definition.defined_when_all_relevant,
                 reads,
@@ -269,19 +271,24 @@ class _Rules:
         result = self.for_all_metrics.copy()
         if facts.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
+        rules, n = self.protocol, self.ranks.n_candidates
+        cutoff = facts.cutoff
         free = facts.order_free and not self.ranks.any_cutoff
         # Mostly everybody has more candidates than that.
         if (
             free
-            and self.protocol.deep_cutoffs == "undefined"
-            and (facts.cutoff is None or facts.cutoff >= self.fewest_candidates)
+            and rules.deep_cutoffs != "computed"
+            and (cutoff is None or cutoff >= self.fewest_candidates)
         ):
-            n, depth = self.ranks.n_candidates, self.ranks.depth
-            shallow = self.counted & (n <= (depth if facts.cutoff is None else facts.cutoff))
+            shallow = self.counted & (n <= (self.ranks.depth if cutoff is None else cutoff))
             mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
-        computed = facts.defined_when_all_relevant or self.protocol.all_relevant == "computed"
+        if cutoff is not None and rules.deep_cutoffs == "undefined_below":
+            mark(result, self.counted & (n < cutoff), Reason.FEW_FOR_CUTOFF)
+        computed = facts.defined_when_all_relevant or rules.all_relevant == "computed"
         if not computed and self.all_relevant is not None:
-            mark(result, self.all_relevant, Reason.ALL_RELEVANT)
+            only = rules.all_relevant == "undefined_beyond" and cutoff is not None
+            which = self.all_relevant & (n > cutoff) if only else self.all_relevant
+            mark(result, which, Reason.ALL_RELEVANT)
         if facts.reads not in ("relevance", "judgement"):
             without_gain, not_finite = self.gains(facts.reads)
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)

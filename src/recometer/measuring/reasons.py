@@ -42,6 +42,7 @@ class Reason(enum.IntEnum):
     WITHOUT_LIST = 15, "the source has no list for the user"
     ONE_KIND = 16, "all of the compared items are relevant, or none is"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
+    FEW_FOR_CUTOFF = 18, "fewer items to rank than the cut-off"
     # Reasons of ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"

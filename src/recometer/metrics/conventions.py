@@ -67,6 +67,8 @@ class Entry:
         """The regular expression of the name."""
         text = re.escape(_normal(self.name, CUTOFF))
         text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
+        # As trec_eval's option -m has it: ndcg_cut.10 is ndcg_cut_10.
+        text = text.replace("_" + re.escape(CUTOFF), "[_.]" + re.escape(CUTOFF))
         text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
         return re.compile(text.replace(re.escape(NUMBER), r"(?P<x>[-+.\deE]+)"))
 
@@ -191,11 +193,12 @@ class Convention:
         return list(found) or parse([])
 
     def _under(self, metric: Metric, protocol: Protocol) -> Metric:
-        """Leave out the rules that were replaced for all metrics."""
+        """Leave out the rules that were replaced for all metrics; the larger minimum holds."""
         rules = tuple(
             (rule, value)
             for rule, value in metric.rules
             if not protocol.differs(rule, self.protocol)
+            or (rule == "min_candidates" and value > protocol.min_candidates)
         )
         if protocol.defects:
             rules = tuple((dict(rules) | dict(self.defect_rules)).items())
@@ -314,7 +317,8 @@ class Convention:
         at = text.rindex(cutoffs) if "@" not in text else text.index("@" + cutoffs) + 1
         found = []
         for cutoff in parse_cutoffs(text[:at].removesuffix("@"), cutoffs):
-            label = f"{text[:at]}{cutoff}{text[at + len(cutoffs) :]}"
+            begin = f"{text[: at - 1]}_" if text[at - 1] == "." else text[:at]
+            label = f"{begin}{cutoff}{text[at + len(cutoffs) :]}"
             found.append(dataclasses.replace(entry.ours(cutoff, number, defects), label=label))
         return found
 

@@ -29,8 +29,8 @@ class Rules(TypedDict, total=False):
     gamma: float
     no_relevant: Literal["undefined", "computed"] | float
     no_list: Literal["misses", "undefined"]
-    deep_cutoffs: Literal["undefined", "computed"]
-    all_relevant: Literal["undefined", "computed"]
+    deep_cutoffs: Literal["undefined", "undefined_below", "computed"]
+    all_relevant: Literal["undefined", "undefined_beyond", "computed"]
     missing: Literal["skip", "zero", "nan"]
     average: Literal["usual", "users", "relevant", "pooled", "parts"]
     decimals: int | None

@@ -228,19 +228,23 @@ class Protocol:
         },
         step="undefined values",
     )
-    deep_cutoffs: Literal["undefined", "computed"] = rule(
+    deep_cutoffs: Literal["undefined", "undefined_below", "computed"] = rule(
         "undefined",
         {
             "undefined": "A user with no more candidates than k is undefined if the order does not "
             "matter.",
+            "undefined_below": "A user with fewer candidates than k is undefined, and one with "
+            "exactly k if the order does not matter.",
             "computed": "A user with no more candidates than k has a value even so.",
         },
         step="undefined values",
     )
-    all_relevant: Literal["undefined", "computed"] = rule(
+    all_relevant: Literal["undefined", "undefined_beyond", "computed"] = rule(
         "undefined",
         {
             "undefined": "A user whose candidates are all relevant is undefined.",
+            "undefined_beyond": "A user whose candidates are all relevant is undefined if they "
+            "are more than k.",
             "computed": "A user whose candidates are all relevant has a value even so.",
         },
         step="undefined values",

@@ -16,7 +16,7 @@ from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import relevant_rows
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.evaluating.arguments import test_of, with_order
+from recometer.evaluating.arguments import settled, test_of
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.report.given import Given, as_mapping
@@ -66,7 +66,7 @@ class Known:
         """Return the request for the users of a test."""
         rules = self.protocol
         if self.source is not None:
-            rules = with_order(self.source, rules)
+            rules = settled(self.source, rules, trained=self.train is not None)
         if scores:
             rules = dataclasses.replace(rules, score_above=LOWEST)
         catalogue: int | Array | None = None

@@ -10,7 +10,7 @@ from recometer.data.catalogue import Catalogue
 from recometer.data.numbers import flag
 from recometer.data.sizes import bytes_of
 from recometer.draws import seed_of
-from recometer.evaluating.arguments import protocol_of, with_order
+from recometer.evaluating.arguments import protocol_of, settled
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.effects import given_by_hand, warn_without_effect
@@ -130,7 +130,7 @@ def evaluate(
     plan = Plan(
         found,
         tables_of(found, test, train, candidates),
-        with_order(found.like, stated),
+        settled(found.like, stated, trained=train is not None),
         stated,
         requested,
         catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),

@@ -10,7 +10,7 @@ Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 from typing import Any
 
 from recometer.errors import RecometerError
-from recometer.removed import NAMES, no_attribute
+from recometer.removed import no_attribute
 
 
 class MissingHypothesisError(RecometerError, ImportError):
@@ -38,9 +38,6 @@ except ModuleNotFoundError as error:
 
 
 def __getattr__(name: str) -> Any:
-    gone = f"testing.{name}"
-    if gone in NAMES:  # `from recometer.testing import name` shows no AttributeError
-        raise ImportError(f"recometer.testing has no {name!r} any more. Hint: {NAMES[gone]}")
     raise no_attribute(name, "testing")
 
 

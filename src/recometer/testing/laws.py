@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recometer.arrays import Float64, UInt64
+from recometer.errors import UnknownNameError, brief, did_you_mean
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import METRICS, Metric
 from recometer.protocol import Protocol
@@ -67,6 +68,12 @@ def check_laws(metric: str) -> None:
     AssertionError
         If a law is broken. The traceback shows which one, and the case that breaks it.
     """
+    if not isinstance(metric, str) or metric not in METRICS:
+        hint = "without cut-off and parameters, which are drawn" if "@" in str(metric) else ""
+        raise UnknownNameError(
+            f"check_laws takes the name of a metric, found {brief(metric)}. "
+            f"{f'Hint: {hint}.' if hint else did_you_mean(str(metric), METRICS)}"
+        )
     metrics = at_cutoffs(metric, 1, 3, 9)
     of_record = {"ranks": LAWS, "lists": LIST_LAWS, "ratings": RATING_LAWS}
     for each in of_record[METRICS[metric].record]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data.interactions import Interactions, gains, read_interactions
-from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.errors import DataWarning, InputError, InputTypeError, brief
 from recometer.protocol import Protocol
 from recometer.ragged import users_of
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -162,8 +162,14 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
     kind[0, 0] = 0  # an empty test is an error
     test = _interactions(kind < 0.4, users, items, rng.integers(1, 4, kind.shape))
     train = _interactions(kind > draw(st.sampled_from([0.7, 2])), users, items)
+    source = make(scores.copy(), list(users), list(items))
+    if not isinstance(source, Source):
+        raise InputTypeError(
+            f"The function given to check_source must return a source, but returned "
+            f"{brief(source)} of type {type(source).__name__}."
+        )
     return SourceCase(
-        make(scores.copy(), list(users), list(items)),
+        source,
         Interactions.of({**test, "u9": {items[0]: 1}}),
         Interactions.of(train) if train else None,
         scores,

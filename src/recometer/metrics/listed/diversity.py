@@ -29,6 +29,7 @@ BATCH = 2**18
     formula="mean over the pairs of items in the first k places of their distance",
     source="Ziegler et al. 2005; Zhang & Hurley 2008; Vargas & Castells 2011",
     other_names=("intra_list_distance", "intra_list_diversity"),
+    unclear_names={"diversity": "ild@k is the mean distance of two items of a list"},
     order_free=True,
     upper=np.inf,
     parameters={
