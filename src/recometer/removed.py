@@ -31,6 +31,11 @@ ALL_USERS = (
 )
 STAKES = "the stakes of a ConfidenceSequence are good for any number of users: leave it out."
 
+WEIGHTS = (
+    "result.mean(weights) takes a weight for each user; LightGBM and XGBoost weight queries by "
+    "RankingMetrics of recometer.integrations."
+)
+
 # Each entry says what to do instead. Python's arguments, by name.
 ARGUMENTS: dict[str, str] = {
     "memory": "factors and scores that are larger than memory are ranked in place in .npy files, "
@@ -45,6 +50,8 @@ ARGUMENTS: dict[str, str] = {
     "until": ALL_USERS,
     "evaluator": "evaluate each source: compare({'als': evaluator(als), 'pop': evaluator(pop)}).",
     "aim": STAKES,
+    "weight": WEIGHTS,
+    "weights": WEIGHTS,
     "relative": STAKES,
 }
 # Values of rules, each by the rule and the value.

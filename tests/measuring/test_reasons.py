@@ -9,7 +9,7 @@ def test_codes_are_those_of_saved_evaluations():
         *("DEFINED", "UNKNOWN_USER", "NO_RELEVANT", "FEW_CANDIDATES", "FEW_RELEVANT"),
         *("COLD_START", "NAN_SCORE", "INFINITE_SCORE", "CONSTANT_SCORES", "CUTOFF_TOO_DEEP"),
         *("ALL_RELEVANT", "NO_GAIN", "GAIN_NOT_FINITE", "NO_CANDIDATES", "NOTHING_DRAWN"),
-        *("WITHOUT_LIST", "ONE_KIND", "NOT_COUNTED"),
+        *("WITHOUT_LIST", "ONE_KIND", "NOT_COUNTED", "FEW_FOR_CUTOFF"),
     ]
     of_ratings = [
         *("NO_RATINGS", "NOTHING_RECOMMENDED", "NO_VARIANCE", "NO_PAIRS", "NOT_PROBABILITY"),

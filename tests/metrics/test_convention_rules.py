@@ -721,9 +721,12 @@ def test_recometers_own_names_have_the_rules_of_the_library() -> None:
     assert found.rules == (("duplicates", "first"),)
     (plain,) = parse_under("ap@3", Protocol())
     assert plain.rules == ()
-    # As many candidates as the cut-off, and at least one.
     of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
-    assert [metric.rules for metric in of_cutoffs] == [(("min_candidates", n),) for n in (1, 3)]
+    rules = [(("all_relevant", "undefined_beyond"),)] * 2
+    assert [metric.rules for metric in of_cutoffs] == rules
+    # As many candidates as the cut-off of the call, and at least one.
+    (area,) = parse_under("roc_auc", convention("recometrics").protocol)
+    assert area.rules == (("min_candidates", 1),)
 
 
 @pytest.mark.parametrize(

@@ -655,3 +655,32 @@ def test_low_scores_of_rows_are_no_hits():
         own = rm.Pairs(frame.with_columns(relevance=pl.Series([1, 0, 1])))
         result = rm.evaluate(own, metrics="recall@3", score_above=above)
         assert result["recall@3"].tolist() == [expected]
+
+
+def test_sizes_of_groups_as_lightgbm_has_them() -> None:
+    label, score = [1, 0, 1, 0, 1], [0.1, 0.9, 0.5, 0.4, 0.3]
+    sized = rm.Pairs.of(label, score, sizes=[2, 0, 3])
+    result = rm.evaluate(sized, metrics="rr")
+    assert result["rr"].tolist() == [0.5, 1.0]
+    assert result.user_ids.tolist() == [0, 2]
+    with pytest.raises(rm.InputError, match="Hint: groups= has the user of each row; sizes="):
+        rm.Pairs.of(label, score, [2, 3])
+    with pytest.raises(rm.InputError, match="The groups have 4 rows, but there are 5 labels"):
+        rm.Pairs.of(label, score, sizes=[2, 2])
+    with pytest.raises(rm.InputError, match="not both"):
+        rm.Pairs.of(label, score, [0, 0, 1, 1, 1], sizes=[2, 3])
+    with pytest.raises(
+        rm.InputTypeError, match=r"no argument 'weight'. Hint: result.mean\(weights"
+    ):
+        rm.Pairs.of(label, score, [0, 0, 1, 1, 1], weight=[1] * 5)
+
+
+def test_scores_that_are_all_nan_may_give_a_mean_of_nan() -> None:
+    nowhere = np.full((2, 3), np.nan)
+    pairs = rm.Pairs.of([1, 0, 1, 0], [np.nan] * 4, [0, 0, 1, 1])
+    for source, test in ((rm.Scores(nowhere), np.eye(2, 3)), (pairs, None)):
+        with pytest.raises(rm.InputError, match="nan_scores='undefined_for_all' gives a mean of"):
+            rm.evaluate(source, test, metrics="rr")
+        with pytest.warns(rm.DataWarning, match="undefined for all 2 users"):
+            result = rm.evaluate(source, test, metrics="rr", nan_scores="undefined_for_all")
+        assert np.isnan(result.mean()["rr"])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Float64
+from recometer.arrays import Array, Float64, Int64
 from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
@@ -242,3 +242,30 @@ def plain(column: Any) -> Array:
     wide = str(column.dtype).endswith("128")
     array: Array = (column.cast(pl.Float64) if wide else column).to_numpy()
     return array
+
+
+def sizes_of(sizes: object, n_rows: int) -> Int64:
+    """Return the numbers of rows of the queries: int64 [n_queries].
+
+    Raises
+    ------
+    InputError
+        If there are none, or they do not add up to the number of rows.
+    """
+    hint = "Hint: group=[rows of each query, ...] says which rows belong together."
+    if sizes is None:
+        raise InputError(
+            f"The data have no groups, but ranking metrics are means over queries. {hint}"
+        )
+    given = as_array(sizes, "The groups")
+    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
+    if not whole or (given < 0).any():
+        raise InputError(
+            "The groups must be whole numbers of rows, at least 0, in one dimension, found "
+            f"{brief(sizes)}. {hint}"
+        )
+    most = int(given.max(initial=0))  # of huge numbers, the sum would be another one
+    total = most if most > n_rows else int(given.sum())
+    if total != n_rows:
+        raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
+    return given.astype(np.int64)

@@ -188,8 +188,11 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     """Return the rules that hold for a source, and refuse the order of the input without one.
 
     A convention takes items of a source without an order as if they came by their ids. Without
-    train, nobody has training items, and `cold_start` leaves out nobody.
+    train, nobody has training items, and `cold_start` leaves out nobody. What happens if all scores
+    are NaN is not for sources to know.
     """
+    if protocol.nan_scores == "undefined_for_all":
+        protocol = protocol.replace(nan_scores="undefined")
     if not trained and not protocol.cold_start:
         protocol = protocol.replace(cold_start=True)
     if protocol.ties not in ("input", "as_ranked") or source.has_input_order:

@@ -29,13 +29,15 @@ def check_not_empty(n_users: int, n_rows: int) -> None:
         )
 
 
-def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interactions) -> None:
+def check_users(
+    flags: UInt32, n_relevant: Int64, source: Source, test: Interactions, protocol: Protocol
+) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
     unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
     if not any_of(unusable) and any_of(raised(flags[:1], UserFlag.KNOWN)):
         return  # mostly, and soon: the first user is known, and nobody has such scores
     users = range(test.n_users) if test.user_ids is None else test.user_ids[:3].tolist()
-    check_known(KnownUsers.of(flags, n_relevant, [*users[:3]]), source)
+    check_known(KnownUsers.of(flags, n_relevant, [*users[:3]]), source, protocol)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +62,7 @@ class KnownUsers:
         )
 
 
-def check_known(users: KnownUsers, source: Source) -> None:
+def check_known(users: KnownUsers, source: Source, protocol: Protocol) -> None:
     """Refuse rankings and warn as `check_users` does."""
     if not users.n_known:
         arrays = source.arrays()
@@ -81,10 +83,13 @@ def check_known(users: KnownUsers, source: Source) -> None:
         "large for their dtype; nan_scores='last' ranks NaN last, and "
         "infinite_scores='ranked' infinity like other numbers."
     )
+    if protocol.nan_scores == "undefined_for_all":
+        return  # of which metrics all values are undefined is said in any case
     if n_judged and n_unusable == n_judged:
         raise InputError(
             f"All {n_judged:,} users have a NaN or infinite score among their "
-            f"candidates ({source.describe()}), so there is nothing to measure. {hint}"
+            f"candidates ({source.describe()}), so there is nothing to measure. {hint} "
+            "nan_scores='undefined_for_all' gives a mean of NaN, for loops that should go on."
         )
     if 2 * n_unusable > n_judged:
         warn(

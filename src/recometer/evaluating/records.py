@@ -86,7 +86,7 @@ def find_records(given: Inputs) -> Records:
     users = _users(ranks, lists, judged)
     early = ranks is not None and any_of(ranks.ends_early)
     if not asked.some_users:
-        check_users(users.flags, users.n_relevant, source, test)
+        check_users(users.flags, users.n_relevant, source, test, asked.protocol)
         if ranks is not None:
             check_overlaps(ranks.counts, users.n_relevant, len(test), truth.candidates)
         if early:

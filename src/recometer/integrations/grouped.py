@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Int64
-from recometer.data.numbers import all_numbers, as_array
-from recometer.errors import InputError, brief
+from recometer.data.numbers import all_numbers, as_array, sizes_of
+from recometer.errors import InputError
 from recometer.evaluating.evaluator import Evaluator
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -63,6 +63,9 @@ def evaluator_of_rows(
 class GroupedMetrics:
     """Metrics of the rows of queries, in the given order: a query is a user, a row is an item."""
 
+    taken: ClassVar[tuple[str, ...]] = ()
+    """Names, without a cut-off, that the library gives its own metrics."""
+
     def __init__(
         self,
         metrics: Metrics,
@@ -104,7 +107,7 @@ class GroupedMetrics:
         """
         label = as_array(label, "The labels")
         rows = sizes_of(sizes, label.size)
-        pairs = Pairs.of(label, score, np.repeat(np.arange(len(rows)), rows))
+        pairs = Pairs.of(label, score, sizes=rows)
         weights = np.empty(0) if weights is None else all_numbers(weights, "weights")
         if not weights.size:
             means = self.evaluator.mean(pairs)
@@ -117,33 +120,11 @@ class GroupedMetrics:
             result = self.evaluator(pairs)
             means = result.mean(weights[result.user_ids])  # a group may have no rows
         return [
-            Value(str(one), means[str(one)], one.definition.higher_is_better)
+            Value(self.shown(str(one)), means[str(one)], one.definition.higher_is_better)
             for one in self.metrics
         ]
 
-
-def sizes_of(sizes: npt.ArrayLike | None, n_rows: int) -> Int64:
-    """Return the numbers of rows of the queries: int64 [n_queries].
-
-    Raises
-    ------
-    InputError
-        If there are none, or they do not add up to the number of rows.
-    """
-    hint = "Hint: group=[rows of each query, ...] says which rows belong together."
-    if sizes is None:
-        raise InputError(
-            f"The data have no groups, but ranking metrics are means over queries. {hint}"
-        )
-    given = as_array(sizes, "The groups")
-    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
-    if not whole or (given < 0).any():
-        raise InputError(
-            "The groups must be whole numbers of rows, at least 0, in one dimension, found "
-            f"{brief(sizes)}. {hint}"
-        )
-    most = int(given.max(initial=0))  # of huge numbers, the sum would be another one
-    total = most if most > n_rows else int(given.sum())
-    if total != n_rows:
-        raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
-    return given.astype(np.int64)
+    def shown(self, metric: str) -> str:
+        """Return the name of a metric among those that the library itself computes."""
+        name = re.split(r"[@(-]", metric)[0]
+        return f"recometer_{metric}" if name in self.taken else metric

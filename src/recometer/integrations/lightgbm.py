@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.data.numbers import all_numbers, as_array
+from recometer.data.numbers import all_numbers, as_array, sizes_of
 from recometer.errors import InputError, InputTypeError
-from recometer.integrations.grouped import GroupedMetrics, sizes_of
+from recometer.integrations.grouped import GroupedMetrics
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 
@@ -24,7 +24,9 @@ class RankingMetrics(GroupedMetrics):
 
     Values are those of ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the convention
     ``lightgbm``, which is the default, ``ndcg@10`` and ``map@10`` are the numbers that LightGBM
-    itself prints; a query without a relevant document counts as 1.
+    itself prints; a query without a relevant document counts as 1. They are called
+    ``recometer_ndcg@10`` and ``recometer_map@10`` where LightGBM records values, so that they do
+    not replace its own.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ class RankingMetrics(GroupedMetrics):
     ``lightgbm.train(..., valid_sets=[valid], feval=RankingMetrics("ndcg@10 rr"))``, and
     ``LGBMRanker().fit(..., eval_metric=RankingMetrics("ndcg@10 rr").of_ranker)``.
     """
+
+    taken = ("ndcg", "map")
 
     def __init__(
         self,

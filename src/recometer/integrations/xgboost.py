@@ -26,7 +26,9 @@ class RankingMetrics(GroupedMetrics):
 
     Values are those of ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the convention
     ``xgboost``, which is the default, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` are the
-    numbers that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades.
+    numbers that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades. They are
+    called ``recometer_ndcg@10`` and so on where XGBoost records values, so that they do not replace
+    its own.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ class RankingMetrics(GroupedMetrics):
     adds 1 independently of its weight. It keeps 6 decimals of the value of a custom metric.
     """
 
+    taken = ("ndcg", "map", "pre", "auc")
+
     def __init__(
         self,
         metrics: Metrics = "ndcg@10",
@@ -57,7 +61,7 @@ class RankingMetrics(GroupedMetrics):
         **rules: Unpack[Rules],
     ) -> None:
         super().__init__(metrics, protocol, threads, **rules)
-        self.__name__ = str(self.metrics[0])  # what XGBRanker prints
+        self.__name__ = self.shown(str(self.metrics[0]))  # what XGBRanker prints
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
         """Return (name, value) of each metric; `data` is a DMatrix.
@@ -125,4 +129,6 @@ class RankingMetrics(GroupedMetrics):
                     "direction follows; save_best= and others of "
                     "xgboost.callback.EarlyStopping are passed on."
                 )
-        return callback.EarlyStopping(rounds, metric_name=name, maximize=higher, **options)
+        return callback.EarlyStopping(
+            rounds, metric_name=self.shown(name), maximize=higher, **options
+        )

@@ -16,7 +16,7 @@ class Rules(TypedDict, total=False):
     negative_gains: Literal["zero", "counted"]
     undefined: Literal["nan"] | float
     constant_scores: Literal["undefined", "ties"]
-    nan_scores: Literal["undefined", "first", "last"]
+    nan_scores: Literal["undefined", "undefined_for_all", "first", "last"]
     single_precision: bool
     infinite_scores: Literal["undefined", "ranked"]
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"]

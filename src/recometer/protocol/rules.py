@@ -102,10 +102,12 @@ class Protocol:
         },
         step="undefined values",
     )
-    nan_scores: Literal["undefined", "first", "last"] = rule(
+    nan_scores: Literal["undefined", "undefined_for_all", "first", "last"] = rule(
         "undefined",
         {
             "undefined": "A user with a score of NaN is undefined.",
+            "undefined_for_all": "A user with a score of NaN is undefined, and if that holds for "
+            "all users, means are undefined instead of refused.",
             "first": "A score of NaN ranks first.",
             "last": "A score of NaN ranks last.",
         },

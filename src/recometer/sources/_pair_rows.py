@@ -12,7 +12,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
-from recometer.data.numbers import all_numbers, as_array, without_mask
+from recometer.data.numbers import all_numbers, as_array, sizes_of, without_mask
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array
@@ -105,9 +105,16 @@ def with_items(rows: PairRows, item_ids: Array) -> PairRows:
     )
 
 
-def from_arrays(relevance: object, scores: object, groups: object) -> PairRows:
-    """Read arrays, each with an entry per row."""
+def from_arrays(
+    relevance: object, scores: object, groups: object, sizes: object = None
+) -> PairRows:
+    """Read arrays, each with an entry per row, or the number of rows of each user."""
     truth = _numbers(relevance, "relevance")
+    if sizes is not None:
+        if groups is not None:
+            raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")
+        rows = sizes_of(sizes, len(truth))
+        groups = np.repeat(np.arange(len(rows)), rows)
     score = _numbers(scores, "scores")
     users = None if groups is None else ids.encode(groups, "groups")
     lengths = {"relevance": len(truth), "scores": len(score)}
@@ -115,8 +122,17 @@ def from_arrays(relevance: object, scores: object, groups: object) -> PairRows:
         lengths["groups"] = len(users[0])
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        raise InputError(f"Pairs.of takes arrays of one length, found {found}.")
+        hint = ""
+        if users is not None and _add_up(groups, len(truth)):
+            hint = " Hint: groups= has the user of each row; sizes= the number of rows of each."
+        raise InputError(f"Pairs.of takes arrays of one length, found {found}.{hint}")
     return _sorted(users, None, score, truth, "relevance")
+
+
+def _add_up(groups: object, n_rows: int) -> bool:
+    """Return whether these could be the numbers of rows of groups."""
+    given = np.asarray(groups)
+    return given.dtype.kind in "iu" and int(given.sum()) == n_rows
 
 
 def _sorted(

@@ -20,6 +20,7 @@ from recometer.draws import mix
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
+from recometer.removed import without
 from recometer.sources import _pair_rows, _top
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
@@ -150,12 +151,14 @@ class Pairs(Source):
         return pairs
 
     @classmethod
+    @without("weight", "weights")
     def of(
         cls,
         relevance: npt.ArrayLike,
         scores: npt.ArrayLike,
         groups: npt.ArrayLike | None = None,
         *,
+        sizes: npt.ArrayLike | None = None,
         threshold: Threshold = None,
     ) -> Pairs:
         """Make pairs from plain arrays.
@@ -165,13 +168,16 @@ class Pairs(Source):
         relevance, scores : [n_rows]
         groups : [n_rows], optional
             The user (or query) of each row, in any order. None stands for a single user.
+        sizes : int [n_users], optional
+            Instead of `groups`, the number of rows of each user, whose rows are adjacent: what
+            LightGBM calls ``group``.
         threshold
             As above.
 
         Raises
         ------
         InputError
-            If the arrays have different lengths.
+            If the arrays have different lengths, or the sizes do not add up to them.
 
         Examples
         --------
@@ -180,7 +186,7 @@ class Pairs(Source):
         >>> rm.evaluate(pairs, metrics="recall@3")["recall@3"]
         array([0.66666667])
         """
-        pairs, rows = cls.__new__(cls), _pair_rows.from_arrays(relevance, scores, groups)
+        pairs, rows = cls.__new__(cls), _pair_rows.from_arrays(relevance, scores, groups, sizes)
         _pair_rows.check_rows(rows)
         pairs._fill(rows, threshold)
         return pairs

@@ -371,7 +371,7 @@ class Plan:
         """Refuse and warn of faults that the sums reveal, as on one machine."""
         like, facts, largest = self.source.like, sums.facts, sums.largest
         check_not_empty(sums.n_users, sums.n_rows)
-        check_known(sums.known_users(), like)
+        check_known(sums.known_users(), like, self.stated)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
         of_lists = [one for one in self.metrics if one.definition.record == "lists"]
         if self.candidates is not None:
