@@ -104,9 +104,10 @@ def _without_arguments(text: str) -> str:
 
 
 def _value(written: str | None) -> str:
-    if not written or written == "False":
-        return "none" if written else ""
-    return shlex.quote(written.strip("'"))
+    if written == "False":
+        return "none"
+    plain = (written or "").strip("'")
+    return shlex.quote(plain) if plain else ""
 
 
 class InWords(Shown):

@@ -12,7 +12,7 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.cells import integers
-from recometer.data.columns import KINDS, check_column, choose_columns, common_names
+from recometer.data.columns import KINDS, check_column, check_once, choose_columns, common_names
 from recometer.data.numbers import all_numbers, as_array, plain
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.ragged import users_of
@@ -308,8 +308,14 @@ class _Table:
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
             # Together: a lazy frame that is executed twice may come in another order.
-            columns = dict(zip(names, fetch(names), strict=True))
-            return cls(names, columns.__getitem__)
+            once = [name for name in names if names.count(name) == 1]
+            columns = dict(zip(once, fetch(once), strict=True))
+
+            def get(name: str) -> Any:
+                check_once(name, names)
+                return columns[name]
+
+            return cls(names, get)
         return None
 
     def ids(self, name: str) -> Any:

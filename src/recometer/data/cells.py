@@ -19,7 +19,7 @@ JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
 PROBE = 1000  # ids
 SHARE = 0.1  # of the ids that are looked at: titles such as "1, 2" are few
-# Whole numbers with something between them, or words with semicolons between them, or brackets around all.
+# Whole numbers with something between them, words with semicolons, or what is in brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 

@@ -261,13 +261,18 @@ def choose_columns(
             found[option] = _only(option, near, names, option in required)
     chosen = single_names(_there(name, names) for name in found.values())
     for name in chosen:
-        if names.count(name) > 1:
-            raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
+        check_once(name, names)
         if chosen.count(name) > 1:
             uses = [f"{option}=" for option, one in found.items() if name in single_names([one])]
             by = f"{' and '.join(uses)} at once" if len(uses) > 1 else f"{uses[0]} twice"
             raise ColumnError(f"The column {name!r} is named by {by}. Hint: name another.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
+
+
+def check_once(name: str, names: Sequence[str]) -> None:
+    """Raise ColumnError if several columns have a name."""
+    if names.count(name) > 1:
+        raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
 
 
 def check_column(option: str, name: object, names: Collection[str]) -> None:

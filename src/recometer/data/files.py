@@ -551,13 +551,14 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
 
 def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
     """Raise if the first line of a text file is one of data, as the numbers in it tell."""
-    if not any(map(NUMBER.fullmatch, names)):
+    fields = names if len(names) > 1 else " ".join(names).split()
+    if not any(map(NUMBER.fullmatch, fields)):
         return
     trec = f"; or, of TREC, a name that does not end in {_extension(path)}"
     raise FileError(
         f"{path} seems to have no header: its first line is {', '.join(names)}. Hint: the first "
         "line must name the columns, for instance: user_id, item_id, rating"
-        f"{trec if len(names) in (4, 6) else ''}."
+        f"{trec if len(fields) in (4, 6) else ''}."
     )
 
 

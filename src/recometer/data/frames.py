@@ -401,6 +401,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     def fetch_pairs(wanted: list[str]) -> list[Any]:
         for name in wanted:
             naming.check_column("name", name, names)
+            naming.check_once(name, names)
         pairs = [one for one in wanted if isinstance(one, ColumnPair) and one not in names]
         if not pairs:
             return fetch(wanted)

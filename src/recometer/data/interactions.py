@@ -151,8 +151,8 @@ class Interactions:
             * an Interactions, which is returned unchanged;
             * a SciPy sparse matrix or array of any format, or a sparse tensor of torch. Stored 0s
               are kept, as judged but not relevant (except in bsr and dia, where they are padding);
-            * a NumPy array or torch tensor of shape [n_users, n_items], whose entries other than
-              0 are the interactions;
+            * an array of shape [n_users, n_items], whose entries other than 0 are the
+              interactions: of NumPy, torch, JAX, or anything with ``__dlpack__`` or ``__array__``;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
               `n_items`, which is an edge_index with users in the first row and items in the second
               (without these arguments it is a matrix of two users, with a warning if it does not
@@ -162,9 +162,11 @@ class Interactions:
               ``edge_label`` (but as train of `evaluate`, ``edge_index`` is read);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
-            * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), or
-              anything that exports an Arrow stream or has columns. The column of items may hold
-              lists, with a row per user; those of values and times then hold lists as well;
+            * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), a
+              structured array of NumPy, or anything that exports an Arrow stream or has columns.
+              The column of items may hold lists, with a row per user; those of values and times
+              then hold lists as well. Lists of structs of an item and a value, as Spark's
+              ``recommendForAllUsers`` returns them, are read by the names of their fields;
             * the path of a file: .parquet (also a folder of these, or a pattern such as
               ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz, as
               ``scipy.sparse.save_npz`` writes it; or of TREC qrels (also .gz), whose topics and

@@ -59,7 +59,7 @@ class Lists(Source):
           `DataWarning` says so, unless ``score=False``). The column of items may hold lists, best
           first, with a row per user, and so may that of ranks or scores;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
-        * an integer array or tensor [n_users, k] of item indices, best first, padded with
+        * an integer array of any library [n_users, k] of item indices, best first, padded with
           -1; row u is that of user u of test, unless `user_ids` are given; a row of padding alone
           is an empty list, as ``{user: []}`` is: its user has none;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
