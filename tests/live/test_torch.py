@@ -339,8 +339,15 @@ def test_the_counts_are_those_of_the_kernel(torch, data):
         no_candidates=no_candidates,
     )
     above[lost] = -1
+    by_item = scores if columns is None else scores[:, columns]
+    stays = (by_item != -np.inf) & (kind >= 0.2)
+    candidates = [row[of_user] for row, of_user in zip(by_item, stays, strict=True)]
+    if nan_rule != NanRule.UNDEFINED:
+        nan_is = np.inf if nan_rule == NanRule.FIRST else -np.inf
+        candidates = [np.where(np.isnan(row), nan_is, row) for row in candidates]
+    constant = np.array([len(row) > 1 and bool((row == row[0]).all()) for row in candidates])
     assert [part.tolist() for part in counts] == [
-        part.tolist() for part in (above, tied, before, flags, no_candidates)
+        part.tolist() for part in (above, tied, before, flags, no_candidates, constant)
     ]
 
 

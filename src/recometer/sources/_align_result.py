@@ -101,6 +101,11 @@ class Aligned:
         return self.candidate_indptr, self.candidates
 
     @property
+    def n_candidates(self) -> Int64:
+        """How many candidates each user has, if the source scores them all: int64 [n_users]."""
+        return self.n_items - self.n_excluded - self.outside
+
+    @property
     def outside(self) -> Int64:
         """How many items are neither candidates of a user nor excluded: int64 [n_users]."""
         if self.candidate_indptr is None:

@@ -10,12 +10,13 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Float64, Int32, Int64, UInt8, follow
+from recometer.arrays import Array, Float64, Int32, Int64, UInt8, follow, slices, steps
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import check_own_scores, of_ranked
+from recometer.sources._constant import USERS_AT_ONCE, constant, to_look_at
 from recometer.sources._factor_arrays import Converted, FactorArrays
 from recometer.sources._factor_order import OWN_ORDER, LongestFirst, item_lengths, shared_scale
 from recometer.sources.base import Request
@@ -110,6 +111,34 @@ class FactorsWork:
         if self.aligned.ranked is None:
             self.best = np.empty_like(self.above)
         self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
+
+    def flag_constant(self, request: Request) -> None:
+        """Flag the users with one score for all candidates whom no judged item shows."""
+        aligned = self.aligned
+        shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
+        users = to_look_at(aligned.judged_indptr, shown, request.protocol)
+
+        def task(block: slice, ticker: Ticker) -> None:
+            mine = users[block]
+            factors = self.user_factors(aligned.rows[mine])
+            if not self.check and self.factors.item_bias is None:
+                # Where all factors are 0, so are all scores: a model that knows nothing of them.
+                nothing = ~factors.any(axis=1)
+                several = aligned.n_candidates[mine] > 1
+                aligned.flags[mine[nothing & several]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+                mine, factors = mine[~nothing], factors[~nothing]
+
+            def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, None]:
+                ticker.advance()
+                scores = np.empty(len(items), self.scores.dtype)
+                self.score(factors[which], indptr, items.astype(np.int32), scores)
+                return scores, None
+
+            found = constant(aligned, mine, self.nan_rule, score)
+            aligned.flags[mine[found]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+
+        blocks = slices(len(users), USERS_AT_ONCE)
+        run_tasks(task, blocks, label="Ranking", brief=self.brief, **request.pace)
 
     def _rank(self, block: slice, ticker: Ticker) -> None:
         """Rank the items for a block of users."""

@@ -179,6 +179,8 @@ class ListWork:
             facts = self.facts(catalogue, known)
             self._warn_of_duplicates(facts.counts)
         above, tied, before = self.judged.values()
+        if without_repeats is None and self.table.scores is not None:
+            self._flag_constant(above, facts.n_candidates)
         if aligned.ranked is not None:
             above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
@@ -193,6 +195,51 @@ class ListWork:
             # The lists do not say how many others there are that could have been drawn.
             pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
         )
+
+    def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
+        """Flag the users with one score for all candidates whom no judged item shows.
+
+        All are listed: the others stand below those that are, and have another place.
+        """
+        aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
+        shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
+        whole = (self.users["listed"] == n_candidates) & (n_candidates > 1)
+        users = np.flatnonzero(whole & ~shown)
+        if not len(users):
+            return
+        left = self._tied_with_the_first(users)
+        constant = users[left == n_candidates[users] - 1]
+        aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
+
+    def _tied_with_the_first(self, users: Int64) -> Int64:
+        """Return how many items score like the best one in the lists of some users."""
+        table, n_users = self.table, len(users)
+        excluded_indptr, rows = ragged.take(self.aligned.excluded_indptr, users)
+        left = np.zeros(n_users, np.int64)
+        none, spare = np.zeros(0, np.int64), np.zeros(n_users, np.int64)
+        _kernel.rank_lists(
+            items=table.items,
+            scores=table.scores,
+            begin=self.begin[users],
+            end=self.end[users],
+            n_items=table.n_items,
+            excluded_indptr=excluded_indptr,
+            excluded=self.aligned.excluded[rows],
+            judged_indptr=np.zeros(n_users + 1, np.int64),
+            judged=none.astype(np.int32),
+            input_order=False,
+            nan_rule=self.nan_rule,
+            above=none,
+            tied=none,
+            before=none,
+            flags=np.zeros(n_users, np.uint32),
+            **dict.fromkeys(self.users, spare),
+            order=TieOrder.ITEM,
+            keys=np.zeros(n_users, np.uint64),
+            top=np.full((n_users, 1), -1, np.int32),
+            left=left,
+        )
+        return left
 
     def _check(self, n_candidates: Int64) -> None:
         """Check that the catalogue holds what was listed."""

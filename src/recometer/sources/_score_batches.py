@@ -12,12 +12,13 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int32, Int64, all_of, slices
+from recometer.arrays import Array, Bool, Int32, Int64, all_of, slices
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _align_narrow, _assemble, _torch
 from recometer.sources._align_result import Aligned
 from recometer.sources._compared import compared
+from recometer.sources._constant import constant, to_look_at
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts
 from recometer.sources.base import Request
@@ -248,10 +249,29 @@ class RankWork:
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
+        shown = np.zeros(len(users), bool)
+        shown[who[counts.above >= 0]] = True
+        if not all_of(shown):
+            rows = to_look_at(judged_indptr, shown, self.protocol)
+            constant = self._constant(users, scores, rows, counts)
+            aligned.flags[users[rows[constant]]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         if self.score is not None:
             columns = judged if aligned.item_rows is None else aligned.item_rows[judged]
             own = scores[who, columns]
             self.score[at] = to_numpy(own) if is_tensor(own) else own
+
+    def _constant(self, users: Int64, scores: Any, rows: Int64, counts: Counts) -> Bool:
+        """Return which users have one score for all candidates, of those in some rows."""
+        columns = self.aligned.item_rows
+        if counts.constant is not None:
+            return counts.constant[rows]
+
+        def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, Bool]:
+            own = rows[which].repeat(np.diff(indptr))
+            found = scores[own, items if columns is None else columns[items]]
+            return found, found != -np.inf
+
+        return constant(self.aligned, users[rows], self.nan_rule, score)
 
     def ranks(self, threads: int) -> Ranks:
         """Put the batches together."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Int32, Int64, UInt32
+from recometer.arrays import Array, Bool, Int32, Int64, UInt32
 from recometer.data.tensors import (
     CUDA,
     MPS,
@@ -50,6 +50,7 @@ class Counts(NamedTuple):
     before: Int64
     flags: UInt32
     no_candidates: Int64
+    constant: Bool | None = None  # who has one score for all candidates, if it was looked for
 
 
 def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
@@ -197,6 +198,9 @@ def rank_scores(
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
     n_items = scores.shape[1]
+    lowest = scores.masked_fill(~candidate, torch.inf).amin(1)
+    highest = scores.masked_fill(~candidate, -torch.inf).amax(1)
+    constant = (lowest == highest) & (candidate.sum(1) > 1)
     # NaN compares as neither above nor tied.
     scores.masked_fill_(~candidate, torch.nan)
 
@@ -222,6 +226,7 @@ def rank_scores(
         to_numpy(before),
         to_numpy(flags).astype(np.uint32),
         to_numpy(absent.sum(1)),
+        to_numpy(constant),
     )
 
 

@@ -136,6 +136,7 @@ class Factors(Source):
             work.rank_all(request)
         else:
             _factor_candidates.rank_all(work, request)
+        work.flag_constant(request)
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:

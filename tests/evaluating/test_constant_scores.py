@@ -1,0 +1,180 @@
+"""A user whose candidates all have one score has no ranking, whatever test says of the user.
+
+Users 0 and 3 have one score for all candidates, user 1 has not, and user 2 has a single candidate.
+None of the items that test has of users 0 and 2 is a candidate, unless a test adds one.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+import recometer as rm
+from recometer.measuring.reasons import Reason
+
+USERS, ITEMS = ["u0", "u1", "u2", "u3"], ["i0", "i1", "i2", "i3", "i4"]
+SCORES = np.array(
+    [
+        [9.0, 1.0, 1.0, 1.0, 1.0],
+        [1.0, 2.0, 1.0, 1.0, 1.0],
+        [5.0, 1.0, 2.0, 3.0, 4.0],
+        [0.0, 7.0, 7.0, 7.0, 7.0],
+    ]
+)
+# The candidates: all but item 0, and of user 2 item 4 alone.
+CANDIDATES = np.array([[0, 1, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 0, 0, 1], [0, 1, 1, 1, 1]])
+TEST = {(0, 0): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 0): 1.0, (3, 1): 1.0}
+METRICS = "rr recall@2 ndcg"
+
+
+def named(cells):
+    return pl.DataFrame(
+        [(USERS[user], ITEMS[item], value) for (user, item), value in cells.items()],
+        schema=["user", "item", "value"],
+        orient="row",
+    )
+
+
+def matrix(cells):
+    users, items = zip(*cells, strict=True)
+    found = sp.coo_array((list(cells.values()), (users, items)), shape=SCORES.shape).tocsr()
+    found.sort_indices()
+    return found
+
+
+def candidates(how):
+    """Ways to say which items are candidates; user 2 has always fewer."""
+    sets = {user: np.flatnonzero(row).tolist() for user, row in enumerate(CANDIDATES)}
+    seen = {2: [1, 2, 3]}
+    return {
+        "sets": {"candidates": sets},
+        "a list": {"candidates": [1, 2, 3, 4], "train": seen},
+        "exclude": {"exclude": [0], "train": seen},
+        "train": {"train": {user: [0, *seen.get(user, [])] for user in range(4)}},
+    }[how]
+
+
+def with_ids(options):
+    def ids(given):
+        if isinstance(given, list):
+            return [ITEMS[item] for item in given]
+        return {USERS[user]: [ITEMS[item] for item in items] for user, items in given.items()}
+
+    return {name: ids(given) for name, given in options.items()}
+
+
+def frame(scores=SCORES):
+    rows = [
+        (USERS[user], ITEMS[item], score)
+        for user, of_user in enumerate(scores)
+        for item, score in enumerate(of_user)
+    ]
+    return pl.DataFrame(rows, schema=["user", "item", "score"], orient="row")
+
+
+IDS = {"user_ids": USERS, "item_ids": ITEMS}
+SOURCES = {
+    "scores": lambda: rm.Scores(SCORES, **IDS),
+    "function": lambda: rm.Scores(lambda users: SCORES[users], **IDS),
+    "factors": lambda: rm.Factors(SCORES, np.eye(5), **IDS),
+    "float32": lambda: rm.Factors(SCORES.astype(np.float32), np.eye(5, dtype=np.float32), **IDS),
+    "biases": lambda: rm.Factors(SCORES - 3, np.eye(5), item_bias=np.full(5, 3.0), **IDS),
+    "lists": lambda: rm.Lists(frame(), score="score"),
+    "pairs": lambda: rm.Pairs(frame(), relevance=False),
+}
+
+
+def reasons(result):
+    return [[Reason(code) for code in result.reasons[name]] for name in result.reasons]
+
+
+def expected(test):
+    none = (
+        Reason.NO_RELEVANT
+        if not any(value for (user, _), value in test.items() if not user)
+        else Reason.CONSTANT_SCORES
+    )
+    return [none, Reason.DEFINED, Reason.FEW_CANDIDATES, Reason.CONSTANT_SCORES]
+
+
+MORE = {
+    "no candidate": {},
+    "a candidate that is not relevant": {(0, 2): 0.0, (2, 4): 0.0},
+    "a candidate": {(0, 3): 1.0},
+}
+
+
+@pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
+@pytest.mark.parametrize("how", ["sets", "a list", "exclude", "train"])
+@pytest.mark.parametrize("kind", [*SOURCES, "stream"])
+def test_one_score_for_all_candidates_is_no_ranking(kind, how, more):
+    test, options = TEST | more, with_ids(candidates(how))
+    if how == "train":  # an item of train is nobody's to find
+        test = {cell: value for cell, value in test.items() if cell != (1, 0)} | {(0, 4): 1.0}
+        test = {cell: value for cell, value in test.items() if cell != (2, 0)} | {(2, 4): 1.0}
+    if kind == "lists":
+        options["catalogue"] = ITEMS
+    if kind == "stream":
+        stream = rm.Evaluator(named(test), metrics=METRICS, **options).stream(item_ids=ITEMS)
+        for user in (2, 0, 3, 1):
+            stream.update(SCORES[[user]], users=[USERS[user]])
+        result = stream.compute()
+    else:
+        result = rm.evaluate(SOURCES[kind](), named(test), metrics=METRICS, **options)
+    assert reasons(result) == [expected(test)] * 3
+    constant = (result.flags & rm.UserFlag.CONSTANT_SCORES) != 0
+    np.testing.assert_array_equal(constant, [True, False, False, True])
+    as_ties = rm.evaluate(
+        SOURCES["scores" if kind == "stream" else kind](),
+        named(test),
+        metrics="rr",
+        constant_scores="ties",
+        **options,
+    )
+    defined = [Reason.DEFINED] * 2 + [Reason.FEW_CANDIDATES, Reason.DEFINED]
+    assert reasons(as_ties) == [defined]
+
+
+@pytest.mark.parametrize("kind", ["scores", "factors", "lists"])
+def test_items_that_the_source_does_not_know_are_no_candidates(kind):
+    test = pl.DataFrame({"user": USERS, "item": ["new", "new", "i1", "i1"]})
+    scores = np.array([[1.0] * 5, [1, 1, 1, 1, 2], [0.0] * 5, [3, 2, 1, 1, 1]])
+    source = {
+        "scores": lambda: rm.Scores(scores, **IDS),
+        "factors": lambda: rm.Factors(scores, np.eye(5), **IDS),
+        "lists": lambda: rm.Lists(frame(scores), score="score"),
+    }[kind]()
+    result = rm.evaluate(source, test, metrics="rr", catalogue=ITEMS)
+    why = [Reason.CONSTANT_SCORES, Reason.DEFINED]
+    assert reasons(result) == [why * 2]
+
+
+def test_what_is_masked_is_no_candidate():
+    masked = np.where(CANDIDATES == 1, SCORES, -np.inf)
+    result = rm.evaluate(rm.Scores(masked, **IDS), named(TEST), metrics=METRICS)
+    assert reasons(result) == [expected(TEST)] * 3
+
+
+@pytest.mark.parametrize("n_items", [7, 9, 300, 3000])
+@pytest.mark.parametrize("different", [None, 0, 5, -1])
+@pytest.mark.parametrize("kind", ["scores", "factors"])
+def test_one_other_score_is_a_ranking(kind, different, n_items):
+    scores = np.full((3, n_items), 2.0)
+    if different is not None:
+        scores[:, different] = 3.0
+    train = np.zeros((3, n_items))
+    train[:, 1:4] = 1
+    test = sp.csr_array(([1.0] * 3, ([0, 1, 2], [1, 2, 3])), shape=(3, n_items))
+    source = rm.Scores(scores) if kind == "scores" else rm.Factors(scores, np.eye(n_items))
+    result = rm.evaluate(source, test, train=train, metrics="rr", no_relevant="computed")
+    assert ((result.flags & rm.UserFlag.CONSTANT_SCORES) != 0).tolist() == [different is None] * 3
+
+
+def test_a_list_that_lacks_a_candidate_puts_it_below():
+    lists = rm.Lists({"a": {"x": 1.0, "y": 1.0}})
+    test, rules = {"a": ["z"]}, {"metrics": "rr", "min_candidates": 1}
+    assert reasons(rm.evaluate(lists, test, catalogue=["x", "y", "z"], **rules)) == [[0]]
+    assert reasons(rm.evaluate(lists, test, candidates=["x", "y"], **rules)) == [
+        [Reason.CONSTANT_SCORES]
+    ]
+    assert reasons(rm.evaluate(lists, test, **rules)) == [[0]]
