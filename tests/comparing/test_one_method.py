@@ -250,3 +250,21 @@ def test_a_gate_that_bounds_the_wrong_side_is_refused() -> None:
     comparison = compared(np.array([0.1, 0.2]), np.array([0.2, 0.4]), "rmse")
     with pytest.raises(rm.InputError, match="Lower is better for rmse"):
         comparison.gate(Gate("rmse", 0.1, False))
+
+
+def test_what_only_the_adjustment_withholds_is_said() -> None:
+    generator = np.random.default_rng(5)
+    old, noise = 0.3 + 0.4 * generator.random(60), generator.normal(size=60)
+    t = 2.4  # of which p is about 0.02
+    noise += t / np.sqrt(60) * noise.std(ddof=1) - noise.mean()
+    better = evaluation({"rr": (old + 0.05 * noise).tolist()})
+    equal = {f"m{at}": evaluation({"rr": np.roll(old, at).tolist()}) for at in range(1, 9)}
+    models = {"new": better, **equal, "old": evaluation({"rr": old.tolist()})}
+    row = rm.compare(models, baseline="old").row("rr", "new")
+    assert row.low > 0
+    assert row.p_value <= 0.05 < row.adjusted_p
+    assert row.verdict == "no difference shown"
+    assert "Only the adjustment of p" in " ".join(row.notes)
+    (alone,) = rm.compare({"new": better, "old": models["old"]}, baseline="old").rows
+    assert alone.verdict == "better"
+    assert "adjustment" not in " ".join(alone.notes)

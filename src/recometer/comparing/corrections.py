@@ -18,6 +18,7 @@ from recometer.stats import Tukey, multiplicity
 Correction = multiplicity.Correction | Literal["tukey"]
 KNOWN: tuple[str, ...] = (*get_args(multiplicity.Correction), "tukey")
 POWER_WANTED = 0.8
+WITHHELD = "Only the adjustment of p for the number of comparisons withholds a difference."
 
 
 def check_correction(
@@ -104,6 +105,7 @@ def adjusted(
     return [
         dataclasses.replace(
             row,
+            notes=(*row.notes, *_withheld(row, p, options)) if is_primary else row.notes,
             primary=bool(is_primary),
             adjusted_p=p,
             smallest_adjusted_p=limit,
@@ -113,6 +115,12 @@ def adjusted(
             rows, own, p_values.tolist(), least.tolist(), strict=True
         )
     ]
+
+
+def _withheld(row: PairRow, adjusted_p: float, options: Options) -> list[str]:
+    """Say where a difference is not shown because of the number of comparisons alone."""
+    alone = row.p_value <= options.alpha < adjusted_p and 0.0 not in row.interval
+    return [WITHHELD] if alone else []
 
 
 def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
