@@ -96,6 +96,25 @@ def test_files_are_recognised_by_what_is_in_them(files) -> None:
     assert "test: qrels.test (TREC qrels)\nmine: run.txt (TREC run)\n" in result.stderr
 
 
+@pytest.mark.parametrize("end", [".run", ".trec", ".txt", ".run.gz", ".TXT.gz"])
+def test_a_run_is_called_by_its_file_without_the_end(files, end: str) -> None:
+    content = RUN.encode()
+    path = pathlib.Path(f"bm25.v2{end}")
+    path.write_bytes(gzip.compress(content) if end.endswith(".gz") else content)
+    result = evaluate("--test", "qrels.test", "--run", path, "-m", "rr", "--format", "json")
+    assert list(json.loads(result.stdout)["models"]) == ["bm25.v2"]
+
+
+def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
+    given = ("--test", "qrels.test", "--run", "run.txt")
+    result = evaluate(*given, "--protocol", "Trec-Eval", "-m", "P.1,2", "--format", "json")
+    (content,) = json.loads(result.stdout)["models"].values()
+    assert list(content["metrics"]) == ["P_1", "P_2"]
+    why = CliRunner().invoke(app, ["why", *given, "--metric", "ndcg@2", "--to", "RecBole"])
+    assert why.exit_code == 0
+    assert "recbole: ndcg@2" in why.stdout
+
+
 def test_files_of_trec_go_with_tables(files) -> None:
     """Whether ids are texts or numbers is what test says, if nothing is lost."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})

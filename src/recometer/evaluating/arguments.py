@@ -163,6 +163,11 @@ def _not_here(name: str) -> str:
     """Return the hint for what is said elsewhere; nothing for a name that is not known."""
     if name in ARGUMENTS:
         return f"Hint: {ARGUMENTS[name]}"
+    if name == "label_gain":
+        return (
+            "Hint: np.take(label_gain, label) are the gains to give as relevance, and "
+            "ndcg(label_gain=label)@k of protocol='lightgbm' reads them as they are."
+        )
     if name.lower() in THRESHOLDS:
         return "Hint: relevant_from=4 says from which value of test on an item is relevant."
     if name.lower() in CUTOFFS:

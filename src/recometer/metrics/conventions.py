@@ -198,7 +198,7 @@ class Convention:
             (rule, value)
             for rule, value in metric.rules
             if not protocol.differs(rule, self.protocol)
-            or (rule == "min_candidates" and value > protocol.min_candidates)
+            or (rule == "min_candidates" and int(value or 0) > protocol.min_candidates)
         )
         if protocol.defects:
             rules = tuple((dict(rules) | dict(self.defect_rules)).items())
