@@ -160,6 +160,7 @@ def test_results_of_elsewhere_are_refused(models):
         rs.compare(results, metrics="hit@5")
 
 
+@pytest.mark.filterwarnings("ignore:.*unknown to the model")
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 def test_users_whom_a_model_does_not_know_are_said_beside_the_verdict(spark):
     users, items, test, train, _ = data(seed=6)
