@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import _kernel, ragged
 from recometer.arrays import Float64, Int64
@@ -132,7 +131,7 @@ class _Grades:
         self.documents = list(itertools.compress(documents, kept.tolist()))
         self.grades: Float64 = np.where(seen, grade, 0.0)[kept]
         # NaN where the document is not in the run.
-        self.scores: Float64 = _single(scores)[kept]
+        self.scores: Float64 = _single(np.array(scores, np.float64))[kept]
         self.indptr, self.user = ragged.offsets(kept, indptr), user[kept]
 
     def test(self) -> Interactions:
@@ -185,7 +184,7 @@ def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float6
     return rows
 
 
-def _single(scores: npt.ArrayLike) -> Float64:
+def _single(scores: Float64 | list[float]) -> Float64:
     """Return scores rounded to single precision, in which trec_eval compares them."""
     with np.errstate(over="ignore"):
         return np.asarray(scores, np.float64).astype(np.float32).astype(np.float64)

@@ -286,8 +286,8 @@ class _Rules:
             mark(result, self.counted & (n < cutoff), Reason.FEW_FOR_CUTOFF)
         computed = facts.defined_when_all_relevant or rules.all_relevant == "computed"
         if not computed and self.all_relevant is not None:
-            only = rules.all_relevant == "undefined_beyond" and cutoff is not None
-            which = self.all_relevant & (n > cutoff) if only else self.all_relevant
+            beyond = cutoff if rules.all_relevant == "undefined_beyond" else None
+            which = self.all_relevant if beyond is None else self.all_relevant & (n > beyond)
             mark(result, which, Reason.ALL_RELEVANT)
         if facts.reads not in ("relevance", "judgement"):
             without_gain, not_finite = self.gains(facts.reads)
