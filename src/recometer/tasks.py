@@ -132,10 +132,12 @@ def run_tasks(
     bar = _Bar(label, float(sum(weights)), progress)
     try:
         bar.update(0.0)
-        if alone:
+        begun = _begin(workers)
+        if len(begun) < len(workers):
+            work.go_on_with(max(1, len(begun)))
+        workers = begun
+        if alone or (n_workers and not workers):
             work.run()
-        for worker in workers:
-            worker.start()
         # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
         while not work.ended.wait(POLL):
             check_wanted()  # this may be a task itself
@@ -149,6 +151,20 @@ def run_tasks(
             bar.close(work.done)
     work.raise_error()
     return [work.results[position] for position in range(len(tasks))]
+
+
+def was_started(worker: threading.Thread) -> bool:
+    """Start a thread; return whether the system had one left."""
+    try:
+        worker.start()
+    except RuntimeError:  # "can't start new thread"
+        return False
+    return True
+
+
+def _begin(workers: Sequence[threading.Thread]) -> list[threading.Thread]:
+    """Start threads, as many as there are; return those that were started."""
+    return list(itertools.takewhile(was_started, workers))
 
 
 def _join(worker: threading.Thread) -> None:
@@ -239,9 +255,16 @@ class _Work(Generic[T, R]):
         self._tasks = iter(enumerate(tasks))
         self._lock = threading.Lock()
         self._error: BaseException | None = None
-        self._working = n_workers
+        self._working = self._n_workers = n_workers
         if n_workers == 0:
             self.ended.set()
+
+    def go_on_with(self, n_workers: int) -> None:
+        """Expect fewer threads than at first: the others could not be started."""
+        with self._lock:
+            self._working -= self._n_workers - n_workers
+            if self._working == 0:
+                self.ended.set()
 
     def run(self) -> None:
         """Work as one of the threads: take tasks until none is left or one fails."""
@@ -298,14 +321,15 @@ def waiting(label: str) -> Iterator[None]:
     from rich.console import Console
 
     status = Console(stderr=True).status(label)
-    begin = threading.Timer(PATIENCE, status.start)
-    begin.daemon = True
-    begin.start()
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.daemon = True
+    shown = was_started(timer)
     try:
         yield
     finally:
-        begin.cancel()
-        begin.join()  # it may be starting just now
+        timer.cancel()
+        if shown:
+            timer.join()  # it may be starting just now
         status.stop()
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
 from recometer.data.array_files import lies_in_file
-from recometer.tasks import BRIEF_NUMBERS, POLL
+from recometer.tasks import BRIEF_NUMBERS, POLL, was_started
 
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
@@ -154,8 +154,9 @@ class Fingerprinting:
             self._start_background()
             others = {name: one for name, one in self._arrays.items() if name not in self._hashes}
             if sum(map(_size, others.values())) > BRIEF_NUMBERS:
-                self._work = _Work(others)
-                self._work.start()
+                work = _Work(others)
+                if was_started(work):
+                    self._work = work  # or else they are taken when they are asked for
         else:
             self._before(_kernel)
         return self

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from recometer.comparing.pairs import bounds_of
 from recometer.comparing.rows import Standing, pair_name
 from recometer.report.given import LEFT_OUT, Given, chance_of
 from recometer.report.model import Place, Row, Standings
+from recometer.tasks import Ticker, run_tasks
 
 N_BINS = 20  # of a histogram
 
@@ -49,13 +49,13 @@ def all_numbers(
 ) -> dict[str, MetricNumbers]:
     """Return the numbers of every metric; the standings of the first are known."""
 
-    def one(metric: str) -> MetricNumbers:
+    def one(metric: str, ticker: Ticker) -> MetricNumbers:
+        ticker.advance()
         known = primary if metric == primary.metric else None
         return _numbers(given, metric, pairs, known)
 
-    with ThreadPoolExecutor(given.options.threads) as pool:
-        found = pool.map(one, given.metrics)
-        return dict(zip(given.metrics, found, strict=True))
+    found = run_tasks(one, given.metrics, threads=given.options.threads, progress=False)
+    return dict(zip(given.metrics, found, strict=True))
 
 
 def _numbers(

@@ -52,6 +52,7 @@ class Prefetch(Generic[A, R]):
         self._arguments = iter(arguments)
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recometer-function")
+        self._has_thread = True
         self._next: tuple[A, Future[R]] | None = None
 
     def __enter__(self) -> Prefetch[A, R]:
@@ -80,8 +81,20 @@ class Prefetch(Generic[A, R]):
         return argument, future.result()
 
     def _ask(self) -> tuple[A, Future[R]] | None:
+        from concurrent.futures import Future
+
         for argument in self._arguments:
-            return argument, self._thread.submit(self._function, argument)
+            if self._has_thread:
+                try:
+                    return argument, self._thread.submit(self._function, argument)
+                except RuntimeError:  # "can't start new thread": this one calls the function
+                    self._has_thread = False
+            future: Future[R] = Future()
+            try:
+                future.set_result(self._function(argument))
+            except BaseException as error:
+                future.set_exception(error)
+            return argument, future
         return None
 
 

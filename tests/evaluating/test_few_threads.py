@@ -1,0 +1,64 @@
+"""Where the system has no threads left, work is done by those that could be started."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import recometer as rm
+
+N_USERS, N_ITEMS = 2500, 300
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """Return the function that lets only some more threads start."""
+    start = threading.Thread.start
+
+    def set_limit(n):
+        left = [n]
+
+        def start_one(thread):
+            if not left[0]:
+                raise RuntimeError("can't start new thread")
+            left[0] -= 1
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", start_one)
+
+    return set_limit
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_fewer_threads_give_the_same(n, limit, tmp_path):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(N_USERS, N_ITEMS))
+    test = (rng.random((N_USERS, N_ITEMS)) < 0.02) * 1.0
+    users, items = (
+        [f"u{row:04}" for row in range(N_USERS)],
+        [f"i{row:03}" for row in range(N_ITEMS)],
+    )
+    named = rm.Interactions.of(test, user_ids=users, item_ids=items)
+    options = {"metrics": "ndcg@5 rr coverage@5", "threads": 4, "progress": False}
+    sources = {
+        "scores": lambda: rm.Scores(scores, user_ids=users, item_ids=items),
+        "function": lambda: rm.Scores(lambda of: scores[of], user_ids=users, item_ids=items),
+        "factors": lambda: rm.Factors(scores, np.eye(N_ITEMS), user_ids=users, item_ids=items),
+    }
+    expected = {name: rm.evaluate(make(), named, **options) for name, make in sources.items()}
+    for name, make in sources.items():
+        limit(n)
+        found = rm.evaluate(make(), named, **options)
+        assert found.mean() == expected[name].mean()
+        assert found.inputs == expected[name].inputs
+    limit(n)
+    rm.compare({"a": expected["scores"], "b": expected["factors"]}).report(tmp_path / "r.html")
+
+
+def test_what_a_function_raises_is_raised_without_a_thread(limit):
+    def fails(users):
+        raise KeyError("no model")
+
+    limit(0)
+    with pytest.raises(rm.ModelError, match="no model"):
+        rm.evaluate(rm.Scores(fails, n_users=3, n_items=3), np.eye(3), metrics="rr")
