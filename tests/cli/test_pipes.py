@@ -11,11 +11,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from command_line import CliRunner, Result
 
+import recometer as rm
 from recometer.cli._app import app
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="names of pipes of POSIX")
@@ -154,3 +156,71 @@ def test_what_tells_the_format(expected: str) -> None:
     assert "the name of a file tells its format" in unused.stderr
     wrong = evaluate("--test", "-", "--run", "run.csv", *METRICS, *CSV, stdin="users.npy")
     assert wrong.exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["show", "compare", "report"])
+def test_saved_evaluations_come_through_pipes(command: str) -> None:
+    for name, scores in (("a", np.eye(3)), ("b", 1 - np.eye(3))):
+        rm.evaluate(rm.Scores(scores), np.eye(3), metrics="rr").save(f"{name}.parquet")
+    more = ["--format", "csv"] if command != "report" else ["--out", "report.md"]
+    expected = CliRunner().invoke(app, [command, "a=a.parquet", "b=b.parquet", *more])
+    with pipe("a.parquet") as one, pipe("b.parquet") as other:
+        if command == "report":  # which also reads tables
+            more += ["--format-in", "parquet"]
+        found = CliRunner().invoke(app, [command, f"a={one}", f"b={other}", *more])
+    assert (found.exit_code, found.stdout) == (0, expected.stdout)
+    with pipe("test.csv") as one:
+        found = CliRunner().invoke(app, ["show", f"a={one}"])
+    assert found.exit_code == 1
+    assert f"'{one}' is not a Parquet file" in found.stderr
+
+
+def test_an_archive_of_factors_comes_through_a_pipe() -> None:
+    np.savez("f.npz", user_factors=np.eye(2), item_factors=np.eye(3)[:, :2])
+    of_ids = "user_ids.npy,item_ids.npy"
+    expected = evaluate("--test", "test.csv", "--factors", f"m=f.npz,{of_ids}", *METRICS)
+    with pipe("f.npz") as path:
+        given = ("--test", "test.csv", "--factors", f"m={path},{of_ids}", *METRICS)
+        refused = evaluate(*given)
+        found = evaluate(*given, "--format-in", "npz")
+    assert refused.exit_code == 2
+    assert "--format-in npz" in refused.stderr
+    assert (found.exit_code, found.stdout) == (0, expected.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are no UTF-8")
+def test_names_that_are_no_utf8_are_written_and_printed() -> None:
+    folder = os.fsdecode(b"f\xff")
+    os.mkdir(folder)
+    shutil.copy("run.csv", os.path.join(folder, os.fsdecode(b"m\xe9.csv")))
+    run, saved, other = (
+        os.path.join(folder, os.fsdecode(name))
+        for name in (b"m\xe9.csv", b"m\xe9.parquet", b"\xe8.parquet")
+    )
+
+    def called(*arguments: str, **environment: str) -> str:
+        code = "from recometer.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            capture_output=True,
+            check=False,
+            env={**os.environ, **environment},
+        )
+        assert done.returncode == 0, done.stderr
+        return (done.stdout + done.stderr).decode()
+
+    said = called("evaluate", "--test", "test.csv", "--run", run, "-m", "rr", "--out", folder)
+    assert r"written: f\udcff: m\udce9.parquet, summary.csv" in said
+    shutil.copy(saved, other)
+    names = (saved, other)
+    for form in ("table", "json", "csv", "markdown", "html", "latex"):
+        assert "udce9" in called("compare", *names, "--format", form)
+    called("show", saved, PYTHONIOENCODING="ascii")
+    called("report", *names, "--out", os.path.join(folder, "r.html"))
+    called("report", *names, "--out", os.path.join(folder, "r.md"))
+    gate = ("--baseline", os.fsdecode(b"\xe8"), "--gate", "rr >= -100%", "--undecided", "pass")
+    called("compare", *names, *gate, "--junit", os.path.join(folder, os.fsdecode(b"\xe7.xml")))
+    ElementTree.parse(os.path.join(folder, os.fsdecode(b"\xe7.xml")))
+    made = os.path.join(folder, os.fsdecode(b"s\xff"))
+    called("split", run, "--what", "number=1", "--out", made)
+    assert "interactions" in called("audit", made)

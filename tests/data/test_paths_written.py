@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import recometer as rm
@@ -188,3 +190,71 @@ def test_what_does_not_fit_on_the_disk_leaves_what_was_there(
         write(tmp_path)
     assert files() == before
     write(tmp_path)
+
+
+@pytest.mark.parametrize("what", ONE_FILE)
+def test_paths_may_be_bytes_that_are_no_utf8(what: str, tmp_path: pathlib.Path) -> None:
+    end, write = ONE_FILE[what]
+    name = b"\xff" if sys.platform == "linux" else b"x"
+    path = os.fsencode(tmp_path) + b"/" + name + end.encode()
+    write(path)  # type: ignore[arg-type]
+    assert os.path.getsize(path) > 0
+    if what == "save":
+        assert rm.load(path).mean() == RESULT.mean()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["frame", "lazy", "interactions"])
+def test_a_split_in_a_folder_that_is_no_utf8(kind: str, tmp_path: pathlib.Path) -> None:
+    folder = os.fsencode(tmp_path) + (b"/\xff" if sys.platform == "linux" else b"/x")
+    table = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})
+    data: object = table
+    if kind == "lazy":
+        data = tmp_path / "data.parquet"
+        table.write_parquet(tmp_path / "data.parquet")
+    elif kind == "interactions":
+        data = rm.Interactions.of(table)
+    made = rm.split(data, rm.split.Last(1))  # type: ignore[call-overload]
+    made.save(folder)
+    loaded = rm.Split.load(folder)  # type: ignore[arg-type]
+    assert loaded.table().records() == made.table().records()
+
+
+class Elsewhere:
+    """A path that cannot say where it is."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def __fspath__(self) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [3, TypeError("no"), ValueError("no"), OSError("no")])
+def test_a_path_that_cannot_say_where_it_is(answer: object) -> None:
+    path: Any = Elsewhere(answer)
+    for use in (
+        rm.load, rm.Scores, rm.Interactions.of, rm.Lists, rm.Split.load, rm.Catalogue,
+        RESULT.save, RESULT.to_csv, RESULT.report, RESULT.flat,
+        lambda path: rm.Factors(path, np.eye(2)),
+    ):  # fmt: skip
+        with pytest.raises(rm.InputTypeError, match=r"path of .* is of type Elsewhere.* Hint"):
+            use(path)
+
+
+@POSIX
+def test_what_is_no_file_is_named_as_such(tmp_path: pathlib.Path) -> None:
+    link, pipe = tmp_path / "link.csv", tmp_path / "pipe.csv"
+    link.symlink_to(link)
+    os.mkfifo(pipe)
+    with pytest.raises(rm.FileError, match=r"it is a link to .*link\.csv', where nothing is"):
+        rm.Interactions.of(link)
+    for read in (rm.Interactions.of, rm.load):
+        with pytest.raises(rm.FileError, match="a pipe or a device"):
+            read(pipe)
+
+
+def test_a_path_of_biases_is_named_as_such() -> None:
+    with pytest.raises(rm.InputTypeError, match=r"item_bias of Factors is a path \('b\.npy'\)"):
+        rm.Factors(np.eye(2), np.eye(2), item_bias="b.npy")  # type: ignore[arg-type]

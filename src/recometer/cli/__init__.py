@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage,
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 
@@ -14,6 +15,10 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line, and exit; None stands for the arguments of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that is no UTF-8, or a sign that the terminal lacks, must not end the command.
+            stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app
 

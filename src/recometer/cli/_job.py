@@ -86,7 +86,13 @@ def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
     """Return what options name, and refuse those that do not go together."""
     with_truth = model.pairs is not None and not (model.run or model.factors or model.baselines)
     parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
-    named = models(model.run or [], model.factors or [], model.pairs or [], model.baselines or [])
+    named = models(
+        model.run or [],
+        model.factors or [],
+        model.pairs or [],
+        model.baselines or [],
+        data.format_in,
+    )
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
     columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     check_stdin(files, data.format_in)

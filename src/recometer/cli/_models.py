@@ -13,7 +13,7 @@ import typer
 
 from recometer.cli._baselines import BASELINES
 from recometer.cli._factors import USAGE, is_archive
-from recometer.cli._stdin import is_stdin, is_stream
+from recometer.cli._stdin import InputFormat, is_stdin, is_stream, needs_format
 from recometer.data.files import EXTENSIONS
 from recometer.errors import FileError, did_you_mean
 
@@ -48,12 +48,19 @@ class Model:
 
 
 def models(
-    runs: Sequence[str], factors: Sequence[str], pairs: Sequence[str], baselines: Sequence[str]
+    runs: Sequence[str],
+    factors: Sequence[str],
+    pairs: Sequence[str],
+    baselines: Sequence[str],
+    form: InputFormat | None,
 ) -> list[Model]:
-    """Read the options that name models; refuse none, two of one name, a wrong number of files."""
+    """Read the options that name models; refuse none, two of one name, a wrong number of files.
+
+    `form` is the format of pipes, whose names do not tell it.
+    """
     found = [
         *_of_one_file(runs, "run"),
-        *_of_factors(factors),
+        *_of_factors(factors, form),
         *_of_one_file(pairs, "pairs"),
         *_of_baselines(baselines),
     ]
@@ -80,14 +87,19 @@ def _of_one_file(texts: Sequence[str], kind: Kind) -> Iterator[Model]:
         yield Model(name or stem(path), kind, [path])
 
 
-def _of_factors(texts: Sequence[str]) -> Iterator[Model]:
+def _of_factors(texts: Sequence[str], form: InputFormat | None) -> Iterator[Model]:
     for text in texts:
         name, files = split_name(text, "--factors")
         paths = files.split(",")
-        archive = is_archive(paths[0])
+        piped = form is InputFormat.npz and needs_format(paths[0])
+        archive = piped or is_archive(paths[0])
         needed = 1 if archive else 2
         if len(paths) not in (needed, needed + 2) or not all(paths[:needed]):
-            raise typer.BadParameter(f"{text!r} is not [NAME=]{USAGE}.", param_hint="--factors")
+            nameless = form is None and needs_format(paths[0])
+            hint = " Hint: --format-in npz, if that is an archive." if nameless else ""
+            raise typer.BadParameter(
+                f"{text!r} is not [NAME=]{USAGE}.{hint}", param_hint="--factors"
+            )
         yield Model(name or (stem(paths[0]) if archive else "factors"), "factors", paths)
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import typer
 
 from recometer.cli._models import split_name, stem
+from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.data.storage import is_table
 from recometer.errors import FileError
+from recometer.results.evaluation import Evaluation, load
 
 
 def paths_of(text: str) -> list[str]:
@@ -42,6 +44,15 @@ def named_results(texts: Sequence[str], *, several: bool = False) -> dict[str, l
                 )
             found[model] = of_model
     return found
+
+
+def loaded(path: str) -> Evaluation:
+    """Return a saved evaluation, which may come through a pipe or standard input."""
+    with StandardInput(InputFormat.parquet) as streams:
+        try:
+            return load(streams.path(path))
+        except FileError as error:
+            raise FileError(streams.named(str(error))) from error
 
 
 def _files(path: str) -> list[str]:

@@ -16,7 +16,7 @@ from recometer.cli._compared import Allow, Baseline, Primary
 from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import named_results, paths_of
+from recometer.cli._results import loaded, named_results, paths_of
 from recometer.cli._words import output
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided, read_gate
@@ -26,7 +26,6 @@ from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table
-from recometer.results.evaluation import load
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
 
@@ -192,7 +191,7 @@ def compare(
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
     check_flat(flat, files)
     named = named_results(results, several=True)
-    models = {name: [load(path) for path in paths] for name, paths in named.items()}
+    models = {name: [loaded(path) for path in paths] for name, paths in named.items()}
     first = next(iter(models.values()))[0]
     comparison = run_comparison(
         models,

@@ -20,7 +20,7 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, catalogue_columns, check_stdin
 from recometer.cli._job import named_by, reading
 from recometer.cli._models import Model
-from recometer.cli._results import named_results, paths_of
+from recometer.cli._results import loaded, named_results, paths_of
 from recometer.cli._stdin import StandardInput
 from recometer.comparison import compare
 from recometer.data.files import column_names
@@ -32,7 +32,7 @@ from recometer.protocol import Protocol
 from recometer.report import Report
 from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
-from recometer.results.evaluation import Evaluation, load
+from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
@@ -281,7 +281,7 @@ def _of_results(
     """Return the evaluations of each model, and what its lists need."""
     _check_saved(results)
     found = {
-        name: [load(path) for path in paths]
+        name: [loaded(path) for path in paths]
         for name, paths in named_results(results, several=True).items()
     }
     if not (models.run or models.factors or models.baselines):

@@ -10,9 +10,8 @@ from recometer.cli import _options as options
 from recometer.cli._by import groups_of
 from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import named_results, paths_of
+from recometer.cli._results import loaded, named_results, paths_of
 from recometer.cli._words import output
-from recometer.results.evaluation import load
 from recometer.results.leaderboard import Leaderboard
 
 
@@ -36,7 +35,7 @@ def show(
     """Show saved evaluations: one with a row per metric, or several side by side."""
     check_flat(flat, files)
     found = named_results(results)
-    evaluations = {model: load(path) for model, (path,) in found.items()}
+    evaluations = {model: loaded(path) for model, (path,) in found.items()}
     groups = groups_of(by, evaluations)
     board = Leaderboard(evaluations, with_users=per_user, groups=groups)
     if flat is not None:

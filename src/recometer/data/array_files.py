@@ -53,7 +53,8 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "array) writes one."
         )
     try:
-        array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
+        with np.errstate(over="ignore"):  # of a shape that no file has room for
+            array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
         raise FileError(
             f"{found} cannot be read as a NumPy array: {str(error).rstrip('.')}. Hint: "

@@ -224,8 +224,17 @@ def check_file(path: pathlib.Path) -> None:
         return
     import difflib  # needed for messages alone
 
-    if path.exists():
+    if path.is_dir():
         raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
+    if path.exists():
+        raise FileError(
+            f"{path} is not a file. Hint: it is a pipe or a device; copy what it holds into a file."
+        )
+    if path.is_symlink():
+        raise FileError(
+            f"There is no file {path}: it is a link to {brief(os.readlink(path))}, where nothing "
+            "is. Hint: remove the link, or make it anew."
+        )
     folder = path.parent
     others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(path.name, others, n=3)

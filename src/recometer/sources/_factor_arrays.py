@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from recometer.arrays import Array, Int64, UInt32, laid_out, slices
 from recometer.data.array_files import in_place, lies_in_file
 from recometer.data.numbers import as_array
 from recometer.data.tensors import dtype_name
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
@@ -191,6 +192,11 @@ def _numbers(given: Any, name: str) -> Array:
 
 
 def _vector(values: npt.ArrayLike, name: str) -> Array:
+    if isinstance(values, str | os.PathLike):
+        raise InputTypeError(
+            f"{name} of Factors is a path ({brief(values)}), but only the factors are read "
+            f"from files. Hint: {name}=numpy.load(path)."
+        )
     array = as_array(values, f"{name} of Factors")
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
