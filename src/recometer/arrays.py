@@ -87,3 +87,17 @@ def read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def mean_of(values: Float64, weights: Float64) -> float:
+    """Return a weighted mean; NaN without weight. Of finite values it is finite."""
+    total = weights.sum()
+    if not total > 0:
+        return float("nan")
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = (values * weights).sum() / total
+        if not np.isfinite(mean) and np.isfinite(values).all():
+            # Their sum is beyond float64; that of small parts of them is not.
+            share = weights / weights.max()
+            mean = (values * 2.0**-64 * share).sum() / share.sum() * 2.0**64
+    return float(mean)

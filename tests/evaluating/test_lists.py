@@ -579,3 +579,19 @@ def test_items_that_test_does_not_have_are_not_judged():
 
     with pytest.raises(rm.InternalError, match=r"Ranks\.item is -1 for other items"):
         rm.evaluate(Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="hit@1")
+
+
+def test_r_precision_says_which_lists_are_too_short_for_it() -> None:
+    lists = rm.Lists({"a": ["x"], "b": ["x", "y"]})
+    test = {"a": ["x", "y", "z"], "b": ["y", "z"]}
+    for metric, n, told in (("rprecision", 1, True), ("rprecision@1", 0, False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = rm.evaluate(lists, test, metrics=metric)
+        texts = [str(one.message) for one in caught]
+        assert any("the lists of 1 of 2 users are shorter" in text for text in texts) is told
+        assert result.counts.get("users_below_relevant", 0) == n
+        assert ("users whose list ends before place R" in str(result)) is told
+    assert rm.evaluate(lists, test, metrics="ap").counts == {}
+    whole = rm.evaluate(rm.Lists({"b": ["x", "y"]}), {"b": ["y"]}, metrics="rprecision")
+    assert whole.counts == {}

@@ -759,3 +759,15 @@ def test_a_saved_evaluation_keeps_what_it_cannot_compute_anew(tmp_path) -> None:
     assert rm.load(tmp_path / "result.parquet").summary(interval="t") == result.summary(
         interval="t"
     )
+
+
+def test_the_mean_of_finite_values_is_finite() -> None:
+    scores = rm.Scores(np.array([[3.0, 2, 1], [3, 1, 2], [3, 2, 1]]))
+    test = np.array([[1e308, 0, 0], [1.5e308, 0, 0], [1.7e308, 0, 0]])
+    result = rm.evaluate(scores, test, metrics="dcg@1")
+    assert result.mean()["dcg@1"] == pytest.approx(1.4e308, rel=1e-15)
+    assert rm.Evaluator(test, metrics="dcg@1").mean(scores) == result.mean()
+    assert result.mean(weights=[1e300, 1, 1])["dcg@1"] == 1e308
+    assert result.mean(weights="relevant")["dcg@1"] == result.mean()["dcg@1"]
+    assert math.isnan(result.interval("dcg@1").low)
+    assert "the mean has no interval" in result.interval("dcg@1").note

@@ -57,7 +57,8 @@ class Catalogue:
         matrix [n_items, n_features] as an array, a torch tensor or sparse. The features of an item
         without a list (or with only NaN) are unknown.
     propensity : optional
-        The probability that each item was observed, above 0: a column, or an array [n_items].
+        The probability that each item was observed, above 0 and at most 1: a column, or an array
+        [n_items].
 
         Arrays and matrices have a row per item, in the order of `items`.
 
@@ -273,12 +274,17 @@ class Catalogue:
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
-        wrong = ~(np.isfinite(values) & (values > 0))
+        wrong = ~((values > 0) & (values <= 1))
         if wrong.any():
             at = int(wrong.argmax())
+            expected = "a number above 0."
+            if values[at] > 1:
+                expected = (
+                    "at most 1: it is the probability that the item was observed. Hint: divide "
+                    "counts by the number of users."
+                )
             raise InputError(
-                f"The propensity of item {self._name(at)} is {values[at]:g}, expected a number "
-                "above 0."
+                f"The propensity of item {self._name(at)} is {values[at]:g}, expected {expected}"
             )
         self.propensity = values
 

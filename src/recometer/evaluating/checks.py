@@ -158,6 +158,25 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
         )
 
 
+def below_relevant(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
+    """Count the users whose list ends before the places that R-precision reads."""
+    depths = [metric.cutoff for metric in metrics if metric.name == "rprecision"]
+    if not depths or not any_of(ranks.ends_early):
+        return {}
+    most = ranks.n_relevant if None in depths else np.minimum(ranks.n_relevant, max(depths))
+    shorter = ranks.ends_early & (ranks.depth < most)
+    return {"users_below_relevant": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
+
+
+def warn_below_relevant(count: int, n_users: int) -> None:
+    """Warn of users whose list ends before the places that R-precision reads."""
+    if count:
+        warn(
+            f"rprecision reads the first R places, R the user's number of relevant items: the "
+            f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
+        )
+
+
 def check_baseline(baseline: TopLists, what: str) -> None:
     """Refuse a baseline that has no list for anybody."""
     if not any_of(baseline.known):

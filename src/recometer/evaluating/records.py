@@ -16,6 +16,7 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import (
+    below_relevant,
     check_baseline,
     check_correction,
     check_defects,
@@ -23,6 +24,7 @@ from recometer.evaluating.checks import (
     check_overlaps,
     check_users,
     short_of_cutoffs,
+    warn_below_relevant,
     warn_beyond_lists,
     warn_beyond_rows,
 )
@@ -96,6 +98,9 @@ def find_records(given: Inputs) -> Records:
         if early:
             check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
+        counts |= below_relevant(ranks, of_ranks)
+        if not asked.some_users:
+            warn_below_relevant(counts.get("users_below_relevant", 0), ranks.n_users)
         if not asked.some_users and ranks.any_cutoff:
             warn_beyond_rows(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int64, UInt8
+from recometer.arrays import Array, Float64, Int64, UInt8, mean_of
 from recometer.data.ids import encode, match
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Interval
@@ -110,7 +110,8 @@ def put_together(folds: Sequence[Any]) -> dict[str, Any]:
 
 def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean over folds of values by their names."""
-    return {name: float(np.mean([one[name] for one in values])) for name in values[0]}
+    same = np.ones(len(values))
+    return {name: mean_of(np.array([one[name] for one in values]), same) for name in values[0]}
 
 
 def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import stats
-from recometer.arrays import Float64, Int64, UInt8
+from recometer.arrays import Float64, Int64, UInt8, mean_of
 from recometer.data.numbers import numbers
 from recometer.errors import InputError
 from recometer.measuring.compute import computed_for_all
@@ -240,8 +240,7 @@ def _of_clusters(
 
 def _weighted(values: Float64, weight: Float64) -> float:
     counted = ~np.isnan(values)
-    total = weight[counted].sum()
-    return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
+    return mean_of(values[counted], weight[counted])
 
 
 def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:

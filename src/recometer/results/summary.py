@@ -41,6 +41,7 @@ COUNTS = {
     "train_test_overlap": "rows of test that are also in train (left out of test)",
     "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
     "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
+    "users_below_relevant": "users whose list ends before place R (rprecision counts misses there)",
     "negative_values": "values of test below 0 (judged; by default not relevant, with a gain of 0)",
     "train_zeros": "values of train that are 0 (their items are in train like all others)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",

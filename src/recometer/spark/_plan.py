@@ -18,6 +18,7 @@ from recometer.evaluating.checks import (
     check_not_empty,
     check_overlaps,
     no_list,
+    warn_below_relevant,
     warn_beyond_lists,
     warn_beyond_rows,
 )
@@ -380,6 +381,7 @@ class Plan:
         check_overlaps(sums.counts, facts["relevant"], sums.n_rows, self.candidates)
         if facts.get("early"):
             warn_beyond_lists(int(largest["depth"]), of_ranks)
+        warn_below_relevant(sums.counts.get("users_below_relevant", 0), sums.n_users)
         if facts.get("any_cutoff"):
             warn_beyond_rows(int(largest["n_candidates"]), like, of_ranks)
         if facts.get("compared") == 0 and "baseline" in self.outputs:

@@ -267,7 +267,10 @@ def beta_of(metric: Metric) -> float:
 def _total(arrays: Sequence[Float64]) -> Float64:
     """Add arrays up, to the last bit whatever the order."""
     columns = np.stack(arrays).reshape(len(arrays), -1)
-    exact = [
-        math.fsum(column) if np.isfinite(column).all() else column.sum() for column in columns.T
-    ]
+    exact = [math.fsum(column) if _adds_up(column) else column.sum() for column in columns.T]
     return np.array(exact).reshape(arrays[0].shape)
+
+
+def _adds_up(numbers: Float64) -> bool:
+    """Return whether the sum of numbers is finite, in whatever order they are added."""
+    return math.isfinite(float(np.abs(numbers).max(initial=0)) * len(numbers))
