@@ -93,7 +93,7 @@ def mean_of(values: Float64, weights: Float64) -> float:
     """Return a weighted mean; NaN without weight. Of finite values it is finite."""
     total = weights.sum()
     if not total > 0:
-        return float("nan")
+        return np.nan
     with np.errstate(over="ignore", invalid="ignore"):
         mean = (values * weights).sum() / total
         if not np.isfinite(mean) and np.isfinite(values).all():

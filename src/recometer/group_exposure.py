@@ -15,6 +15,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import in_train
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
+from recometer.evaluating.truth import as_counted
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
 from recometer.metrics.listed.data import ListData, needed
@@ -338,14 +339,17 @@ class _Read:
         """Return the lists of a source or an evaluation, and read the test."""
         if isinstance(given, Evaluation):
             if self.truth is None and self.given_test is not None:
-                self.truth = read_interactions(self.given_test, "test")
+                self.truth = self._counted(read_interactions(self.given_test, "test"))
             return _lists_of(given, self.truth, self.k)
         check_source(given, self.given_test)
         if self.truth is None:
-            self.truth = test_of(given, self.given_test)
+            self.truth = self._counted(test_of(given, self.given_test))
         self.removes_train = given.removes_train(self.protocol)
         threads = resolve_threads(self.threads)
         return given.top(Request(self.truth, self.train, self.protocol, threads=threads), self.k)
+
+    def _counted(self, test: Interactions) -> Interactions:
+        return as_counted(test, (), self.protocol)
 
     def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
         """Return lists with the groups, what is relevant, and what train excludes."""

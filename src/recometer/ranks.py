@@ -223,11 +223,14 @@ class Ratings(Table):
     threshold : float64 [n_users] or None
         A row is relevant if its true rating, and recommended if its predicted rating, is at least
         this number. None if there is no threshold.
+    repeats : bool
+        Whether rows repeat a pair of user and item, of which `Source.rank` makes one.
     """
 
     ranks: Ranks
     predicted: Float64 = field(metadata=PER_ROW)
     threshold: Float64 | None = field(default=None, metadata=PER_USER)
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         self.check_shapes()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,3 +149,71 @@ def test_how_many_rows_have_no_place_of_their_own() -> None:
     test = frame([(0, 1), (0, 1), (0, 1), (0, 3), (0, 3), (0, 5), (0, 5)])
     with pytest.raises(rm.InputError, match="but 3 of these rows are of items whose score others"):
         values(test, "rr", "joined", source=source)
+
+
+RATINGS = pl.DataFrame(
+    {
+        "user": [1, 1, 1, 2],
+        "item": [7, 7, 8, 8],
+        "rating": [2.0, 2.0, 4.0, 5.0],
+        "time": [1, 2, 3, 4],
+    }
+)
+
+
+def as_files(tmp_path: Path) -> Iterator[Any]:
+    """The same rows, in every form that may repeat a pair."""
+    yield RATINGS
+    yield RATINGS.to_pandas()
+    yield RATINGS.to_arrow()
+    yield RATINGS.lazy()
+    RATINGS.write_csv(tmp_path / "test.csv")
+    RATINGS.write_parquet(tmp_path / "test.parquet")
+    yield tmp_path / "test.csv"
+    yield str(tmp_path / "test.parquet")
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
+def test_repeated_ratings_pass_a_threshold_only_by_a_rule(tmp_path: Path) -> None:
+    lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
+    told = r"1 of 4 rows of test repeat a pair .* relevant_from=4 .*'summed'.*'largest'.*one row"
+    for test in as_files(tmp_path):
+        for asked in ("rr", "serendipity@2"):
+            with pytest.raises(rm.InputError, match=told):
+                rm.evaluate(
+                    lists, test, metrics=asked, relevant_from=4, train={1: [9]}, baseline=lists
+                )
+        for rule, n_relevant in (("summed", [2, 1]), ("largest", [1, 1])):
+            options: dict[str, Any] = {"relevant_from": 4, "repeated_test": rule}
+            result = rm.evaluate(lists, test, metrics="rr ndcg", **options)
+            assert result.n_relevant.tolist() == n_relevant
+            stream = rm.Evaluator(test, metrics="rr", **options).stream()
+            stream.update(lists)
+            assert stream.compute().n_relevant.tolist() == n_relevant
+        assert rm.evaluate(lists, test, metrics="rr").n_relevant.tolist() == [2, 1]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
+def test_repeated_entries_of_positions_pass_a_threshold_only_by_a_rule() -> None:
+    scores = rm.Scores(np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]))
+    rows, columns, ratings = [0, 0, 0, 1], [1, 1, 2, 2], [2.0, 2.0, 4.0, 5.0]
+    sparse = scipy.sparse.coo_array((ratings, (rows, columns)), shape=(2, 3))
+    edges = rm.Interactions.of(np.array([rows, columns]), n_users=2, n_items=3, value=ratings)
+    frame = pl.DataFrame({"user": rows, "item": columns, "value": ratings})
+    positions = rm.Interactions.of(frame, n_users=2, n_items=3)
+    for test in (sparse, edges, positions, edges.select_users([0, 1])):
+        with pytest.raises(rm.InputError, match="1 of 4 rows of test repeat a pair"):
+            rm.evaluate(scores, test, metrics="rr", relevant_from=4)
+        with pytest.raises(rm.InputError, match="rows of test repeat a pair"):
+            rm.evaluate(scores, test, metrics="rr", protocol=rm.Protocol(relevant_from=4.0))
+        found = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
+        assert found["rr"].tolist() == [1 / 3, 1]
+        # Plays are added up; so they are by rules of libraries.
+        for rules in ({}, {"protocol": "trec_eval"}, {"relevant_from": -np.inf}):
+            options: dict[str, Any] = {"metrics": "rr", **rules}
+            assert rm.evaluate(scores, test, **options)["rr"].tolist() == [1 / 2, 1]
+    groups = rm.fairness(
+        rm.Lists(np.array([[0, 1], [2, 1]])), ["a", "b", "b"], edges, k=2,
+        relevant_from=4, repeated_test="largest",
+    )  # fmt: skip
+    assert groups is not None

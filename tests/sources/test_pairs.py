@@ -140,7 +140,7 @@ def test_the_order_of_rows_makes_no_difference():
     asked = f"{PREDICTED} ndcg@3 ap rr roc_auc"
     for ties in RULES:
         once, again = (
-            rm.evaluate(rm.Pairs(rows, threshold=3), metrics=asked, ties=ties)
+            rm.evaluate(rm.Pairs(rows, threshold=3), metrics=asked, ties=ties, duplicates="joined")
             for rows in (frame, frame.sample(fraction=1, shuffle=True, seed=1))
         )
         for name in once.values:
@@ -159,14 +159,125 @@ def test_the_order_of_rows_of_a_single_item_makes_no_difference():
         assert found == {"rated_precision@1": 0.0, "rated_precision@2": 0.5}
 
 
-def test_duplicate_rows_stay():
-    frame = pl.DataFrame(
-        {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0], "relevant": [1, 1, 0, 1]}
-    )
-    result = rm.evaluate(rm.Pairs(frame), metrics="recall@2 precision@3")
+REPEATED = pl.DataFrame(
+    {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0], "relevant": [1, 1, 0, 1]}
+)
+
+
+def test_rows_that_repeat_a_pair_stay_where_the_rule_says_so():
+    result = rm.evaluate(rm.Pairs(REPEATED), metrics="recall@2 precision@3", duplicates="joined")
     np.testing.assert_allclose([result["recall@2"], result["precision@3"]], 2 / 3)
     assert result.n_candidates.tolist() == [4]
     assert result.n_relevant.tolist() == [3]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat")
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted"])
+@pytest.mark.parametrize("repeated_test", ["once", "summed", "largest"])
+def test_repeated_rows_are_those_of_lists_beside_test(duplicates, repeated_test):
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        n = 24
+        scores = rng.permutation(n).astype(float)
+        columns = {"user": rng.integers(0, 3, n), "item": rng.integers(0, 5, n)}
+        frame = pl.DataFrame({**columns, "score": scores, "label": rng.integers(-1, 4, n)})
+        rules = {"duplicates": duplicates, "repeated_test": repeated_test}
+        rules |= {"metrics": "ndcg@3 recall@2 ap rr", "all_relevant": "computed"}
+        lists = rm.Lists(frame.select("user", "item", "score"))
+        given = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
+        rules |= {"no_relevant": 0, "min_candidates": 0}
+        # What nobody listed is a candidate of lists alone, which hides no listed item.
+        expected = rm.evaluate(
+            lists, frame.select("user", "item", "label"), catalogue=5, **given, **rules
+        )
+        stream = rm.Evaluator(**rules).stream()
+        for user in range(3):
+            stream.update(frame.filter(user=user))
+        for found in (rm.evaluate(rm.Pairs(frame), **rules), stream.compute()):
+            assert found.n_relevant.tolist() == expected.n_relevant.tolist()
+            for name, values in expected.values.items():
+                np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+
+
+def test_repeated_rows_are_told_of_where_they_are_made_one():
+    told = r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
+    for evaluated in (
+        lambda **rules: rm.evaluate(rm.Pairs(REPEATED), metrics="ndcg recall@1", **rules),
+        lambda **rules: streamed(REPEATED, metrics="ndcg recall@1", **rules),
+    ):
+        with pytest.warns(rm.DataWarning, match=told):
+            result = evaluated()
+        assert result.n_candidates.tolist() == [3]
+        assert result["recall@1"].tolist() == [1 / 2]
+        gains = [2 / math.log2(2) + 1 / math.log2(4), 2 / math.log2(2) + 1 / math.log2(3)]
+        assert result["ndcg"].tolist() == pytest.approx([gains[0] / gains[1]])
+        assert result.counts["test_duplicates"] == 1
+        for rule in ("joined", "first", "counted"):
+            assert evaluated(duplicates=rule).n_candidates.tolist() == [4]
+    unrepeated = rm.Pairs(REPEATED.filter(pl.col("score") != 2))
+    with pytest.warns(
+        rm.DataWarning, match="duplicates='first' changes nothing here: Pairs repeat"
+    ):
+        rm.evaluate(unrepeated, metrics="rr", duplicates="first")
+
+
+def streamed(frame, **options):
+    stream = rm.Evaluator(**options).stream()
+    stream.update(frame)
+    return stream.compute()
+
+
+def test_metrics_of_ratings_read_every_row():
+    frame = REPEATED.rename({"relevant": "rating"})
+    alone = rm.evaluate(rm.Pairs(frame, threshold=1), metrics="rmse rated_recall@2")
+    assert alone["rmse"].tolist() == pytest.approx([math.sqrt((4 + 1 + 1 + 1) / 4)])
+    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+        both = rm.evaluate(rm.Pairs(frame), metrics="rmse rr")
+    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+        stream = streamed(frame, metrics="rmse rr")
+    for result in (both, stream):
+        assert result["rmse"].tolist() == alone["rmse"].tolist()
+        assert result.n_candidates.tolist() == [3]
+
+
+def test_rows_of_libraries_are_items_of_their_own():
+    for protocol in ("torchmetrics", "lightgbm", "xgboost", "keras_rs"):
+        result = rm.evaluate(rm.Pairs(REPEATED), metrics="recall@2", protocol=protocol)
+        assert result["recall@2"].tolist() == [2 / 3]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat")
+def test_a_threshold_of_repeated_ratings_needs_a_rule():
+    columns = {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0]}
+    frame = pl.DataFrame({**columns, "rating": [2.0, 2.0, 5.0, 1.0]})
+    for options, rules in (({"threshold": 4}, {}), ({}, {"relevant_from": 4})):
+        pairs = rm.Pairs(frame, **options)
+        told = r"1 of 4 rows of test repeat a pair.*'summed'.*'largest'"
+        with pytest.raises(rm.InputError, match=told):
+            rm.evaluate(pairs, metrics="rr", **rules)
+        for rule, rr in (("summed", 1), ("largest", 1 / 2)):
+            result = rm.evaluate(pairs, metrics="rr", repeated_test=rule, **rules)
+            assert result["rr"].tolist() == [rr]
+        assert rm.evaluate(pairs, metrics="rr", duplicates="joined", **rules)["rr"] == [1 / 3]
+        found = rm.evaluate(pairs, metrics="rated_recall@3 rmse", undefined=0, **rules)
+        assert found["rated_recall@3"].tolist() == [0]
+        with pytest.raises(rm.InputError, match=told):
+            streamed(pairs, metrics="rr", **rules)
+
+
+def test_minus_infinity_is_no_candidate():
+    scores, truth = np.array([[0.5, 0.4, 0.3, -np.inf]]), np.array([[0, 1, 1, 1]])
+    pairs = rm.Pairs.of(truth[0], scores[0], [0] * 4)
+    asked = "rr roc_auc ap recall@3"
+    expected = rm.evaluate(rm.Scores(scores), truth, metrics=asked, deep_cutoffs="computed")
+    stream = rm.Evaluator(metrics=asked).stream()
+    stream.update(scores, truth)
+    for found in (rm.evaluate(pairs, metrics=asked), stream.compute()):
+        assert found.mean() == expected.mean()
+        assert found.n_candidates.tolist() == [3]
+        assert found.counts["rows_not_candidates"] == 1
+    ranked = rm.evaluate(pairs, metrics="recall@3 roc_auc", infinite_scores="ranked")
+    assert ranked.n_candidates.tolist() == [4]
 
 
 def test_rows_without_truth_are_left_out_and_counted():
@@ -212,7 +323,7 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
 
 
 def test_infinite_scores():
-    pairs = rm.Pairs.of([1, 0, 1, 0], [math.inf, 1, -math.inf, 1], groups=[0, 0, 1, 1])
+    pairs = rm.Pairs.of([1, 0, 1, 0, 1], [math.inf, 1, -math.inf, 1, 0], groups=[0, 0, 1, 1, 1])
     result = rm.evaluate(pairs, metrics="rr")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
     assert result["rr"][1] == 1 / 2

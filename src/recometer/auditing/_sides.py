@@ -19,6 +19,7 @@ from recometer.data.matching import (
     match_items,
     places_of_users,
     relevant_rows,
+    settled_repeats,
     twins,
 )
 from recometer.errors import InputError
@@ -75,7 +76,8 @@ class Sides:
     @cached_property
     def relevant(self) -> Bool:
         """Which rows of test are relevant."""
-        return relevant_rows(self.test, self.rules.relevant_from)
+        test = settled_repeats(self.test, "summed")
+        return relevant_rows(test, self.rules.relevant_from)
 
     @cached_property
     def user(self) -> Int64:

@@ -22,10 +22,11 @@ DTYPES = {
     "values": ("float64",),
     "times": ("int64", "float64"),
     "copies": ("int64",),
+    "largest": ("float64",),
     "user_ids": ("int64", "uint64", "object"),
     "item_ids": ("int64", "uint64", "object"),
 }
-OPTIONAL = ("values", "times", "copies", "user_ids", "item_ids")
+OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
 
 
 def check_fields(data: Interactions) -> None:
@@ -64,7 +65,7 @@ def check_order(data: Interactions) -> None:
 def check_rows(data: Interactions) -> None:
     """Raise unless the arrays fit together, and every time is a number."""
     n_rows = len(data.items)
-    lengths = dict.fromkeys(("values", "times", "copies"), n_rows)
+    lengths = dict.fromkeys(("values", "times", "copies", "largest"), n_rows)
     lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}
     for name, n in lengths.items():
         array = getattr(data, name)

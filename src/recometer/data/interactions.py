@@ -58,6 +58,8 @@ class Interactions:
     copies : int64 [n] or None
         The number of rows of the data that each interaction was made of; None means one each. The
         rule `repeated_test` reads it.
+    largest : float64 [n] or None
+        The largest value of these rows, if values were added up; the same rule reads it.
     repeated : tuple
         The first few of these pairs, (user, item), as ids, or as positions if there are no ids.
     columns : Columns or None
@@ -81,6 +83,7 @@ class Interactions:
     repeated: tuple[tuple[Any, Any], ...] = ()
     columns: Columns | None = None
     copies: Int64 | None = None
+    largest: Float64 | None = None
 
     def __post_init__(self) -> None:
         self._check(in_order=False)
@@ -300,7 +303,7 @@ class Interactions:
 
         Other fields may be changed at the same time.
         """
-        for name in ("items", "values", "times", "copies"):
+        for name in ("items", "values", "times", "copies", "largest"):
             array = getattr(self, name)
             if name not in changes and array is not None:
                 changes[name] = array[rows]
@@ -324,7 +327,7 @@ def build(rows: Rows) -> Interactions:
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
-    duplicates, copies = 0, None
+    duplicates, copies, largest = 0, None, None
     repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
@@ -354,6 +357,7 @@ def build(rows: Rows) -> Interactions:
                 if values is not None:
                     # Smallest first: the sum does not depend on the order of the rows.
                     values = values[np.lexsort((values, items, users))]
+                    largest = np.maximum.reduceat(values, starts)
                     with np.errstate(invalid="ignore", over="ignore"):
                         values = np.add.reduceat(values, starts)
                 times = None if times is None else np.maximum.reduceat(times, starts)
@@ -372,6 +376,7 @@ def build(rows: Rows) -> Interactions:
         repeated=repeated,
         columns=rows.columns,
         copies=copies,
+        largest=largest,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
-from recometer.protocol import RelevantFrom
+from recometer.protocol import RelevantFrom, RepeatedTest
 
 # How a side is given ids, and how it comes to be read by position.
 GIVEN = {
@@ -327,7 +328,35 @@ def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
     """Return which rows of test are relevant: bool [len(test)]."""
     if test.values is None:
         return np.broadcast_to(is_relevant(np.ones(1), relevant_from), len(test)).copy()
+    number = isinstance(relevant_from, int | float) and relevant_from > -math.inf
+    if test.largest is not None and number:
+        raise threshold_of_sums(test.duplicates, len(test), f"relevant_from={relevant_from:g}")
     return is_relevant(test.values, relevant_from)
+
+
+def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str) -> InputError:
+    """Return the error of a threshold for values of which nobody said whether to add them up."""
+    told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
+    return InputError(
+        f"{told} of test repeat a pair of user and item, and {threshold} does not say for which "
+        "value: two ratings of 2 would be one of 4. Hint: repeated_test='summed' adds such values "
+        "up first (plays), repeated_test='largest' takes the largest (ratings); or leave one row "
+        "of each pair."
+    )
+
+
+def settled_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interactions:
+    """Return test with one value for the rows of a pair, if the rule says which."""
+    values, copies, largest = test.values, test.copies, test.largest
+    if values is None or repeated_test == "once":
+        return test
+    if repeated_test == "largest" and largest is not None:
+        values = largest
+    elif repeated_test in ("counted", "joined") and copies is not None:
+        values = values / copies
+    elif largest is None:
+        return test
+    return dataclasses.replace(test, values=values, largest=None)
 
 
 def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:

@@ -129,4 +129,5 @@ def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None
     if kind == "all users" and rule == "users":
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     of_source = source.unread_rules(listed=kind in ("lists", "all users"))
-    return of_source.get(rule) or UNREAD[kind].get(rule)
+    of_value = of_source.get(f"{rule}={getattr(protocol, rule)}")
+    return of_value or of_source.get(rule) or UNREAD[kind].get(rule)

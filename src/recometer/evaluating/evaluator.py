@@ -188,7 +188,7 @@ class Evaluator:
         own = truth_beside(source, given=not brings_truth)
         if truth is None:
             assert own is not None
-            truth = Truth.of(asked, own)
+            truth = Truth.of(asked, own, brought=True)
         listed = source.listed_users() if asked.counts_listed_users else None
         if listed is not None:
             truth = truth.with_users(listed)

@@ -78,6 +78,7 @@ def find_records(given: Inputs) -> Records:
     ratings, ranks = _ratings(source, request, truth.metrics), None
     if ratings is not None:
         ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))
+    if ratings is not None and not (ratings.repeats and truth.reads_ranks):
         ranks = ratings.ranks
     elif of_ranks or given.brings_truth:
         ranks = leave_out(source.rank(request), rules)

@@ -10,12 +10,14 @@ import numpy as np
 
 from recometer.arrays import Array, Int64, all_of, any_of, follow
 from recometer.data import ids
+from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
 from recometer.evaluating.identity import difference, identity_of
 from recometer.evaluating.records import request_of
+from recometer.evaluating.truth import as_brought
 from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
@@ -256,8 +258,7 @@ class Stream:
             return
         counted = self._begun(StreamedPairs)
         request = self._request_of(batch)
-        test = batch.test()
-        assert test is not None
+        test = self._truth_of(batch)
         if not named:
             test = dataclasses.replace(test, user_ids=None)
         elif counted.names_users:
@@ -271,9 +272,14 @@ class Stream:
                 return
             if again.any():
                 batch = batch.of_users(~again)
-                test = batch.test()
-                assert test is not None
+                test = self._truth_of(batch)
         counted.add(batch, dataclasses.replace(request, test=test))
+
+    def _truth_of(self, batch: Pairs) -> Interactions:
+        """Return the truth of a batch, with the values that count."""
+        test, asked = batch.test(), self._evaluator.asked
+        assert test is not None
+        return as_brought(test, asked.metrics, asked.protocol)
 
     def _request_of(self, batch: Pairs) -> Request:
         """Return the request to a batch of candidates, which is the same except for its truth."""
@@ -294,7 +300,8 @@ class Stream:
                 )
             return self._counted
         if kind is StreamedPairs:
-            self._counted = StreamedPairs()
+            read = {metric.definition.record for metric in self._evaluator.asked.metrics}
+            self._counted = StreamedPairs(ranked="ranks" in read, rated="ratings" in read)
             return self._counted
         truth = self._evaluator.truth
         assert truth is not None

@@ -11,11 +11,15 @@ import numpy as np
 from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.interactions import Interactions
+from recometer.data.matching import settled_repeats
 from recometer.errors import warn
 from recometer.evaluating.asked import Asked
 from recometer.evaluating.checks import check_not_empty
+from recometer.evaluating.effects import given_by_hand
 from recometer.measuring import corrections
+from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import needed_by, warn_of_propensity
+from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.largest_gain import with_largest_gain
 from recometer.metrics.registry import METRICS, Metric, SideData, rules_of
 from recometer.protocol import Protocol
@@ -47,12 +51,13 @@ class Truth:
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, asked: Asked, given: Interactions) -> Truth:
-        """Check test and what depends on it."""
+    def of(cls, asked: Asked, given: Interactions, *, brought: bool = False) -> Truth:
+        """Check test, perhaps `brought` by a source, and what depends on it."""
         chosen = read_candidates(asked.as_given["candidates"], given)
         corrections.check(asked.metrics, asked.protocol, is_uniform(chosen))
         check_not_empty(given.n_users, len(given))
-        test = as_counted(given, asked.metrics, asked.protocol)
+        counted = as_brought if brought else as_counted
+        test = counted(given, asked.metrics, asked.protocol)
         metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
         warn_of_propensity(metrics, asked.catalogue)
         return cls(asked, given, test, chosen, metrics)
@@ -76,6 +81,11 @@ class Truth:
         """The metrics that read lists."""
         return self._of_records("lists")
 
+    @cached_property
+    def reads_ranks(self) -> bool:
+        """Whether a metric reads ranks, and not only ratings or lists."""
+        return bool(self._of_records("ranks"))
+
     def _of_records(self, *records: str) -> tuple[Metric, ...]:
         return tuple(metric for metric in self.metrics if metric.definition.record in records)
 
@@ -88,7 +98,7 @@ class Truth:
     def counts_repeated_rows(self) -> bool:
         """Whether rows of test that repeat a pair count, for a metric of rankings."""
         rules = (rules_of(metric, self.asked.protocol) for metric in self.of_rankings)
-        return any(one.repeated_test != "once" for one in rules)
+        return any(one.repeated_test in COUNT_EACH for one in rules)
 
     @cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
@@ -245,14 +255,32 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
 
 
 def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return test with the values that count.
+    """Return test with the values that count, where rows repeat a pair.
 
-    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    If each row counts for a metric, its value is the mean of theirs. Otherwise they are added up,
+    by the rule or by default; but by default not beside a threshold that was set.
     """
-    each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
-    if each and test.values is not None and test.copies is not None:
-        return dataclasses.replace(test, values=test.values / test.copies)
-    return test
+    each = [one for one in metrics if rules_of(one, protocol).repeated_test in COUNT_EACH]
+    rule = rules_of(each[0], protocol).repeated_test if each else protocol.repeated_test
+    if rule == "once" and "relevant_from" not in given_by_hand(protocol):
+        rule = "summed"
+    return settled_repeats(test, rule)
+
+
+def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
+    """Return the test that a source brings, with the values that count: see `as_counted`."""
+    if rows_stay(metrics, protocol):
+        test = settled_repeats(test, "largest")
+    return as_counted(test, metrics, protocol)
+
+
+def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
+    """Return whether rows of a source that repeat a pair are items of their own.
+
+    So they are for metrics of ratings, and by the rule `duplicates`.
+    """
+    of_ranks = [one for one in metrics if one.definition.record != "ratings"]
+    return not of_ranks or asked_of_source(of_ranks, protocol).duplicates == "joined"
 
 
 def _largest_gain(test: Interactions) -> float:

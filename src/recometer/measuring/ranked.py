@@ -92,7 +92,7 @@ class RankedUsers(Measured):
     def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, except for rounding."""
         # Items that count more than once may lead beyond a bound.
-        once = rules.duplicates not in ("counted", "joined") and rules.repeated_test != "joined"
+        once = rules.duplicates != "counted" and rules.repeated_test != "joined"
         return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
 
     def compute(self, variant: Variant) -> Float64:

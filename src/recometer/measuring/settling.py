@@ -13,7 +13,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Int64
 from recometer.errors import InputError
-from recometer.protocol import Protocol, TieRule
+from recometer.protocol import Protocol, RepeatedTest, TieRule
 from recometer.ranks import Ranks, UserFlag
 
 
@@ -49,6 +49,8 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     )
 
 
+# The values of the rule `repeated_test` by which each row of a pair counts.
+COUNT_EACH: tuple[RepeatedTest, ...] = ("counted", "joined")
 # The rules under which tied items share their places, or change them by what is judged.
 _SEVERAL_PLACES = ("expected", "optimistic", "pessimistic", "random")
 
@@ -82,14 +84,14 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
     """Give repeated pairs of test separate rows, all of which are found or none."""
-    if rule == "once" or ranks.copies is None:
+    if rule not in COUNT_EACH or ranks.copies is None:
         return ranks
     return _with_copies(ranks, ranks.copies, together=rule == "joined")
 
 
 def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
     """Raise if rows of a pair that belong at one place have none, since their item is tied."""
-    if rule in ("once", "counted") or ties not in _SEVERAL_PLACES:
+    if rule != "joined" or ties not in _SEVERAL_PLACES:
         return
     same = (ranks.above[1:] >= 0) & (ranks.tied[1:] > 0)
     for column in (ranks.user, ranks.item, ranks.above):

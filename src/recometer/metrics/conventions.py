@@ -406,8 +406,8 @@ def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
         wanted -= {protocol.declared[rule].default}
-        if rule == "duplicates":  # where some count, a source gives all
-            wanted = {"counted"} if wanted else wanted
+        if rule == "duplicates" and len(wanted) > 1:  # where some count, a source gives all
+            wanted = {"counted"}
         if len(wanted) > 1:
             values = " and ".join(map(str, wanted))
             raise InputError(f"Some metrics need the rule {rule} to be {values}.")

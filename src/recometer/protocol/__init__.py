@@ -2,8 +2,9 @@
 
 from recometer.protocol.declaring import STEPS, Number, Rule, rule, ruled
 from recometer.protocol.keywords import Rules
-from recometer.protocol.rules import Protocol, RelevantFrom, TieRule
+from recometer.protocol.rules import Protocol, RelevantFrom, RepeatedTest, TieRule
 
 __all__ = [
-    "STEPS", "Number", "Protocol", "RelevantFrom", "Rule", "Rules", "TieRule", "rule", "ruled",
+    "STEPS", "Number", "Protocol", "RelevantFrom", "RepeatedTest", "Rule", "Rules", "TieRule",
+    "rule", "ruled",
 ]  # fmt: skip

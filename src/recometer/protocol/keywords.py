@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from recometer.protocol.rules import RelevantFrom, TieRule
+from recometer.protocol.rules import RelevantFrom, RepeatedTest, TieRule
 
 
 class Rules(TypedDict, total=False):
@@ -39,7 +39,7 @@ class Rules(TypedDict, total=False):
     unknown_items: Literal["misses", "left_out"]
     score_above: float | None
     duplicates: Literal["removed", "first", "counted", "joined"]
-    repeated_test: Literal["once", "counted", "joined"]
+    repeated_test: RepeatedTest
     seen: Literal["removed", "kept_in_lists", "kept"]
     shifted_ids: Literal["refused", "kept"]
     version: str

@@ -14,6 +14,7 @@ TieRule = Literal[
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
     "input", "as_ranked", "shared",
 ]  # fmt: skip
+RepeatedTest = Literal["once", "summed", "largest", "counted", "joined"]
 RelevantFrom = Literal["not_zero"] | float | None
 AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 
@@ -130,9 +131,10 @@ class Protocol:
             "ranked": "An infinite score ranks like any number, above or below all others.",
         },
         step="ranking",
-        about="In Scores, -inf means that the item is not a candidate. Infinite scores of Factors, "
-        "which occur if products are too large, are always undefined, and so are infinite "
-        "predictions in errors of ratings.",
+        about="In Scores, -inf means that the item is not a candidate, and so it does in Pairs, "
+        "unless infinite scores are ranked. Infinite scores of Factors, which occur if products "
+        "are too large, are always undefined, and so are infinite predictions in errors of "
+        "ratings.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(
@@ -325,18 +327,24 @@ class Protocol:
         },
         step="ranking",
     )
-    repeated_test: Literal["once", "counted", "joined"] = rule(
+    repeated_test: RepeatedTest = rule(
         "once",
         {
             "once": "Rows of test that repeat a user and an item count as one relevant item.",
+            "summed": "Rows of test that repeat a user and an item count as one item, with the sum "
+            "of their values, from which relevant_from decides.",
+            "largest": "Rows of test that repeat a user and an item count as one item, with the "
+            "largest of their values.",
             "counted": "Rows of test that repeat a user and an item each count as a relevant item, "
             "of which one can be found.",
             "joined": "Rows of test that repeat a user and an item each count as a relevant item, "
             "all of them at the place of the item.",
         },
         step="ranking",
-        about="With 'once', the values of such rows are added up; otherwise each row has the mean "
-        "of their values. With 'joined', an item whose score others have, too, needs a rule for "
+        about="With 'once', the values of such rows are added up, which suits plays. If you set "
+        "relevant_from to a number, that is refused: 'summed' adds values up before the number "
+        "decides, and 'largest' suits ratings. With 'counted' and 'joined', each row has the mean "
+        "of the values. With 'joined', an item whose score others have, too, needs a rule for "
         "ties that gives it a place of its own, such as 'item'.",
     )
     seen: Literal["removed", "kept_in_lists", "kept"] = rule(

@@ -17,6 +17,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import relevant_rows
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.arguments import settled, test_of
+from recometer.evaluating.truth import as_counted
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.report.given import Given, as_mapping
@@ -259,6 +260,7 @@ def _relevant(known: Known, test: Interactions) -> dict[int, set[Any]]:
     """Return the relevant items of each user, by row of test; not where ranks say it."""
     if known.own:
         return {}
+    test = as_counted(test, (), known.protocol)
     chosen = relevant_rows(test, known.protocol.relevant_from)
     found: dict[int, set[Any]] = {}
     for row, item in zip(

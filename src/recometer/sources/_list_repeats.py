@@ -126,6 +126,7 @@ class Repeats:
             values=values,
             times=None,
             copies=None,
+            largest=None,
             item_ids=table.item_ids,
         )
 

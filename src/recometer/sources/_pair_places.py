@@ -37,6 +37,15 @@ class Entries:
     judged: Bool  # whether test has the pair, and train has not
     excluded: Bool  # whether it is in train
     candidate: Bool
+    n_without: int = 0  # rows that would be candidates, and are marked as none
+
+    def without(self, marked: Bool) -> Entries:
+        """Return the same, in which rows that are marked are no candidates."""
+        gone = marked & self.candidate
+        n_without = int(np.count_nonzero(gone))
+        if not n_without:
+            return self
+        return dataclasses.replace(self, candidate=self.candidate & ~gone, n_without=n_without)
 
     @classmethod
     def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> Entries:

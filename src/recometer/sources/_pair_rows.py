@@ -169,6 +169,21 @@ def _sorted(
     )
 
 
+def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -> PairRows:
+    """Return rows in which each pair is there once, with its best score.
+
+    `first` are the places where pairs begin, `truth` is that of each, and `nan` the rule for NaN.
+    """
+    best = np.fmax if nan == "last" else np.maximum
+    return dataclasses.replace(
+        rows,
+        user=rows.user[first],
+        item=rows.item[first],
+        score=best.reduceat(rows.score, first),
+        truth=truth,
+    )
+
+
 def check_rows(rows: PairRows) -> None:
     """Refuse pairs without rows, or without a row that has a truth."""
     if len(rows.user):

@@ -23,15 +23,22 @@ class StreamedPairs:
     """Where candidates landed that came batch by batch, with the truth beside their scores.
 
     The users of a batch are ranked among its rows, and all rows of a user come in one batch.
+
+    Parameters
+    ----------
+    ranked, rated
+        Whether metrics read ranks, and ratings.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ranked: bool, rated: bool) -> None:
+        self._reads_ranks, self._reads_ratings = ranked, rated
         self._ranked: Kept[Ranks] = Kept(Ranks)
         self._rated: Kept[Ratings] = Kept(Ratings, {"ranks": Ranks})
         self._came = Came()
         self._n_users = 0
         self._items: ItemCodes | None = None
         self._largest = 0.0  # gain, also of rows that are in train
+        self._n_repeated = 0  # rows that repeat a pair
         self._words, self._says = "", False  # see `CountedPairs`
 
     @property
@@ -54,11 +61,12 @@ class StreamedPairs:
         self._check(test)
         if test.item_ids is not None and self._items is None:
             self._items = ItemCodes()
-        ratings = batch.ratings(request)
-        if ratings is None:
-            self._ranked.add(self._as_kept(batch.rank(request)))
-        else:
+        ratings = batch.ratings(request) if self._reads_ratings else None
+        if ratings is not None:
             self._rated.add(dataclasses.replace(ratings, ranks=self._as_kept(ratings.ranks)))
+        if ratings is None or self._reads_ranks:
+            self._ranked.add(self._as_kept(batch.rank(request)))
+        self._n_repeated += batch.n_repeated
         if test.user_ids is not None:
             self._came.add(test.user_ids)
         if test.values is not None:
@@ -103,23 +111,29 @@ class StreamedPairs:
             user_ids = self._came.ids
             order = np.argsort(user_ids, kind="stable")
             user_ids = user_ids[order]
+        places, item_ids = None, None
+        if self._items is not None:
+            places, item_ids = self._items.among(np.zeros(0, object))
+
+        def finished(ranks: Ranks) -> Ranks:
+            items = np.arange(len(ranks.item)) if places is None else places[ranks.item]
+            return dataclasses.replace(ranks, item=items, item_ids=item_ids)
+
         ratings: Ratings | None = None
         if self._rated:
             ratings = self._rated.together().users(order)
-        ranks = self._ranked.together().users(order) if ratings is None else ratings.ranks
-        if self._items is None:
-            ranks = dataclasses.replace(ranks, item=np.arange(len(ranks.item)))
-        else:
-            places, item_ids = self._items.among(np.zeros(0, object))
-            ranks = dataclasses.replace(ranks, item=places[ranks.item], item_ids=item_ids)
+            ranks = finished(ratings.ranks)
+            ratings = dataclasses.replace(ratings, ranks=ranks, repeats=self._n_repeated > 0)
+        if self._ranked:
+            ranks = finished(self._ranked.together().users(order))
         if self._largest > ranks.gain.max(initial=0):
             raise InputError(
                 f"The largest truth, {self._largest:g}, is that of rows that are in train. Hint: "
                 "leave out the rows of train before they come."
             )
-        if ratings is not None:
-            ratings = dataclasses.replace(ratings, ranks=ranks)
-        return CountedPairs(ranks, ratings, user_ids, self._words, self._says)
+        return CountedPairs(
+            ranks, ratings, user_ids, self._words, says=self._says, n_repeated=self._n_repeated
+        )
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
@@ -130,6 +144,7 @@ class StreamedPairs:
             "items": None if self._items is None else self._items.ids,
             "largest": self._largest,
             "words": (self._words, self._says),
+            "repeated": self._n_repeated,
         }
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
@@ -166,6 +181,7 @@ class StreamedPairs:
         self._n_users += len(stays)
         self._largest = max(self._largest, state["largest"])
         self._words, self._says = state["words"]
+        self._n_repeated += state["repeated"]
 
     @property
     def nbytes(self) -> int:
@@ -176,7 +192,8 @@ class StreamedPairs:
 class CountedPairs(Source):
     """Candidates of whom is known where they landed, with the truth.
 
-    `words` are for `describe`, and `says` whether thresholds said what is relevant.
+    `words` are for `describe`, `says` whether thresholds said what is relevant, and `n_repeated`
+    how many rows repeated a pair.
     """
 
     def __init__(
@@ -185,10 +202,12 @@ class CountedPairs(Source):
         ratings: Ratings | None,
         user_ids: Array | None,
         words: str,
+        *,
         says: bool,
+        n_repeated: int,
     ) -> None:
         self._ranks, self._ratings, self._user_ids = ranks, ratings, user_ids
-        self._words, self._says = words, says
+        self._words, self._says, self._n_repeated = words, says, n_repeated
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
@@ -210,7 +229,10 @@ class CountedPairs(Source):
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of the rankings, and why."""
-        return {**super().unread_rules(listed=listed), **UNREAD, **UNREAD_WITH_TRUTH}
+        unread = {**super().unread_rules(listed=listed), **UNREAD, **UNREAD_WITH_TRUTH}
+        if self._n_repeated:
+            del unread["duplicates"]
+        return unread
 
     def test(self) -> Interactions:
         """Return the truth of each pair; where rows repeat a pair, the highest."""
@@ -227,6 +249,7 @@ class CountedPairs(Source):
             values=ranks.gain[order],
             user_ids=self._user_ids,
             item_ids=ranks.item_ids,
+            duplicates=self._n_repeated,
         )
 
     def rank(self, request: Request) -> Ranks:

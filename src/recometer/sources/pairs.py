@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,11 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Float64, Int64, begins
+from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.draws import mix
-from recometer.errors import InputError
+from recometer.errors import InputError, warn
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.removed import without
@@ -33,15 +34,20 @@ from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
-UNREAD_WITH_TRUTH = {"repeated_test": "rows that repeat a pair stay"}
+REPEATED = "rows of Pairs that repeat a pair are one, or by the rule duplicates each its own"
+UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "joined")}
 
 
 class Pairs(Source):
     """Scored pairs of a user and an item, which also contain the truth.
 
-    The candidates of a user are the user's rows, ranked by score. Rows that repeat a pair are
-    kept. `evaluate` does not need a test: ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``.
-    Because the candidates are given, every metric accepts cut-offs up to their number.
+    The candidates of a user are the user's rows, ranked by score. Rows that repeat a pair of user
+    and item are one candidate, with the best of their scores and the sum of their truths, and a
+    `DataWarning` counts them; the rules ``duplicates`` and ``repeated_test`` may say otherwise.
+    Metrics of ratings read every row. A row with the score -inf is no candidate, as in `Scores`,
+    unless the rule ``infinite_scores`` ranks it. `evaluate` does not need a test:
+    ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because the candidates are given, every
+    metric accepts cut-offs up to their number, and beyond.
 
     Parameters
     ----------
@@ -266,6 +272,8 @@ class Pairs(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that have no effect on the rankings, or on the lists, and why."""
         unread = {**super().unread_rules(listed=listed), **UNREAD}
+        if self.n_repeated:
+            del unread["duplicates"]
         return unread if self._rows.truth is None else unread | UNREAD_WITH_TRUTH
 
     def arrays(self) -> Mapping[str, object]:
@@ -274,33 +282,84 @@ class Pairs(Source):
         return {**{n: getattr(self._rows, n) for n in names}, "threshold": self._threshold}
 
     def test(self) -> Interactions | None:
-        """Return the truth of each pair, or the highest one if rows repeat a pair.
-
-        `rank` reads the truth of every row, which is what counts.
-        """
+        """Return the truth of each pair, which is the sum of those of rows that repeat it."""
         rows = self._rows
         if rows.truth is None:
             return None
-        users = rows.user[self._first]
+        first = self._first
+        users = rows.user[first]
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = np.add.reduceat(rows.truth, first) if self.n_repeated else rows.truth
         return Interactions(
             indptr=ragged.indptr_of(np.bincount(users, minlength=rows.n_users)),
-            items=rows.item[self._first].astype(np.int32),
+            items=rows.item[first].astype(np.int32),
             n_items=rows.n_items,
-            values=np.maximum.reduceat(rows.truth, self._first),
+            values=values,
             user_ids=rows.user_ids,
             item_ids=rows.item_ids,
+            duplicates=self.n_repeated,
+            largest=np.maximum.reduceat(rows.truth, first) if self.n_repeated else None,
         )
 
+    @property
+    def n_repeated(self) -> int:
+        """How many rows repeat a pair of user and item."""
+        return len(self._rows.user) - len(self._first)
+
     def rank(self, request: Request) -> Ranks:
-        """Find where each row, or each judged item of test, landed; see `Ranks`."""
-        return self._rank(request)[0]
+        """Find where each pair, or each judged item of test, landed; see `Ranks`."""
+        return self._once(request)._rank(request)[0]
+
+    def _once(self, request: Request) -> Pairs:
+        """Return the same with each pair once, unless the rule `duplicates` keeps all rows.
+
+        If it keeps them, those of a pair have its truth, except where each is an item of its own.
+        """
+        rows, rules = self._rows, request.protocol
+        if not self.n_repeated or rows.truth is None or rules.duplicates == "joined":
+            return self
+        how = rules.nan_scores, rules.repeated_test, rules.duplicates
+        return request.memory.find(
+            "pairs", how, lambda: self._found_once(request), same=(self, request.test)
+        )
+
+    def _found_once(self, request: Request) -> Pairs:
+        rows, first, rules, test = self._rows, self._first, request.protocol, request.test
+        if len(test) != len(first):  # of other users than ours
+            test = matching.settled_repeats(cast(Interactions, self.test()), rules.repeated_test)
+        if self.says_what_is_relevant(rules) and rules.repeated_test == "once":
+            raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
+        matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold of sums
+        assert test.values is not None
+        found, again = copy.copy(self), np.diff(first, append=len(rows.user))
+        if rules.duplicates == "removed":
+            if not request.some_users:
+                self._warn_of_repeats(int(first[again.argmax()]))
+            found._rows = _pair_rows.one_of_each(rows, first, test.values, rules.nan_scores)
+            found._index_rows()
+        else:
+            found._rows = dataclasses.replace(rows, truth=np.repeat(test.values, again))
+        return found
+
+    def _warn_of_repeats(self, row: int) -> None:
+        rows = self._rows
+        user = "0" if rows.user_ids is None else ids.show(rows.user_ids, int(rows.user[row]))
+        assert rows.item_ids is not None
+        warn(
+            f"{self.n_repeated:,} of {len(rows.user):,} rows of Pairs repeat a pair of user and "
+            f"item (the first: user {user} and item "
+            f"{ids.show(rows.item_ids, int(rows.item[row]))}); each pair is ranked once, by its "
+            "best score, and its truths are added up. Hint: duplicates='joined' ranks every row as "
+            "an item of its own; repeated_test='largest' takes the largest truth."
+        )
 
     def ratings(self, request: Request) -> Ratings | None:
         """Return predicted and true ratings, or None if there are none."""
         if self._rows.kind != "rating":
             return None
         ranks, rows = self._rank(request)
-        return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
+        threshold = self._thresholds(request.protocol)
+        return Ratings(ranks, self._rows.score[rows], threshold, repeats=self.n_repeated > 0)
 
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
         rule = protocol.relevant_from
@@ -318,7 +377,11 @@ class Pairs(Source):
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the items of each user's best k rows; see `TopLists`."""
-        return _top.lists(self, request, k, self._best)
+        once = self
+        if self.n_repeated:  # lists have each item once
+            removed = request.protocol.replace(duplicates="removed")
+            once = self._once(dataclasses.replace(request, protocol=removed))
+        return _top.lists(once, request, k, once._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         aligned, _, entries, places = self._place(request)
@@ -353,9 +416,13 @@ class Pairs(Source):
         """Return the rows of the users of test, what each is, and where each candidate lands."""
         table, own = self._rows, self.test()
         self._check(request, own is not None)
+        # Each row that repeats a pair has its own truth, which `with_truth` reads.
+        own = None if own is None else matching.settled_repeats(own, "largest")
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
         entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
+        if request.protocol.infinite_scores != "ranked":
+            entries = entries.without(np.isneginf(table.score[rows]))
         user = entries.user[entries.candidate]
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
         places = Places.of(user, score, aligned.n_users, request.protocol)
@@ -387,6 +454,7 @@ class Pairs(Source):
         missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
         counts = aligned.counts | {
             "train_test_overlap": overlap,
+            "rows_not_candidates": entries.n_without,
             "relevant_not_candidates": int(np.count_nonzero(missed)),
             "rows_without_truth": table.n_without_truth,
         }
@@ -408,6 +476,8 @@ class Pairs(Source):
             pool=entries.pool(aligned),
             item_ids=aligned.item_ids,
         )
+        if own is not None and request.protocol.duplicates in ("first", "counted"):
+            ranks = _marked(ranks, table.n_items)
         if request.protocol.score_above is not None:
             scores = np.full(len(found), np.nan)
             scores[found] = score[at]
@@ -421,9 +491,18 @@ class Pairs(Source):
                     f"{name}= names items, but these Pairs have none. Hint: pass item= with their "
                     "column."
                 )
-        if not own and len(self._first) < len(self._rows.user):
+        if not own and self.n_repeated:
             raise InputError(
-                f"{len(self._rows.user) - len(self._first):,} of the {len(self._rows.user):,} rows "
+                f"{self.n_repeated:,} of the {len(self._rows.user):,} rows "
                 "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
                 "keep one of each, or add a column of the truth (relevance= or rating=)."
             )
+
+
+def _marked(ranks: Ranks, n_items: int) -> Ranks:
+    """Mark the rows that repeat a pair behind the best one, which are not relevant once more."""
+    _, best = np.unique(ragged.pairs(ranks.user, ranks.item, n_items), return_index=True)
+    repeated = np.ones(len(ranks.item), bool)
+    repeated[best] = False
+    again = np.bincount(ranks.user[repeated & ranks.relevant], minlength=ranks.n_users)
+    return dataclasses.replace(ranks, repeated=repeated, n_relevant=ranks.n_relevant - again)

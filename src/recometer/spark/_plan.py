@@ -22,9 +22,10 @@ from recometer.evaluating.checks import (
     warn_beyond_lists,
     warn_beyond_rows,
 )
-from recometer.evaluating.truth import is_uniform, warn_of_zeros, warning_of
+from recometer.evaluating.truth import is_uniform, rows_stay, warn_of_zeros, warning_of
 from recometer.measuring import corrections
 from recometer.measuring.reasons import Reason
+from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import (
     Popularity,
     check_side_data,
@@ -325,8 +326,11 @@ class Plan:
             value = str(self.source.options["truth"])
         if not table.has(value):
             return 1.0
-        each = any(rules_of(one, self.protocol).repeated_test != "once" for one in self.metrics)
-        how = "max" if "test" not in self.tables else "avg" if each else "sum"
+        each = any(rules_of(one, self.protocol).repeated_test in COUNT_EACH for one in self.metrics)
+        stays = "test" not in self.tables and rows_stay(self.metrics, self.protocol)
+        how = "avg" if each else "sum"
+        if stays or self.protocol.repeated_test == "largest":
+            how = "max"
         user = users_of(table, kinds)
         rows = table.frame.selectExpr(
             *user.values(), f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"

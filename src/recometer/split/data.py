@@ -101,7 +101,7 @@ class _Interactions(Container):
         changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None}
         changes["copies"] = None
         if values is not None:
-            changes["values"] = values[kept]
+            changes |= {"values": values[kept], "largest": None}
         return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)
 
 
