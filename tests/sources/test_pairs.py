@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -795,3 +796,43 @@ def test_scores_that_are_all_nan_may_give_a_mean_of_nan() -> None:
         with pytest.warns(rm.DataWarning, match="undefined for all 2 users"):
             result = rm.evaluate(source, test, metrics="rr", nan_scores="undefined_for_all")
         assert np.isnan(result.mean()["rr"])
+
+
+LABELS = [0.0, 1.0, 0.0, -100.0, -1.0]
+PADDED = pl.DataFrame(
+    {"user": [1] * 5, "item": range(5), "score": [0.9, 0.8, 0.7, 0.6, 0.95], "label": LABELS}
+)
+
+
+@pytest.mark.parametrize("ignored", [[-100, -1], (-1.0, -100.0), np.array([-100, -1])])
+def test_labels_that_mark_padding_are_left_out(ignored):
+    asked = "ndcg rr roc_auc"
+    expected = rm.evaluate(rm.Pairs(PADDED.filter(pl.col("label") >= 0)), metrics=asked)
+    by_frame = rm.evaluate(rm.Pairs(PADDED, ignore_label=ignored), metrics=asked)
+    arrays = [PADDED[name].to_numpy() for name in ("label", "score", "user")]
+    by_arrays = rm.evaluate(rm.Pairs.of(*arrays, ignore_label=ignored), metrics=asked)
+    results = [by_frame, by_arrays]
+    for given in ([PADDED], [arrays[1][np.newaxis], arrays[0][np.newaxis]]):
+        stream = rm.Evaluator(metrics=asked).stream(ignore_label=ignored)
+        stream.update(*given)
+        results.append(pickle.loads(pickle.dumps(stream)).compute())
+    for result in results:
+        assert result.mean() == expected.mean()
+        assert result.n_candidates.tolist() == [3]
+    assert by_frame.counts["rows_without_truth"] == 2
+    one = rm.evaluate(rm.Pairs(PADDED, ignore_label=-100), metrics="rr")
+    assert one.n_candidates.tolist() == [4]
+    assert one["rr"].tolist() == [1 / 3]
+
+
+def test_padding_is_not_ignored_in_silence():
+    with pytest.raises(rm.InputError, match="ignore_label= names values of the truth"):
+        rm.Pairs(PADDED.drop("label"), ignore_label=-100)
+    with pytest.raises(rm.InputError, match="ignore_label= names values of the truth"):
+        rm.Evaluator({1: [1]}, metrics="rr").stream(ignore_label=-100)
+    with pytest.raises(rm.InputError, match="does not apply to Pairs"):
+        rm.Evaluator(metrics="rr").stream(ignore_label=-1).update(rm.Pairs(PADDED))
+    with pytest.raises(rm.InputTypeError, match="The labels to ignore must be numbers"):
+        rm.Pairs(PADDED, ignore_label="padding")
+    with pytest.raises(rm.InputError, match="None of the 5 rows"):
+        rm.Pairs(PADDED, ignore_label=LABELS)

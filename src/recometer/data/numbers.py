@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
@@ -269,3 +269,14 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
     if total != n_rows:
         raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
     return given.astype(np.int64)
+
+
+def are_ignored(truth: Float64, ignored: object) -> Bool:
+    """Return which truths are among labels that say that a row is padding, as -100 may do.
+
+    `ignored` is a number, several of them, or None.
+    """
+    labels = np.zeros(0)
+    if ignored is not None:
+        labels = all_numbers(np.atleast_1d(as_array(ignored, "ignore_label=")), "labels to ignore")
+    return np.isin(truth, labels.ravel())

@@ -12,7 +12,7 @@ from recometer.arrays import Array, Bool, Int64
 from recometer.data import ids
 from recometer.data.frames import is_frame
 from recometer.data.interactions import Interactions
-from recometer.data.numbers import as_array, without_mask
+from recometer.data.numbers import are_ignored, as_array, without_mask
 from recometer.data.sessions import are_pairs
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.base import Source
@@ -146,7 +146,7 @@ def _unnamed(what: str) -> InputError:
 
 
 def pairs_of(
-    scores: Any, relevance: object, users: object, padding: object
+    scores: Any, relevance: object, users: object, padding: object, ignored: object
 ) -> tuple[Pairs | None, bool]:
     """Read candidates with the truth beside their scores.
 
@@ -165,7 +165,12 @@ def pairs_of(
                     f"{name}= does not apply to {type(scores).__name__}, which has it itself. "
                     "Hint: leave it out."
                 )
-        pairs = scores if isinstance(scores, Pairs) else Pairs(scores)
+        if isinstance(scores, Pairs) and ignored is not None:
+            raise InputError(
+                "ignore_label= of the stream does not apply to Pairs. Hint: rm.Pairs(..., "
+                "ignore_label=...), or a frame."
+            )
+        pairs = scores if isinstance(scores, Pairs) else Pairs(scores, ignore_label=ignored)
         return pairs, pairs.names_users
     if relevance is None:
         raise InputError(
@@ -178,7 +183,7 @@ def pairs_of(
             f"The batch has scores of shape {score.shape} and relevance of shape {truth.shape}. "
             "Hint: both are [batch, n], a row per user, or [n] together with users=."
         )
-    keep = ~_padding(padding, truth)
+    keep = ~(_padding(padding, truth) | are_ignored(truth, ignored))
     rows = _rows(users, score)
     if not keep.any():
         return None, users is not None

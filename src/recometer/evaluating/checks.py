@@ -163,7 +163,10 @@ def below_relevant(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
     depths = [metric.cutoff for metric in metrics if metric.name == "rprecision"]
     if not depths or not any_of(ranks.ends_early):
         return {}
-    most = ranks.n_relevant if None in depths else np.minimum(ranks.n_relevant, max(depths))
+    known = [depth for depth in depths if depth is not None]
+    most = ranks.n_relevant
+    if len(known) == len(depths):
+        most = np.minimum(most, max(known))
     shorter = ranks.ends_early & (ranks.depth < most)
     return {"users_below_relevant": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
 

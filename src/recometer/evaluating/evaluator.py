@@ -132,12 +132,16 @@ class Evaluator:
         return means_of(given, find_records(given))
 
     def stream(
-        self, *, item_ids: object = None, repeated: Literal["error", "first"] = "error"
+        self,
+        *,
+        item_ids: object = None,
+        repeated: Literal["error", "first"] = "error",
+        ignore_label: object = None,
     ) -> Stream:
         """Return an evaluation that takes batches of output; see `Stream` for the parameters."""
         from recometer.evaluating.stream import Stream
 
-        return Stream(self, item_ids=item_ids, repeated=repeated)
+        return Stream(self, item_ids=item_ids, repeated=repeated, ignore_label=ignore_label)
 
     def of_known_users(self) -> Evaluator:
         """Return an evaluator whose means are over the users that the source knows.

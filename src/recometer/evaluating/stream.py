@@ -57,6 +57,8 @@ class Stream:
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
         first occurrence, for samplers that repeat some users to give all processes equal numbers.
+    ignore_label
+        A number, or several: candidates with this truth are padding, as in `Pairs`.
 
     Examples
     --------
@@ -73,16 +75,27 @@ class Stream:
     """
 
     def __init__(
-        self, evaluator: Evaluator, *, item_ids: object = None, repeated: Repeated = "error"
+        self,
+        evaluator: Evaluator,
+        *,
+        item_ids: object = None,
+        repeated: Repeated = "error",
+        ignore_label: object = None,
     ) -> None:
         if repeated not in ("error", "first"):
             raise InputError(f"repeated={repeated!r} must be 'error' or 'first'.")
         self._evaluator, self._item_ids, self._repeated = evaluator, item_ids, repeated
+        self._ignored = ignore_label
         truth = evaluator.truth
         if truth is None and item_ids is not None:
             raise InputError(
                 "item_ids= does not apply to candidates with their truth. Hint: leave it out, or "
                 "give the evaluator a test."
+            )
+        if truth is not None and ignore_label is not None:
+            raise InputError(
+                "ignore_label= names values of the truth, which the evaluator has as test. Hint: "
+                "leave such rows out of test."
             )
         self._places = None if truth is None else batches.UserPlaces(truth.test)
         # Whether users and items in arrays are their positions in test.
@@ -145,7 +158,7 @@ class Stream:
                     "items= are lists, for which the evaluator needs a test. Hint: "
                     "rm.Evaluator(test, ...)."
                 )
-            self._add_pairs(*batches.pairs_of(scores, relevance, users, padding))
+            self._add_pairs(*batches.pairs_of(scores, relevance, users, padding, self._ignored))
         else:
             self._add_ranking(scores, relevance, users, items, padding)
         self._n_batches += 1
@@ -421,7 +434,11 @@ class Stream:
         self._n_again += state["again"] + len(again)
 
     def __getstate__(self) -> dict[str, Any]:
-        options = {"item_ids": self._item_ids, "repeated": self._repeated}
+        options = {
+            "item_ids": self._item_ids,
+            "repeated": self._repeated,
+            "ignore_label": self._ignored,
+        }
         return {"evaluator": self._evaluator, "options": options, "state": self.state()}
 
     def __setstate__(self, pickled: Mapping[str, Any]) -> None:

@@ -12,7 +12,13 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
-from recometer.data.numbers import all_numbers, as_array, sizes_of, without_mask
+from recometer.data.numbers import (
+    all_numbers,
+    are_ignored,
+    as_array,
+    sizes_of,
+    without_mask,
+)
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array
@@ -68,8 +74,11 @@ def from_predictions(data: Sequence[Any]) -> PairRows:
     )
 
 
-def from_frame(data: Any, **given: object) -> PairRows:
-    """Read a data frame; `given` are the options of `recometer.Pairs`, by name."""
+def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
+    """Read a data frame; `given` are the options of `recometer.Pairs`, by name.
+
+    Rows whose truth is among `ignored` are left out.
+    """
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
@@ -84,6 +93,12 @@ def from_frame(data: Any, **given: object) -> PairRows:
     truth = None
     if kind is not None:
         truth = _numbers(columns[chosen[kind]], f"{kind}s (column {chosen[kind]!r})")
+        truth = np.where(are_ignored(truth, ignored), np.nan, truth)
+    elif ignored is not None:
+        raise InputError(
+            "ignore_label= names values of the truth, which these rows do not have. Hint: "
+            "relevance= or rating= names its column."
+        )
     items = None
     if "item" in chosen:
         items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
@@ -106,10 +121,14 @@ def with_items(rows: PairRows, item_ids: Array) -> PairRows:
 
 
 def from_arrays(
-    relevance: object, scores: object, groups: object, sizes: object = None
+    relevance: object, scores: object, groups: object, sizes: object = None, ignored: object = None
 ) -> PairRows:
-    """Read arrays, each with an entry per row, or the number of rows of each user."""
+    """Read arrays, each with an entry per row, or the number of rows of each user.
+
+    As in `from_frame`, rows whose truth is among `ignored` are left out.
+    """
     truth = _numbers(relevance, "relevance")
+    truth = np.where(are_ignored(truth, ignored), np.nan, truth)
     if sizes is not None:
         if groups is not None:
             raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")

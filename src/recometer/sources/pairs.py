@@ -73,6 +73,10 @@ class Pairs(Source):
         if its truth is above 0, and for predictions of Surprise if it is 3.5 or more, unless you
         set the rule. The metrics rated_precision and rated_recall need a number.
 
+    ignore_label
+        A number, or several: rows with this truth are padding, as -100 or -1 may be, and are left
+        out like rows without a truth.
+
     Notes
     -----
     Rows without a truth (missing or NaN) are left out, and the result counts them. NaN scores
@@ -113,6 +117,7 @@ class Pairs(Source):
         relevance: str | Literal[False] | None = None,
         rating: str | Literal[False] | None = None,
         threshold: Threshold = None,
+        ignore_label: float | Sequence[float] | None = None,
     ) -> None:
         options = {
             "user": user,
@@ -123,14 +128,15 @@ class Pairs(Source):
         }
         default = None
         if _pair_rows.are_predictions(frame):
-            given = [name for name, option in options.items() if option is not None]
+            every = {**options, "ignore_label": ignore_label}
+            given = [name for name, option in every.items() if option is not None]
             if given:
                 raise InputError(
                     f"{given[0]}= does not apply to Surprise's predictions. Hint: leave it out."
                 )
             rows, default = _pair_rows.from_predictions(frame), PREDICTIONS_FROM
         else:
-            rows = _pair_rows.from_frame(frame, **options)
+            rows = _pair_rows.from_frame(frame, ignore_label, **options)
         _pair_rows.check_rows(rows)
         self._fill(rows, threshold, default)
 
@@ -166,6 +172,7 @@ class Pairs(Source):
         *,
         sizes: npt.ArrayLike | None = None,
         threshold: Threshold = None,
+        ignore_label: float | Sequence[float] | None = None,
     ) -> Pairs:
         """Make pairs from plain arrays.
 
@@ -177,7 +184,7 @@ class Pairs(Source):
         sizes : int [n_users], optional
             Instead of `groups`, the number of rows of each user, whose rows are adjacent: what
             LightGBM calls ``group``.
-        threshold
+        threshold, ignore_label
             As above.
 
         Raises
@@ -192,7 +199,8 @@ class Pairs(Source):
         >>> rm.evaluate(pairs, metrics="recall@3")["recall@3"]
         array([0.66666667])
         """
-        pairs, rows = cls.__new__(cls), _pair_rows.from_arrays(relevance, scores, groups, sizes)
+        rows = _pair_rows.from_arrays(relevance, scores, groups, sizes, ignore_label)
+        pairs = cls.__new__(cls)
         _pair_rows.check_rows(rows)
         pairs._fill(rows, threshold)
         return pairs
