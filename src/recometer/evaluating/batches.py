@@ -146,7 +146,7 @@ def _unnamed(what: str) -> InputError:
 
 
 def pairs_of(
-    scores: Any, relevance: object, users: object, padding: object, ignored: object
+    scores: Any, relevance: object, users: object, padding: object, ignored: Any
 ) -> tuple[Pairs | None, bool]:
     """Read candidates with the truth beside their scores.
 
