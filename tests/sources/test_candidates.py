@@ -805,13 +805,25 @@ def test_arrays_of_positions():
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
     same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
-    twice = padded.copy()
-    twice[20, :-1] = range(30, 51)
-    twice[20, -1] = 30
+    # What is repeated counts once, as in a frame; of as many columns as items, it may be a count.
+    twice = np.concatenate([negatives, negatives[:, :2]], axis=1)
+    rows = np.repeat(np.arange(40), twice.shape[1])
+    frame = rm.Interactions.of(
+        pl.DataFrame({"user": rows, "item": twice.ravel()}).unique(), n_users=40, n_items=60
+    )
+    for sets, said in ((twice, r"80 of 880 interactions repeat a pair"), (frame, None)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            same(rm.evaluate(rm.Scores(scores), test, candidates=sets, metrics="rr"), first)
+        found = [str(one.message) for one in caught if "repeat a pair" in str(one.message)]
+        assert len(found) == (said is not None)
+        assert not found or said in found[0]
+    counts = np.zeros((40, 60), int)
+    counts[:, :2] = 3
     for wrong, message in (
         (negatives[:3], r"expected a row for each of the 40 users"),
         (np.where(negatives == negatives.max(), 60, negatives), r"to 60\. .*from 0 to 59"),
-        (twice, r"holds the item 30 twice in row 20\..*pass matrix != 0"),
+        (counts, r"or a count for every item\. Hint: pass matrix != 0"),
         (np.where(negatives == negatives.max(), -2, negatives), r"from -2 to "),
     ):
         with pytest.raises(InputError, match=message):

@@ -17,7 +17,8 @@ from recometer.protocol import RelevantFrom, RepeatedTest
 # How a side is given ids, and how it comes to be read by position.
 GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
-    **dict.fromkeys(("Factors", "Scores", "Lists"), "rm.{side}(..., {name}_ids=...)"),
+    **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
+    "Lists": "rm.Lists(array, user_ids=..., item_ids=...), or evaluator.stream(item_ids=...),",
     "Pairs": "rm.Pairs(frame, {name}=...)",
     "The stream": "evaluator.stream({name}_ids=...)",
     "the catalogue": "rm.Catalogue(frame, item=...)",

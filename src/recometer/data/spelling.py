@@ -87,6 +87,11 @@ def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
     return Guess(one, other, _differences(one, other))
 
 
+def plain(one: Any) -> Any:
+    """Return an id without any of `DIFFERENCES`, in all its parts that are texts."""
+    return _changed(one, DIFFERENCES.values())
+
+
 def variants(text: str, length: int) -> list[str]:
     """Return how a text might be written elsewhere; `length` is that of an id there."""
     found = [one(text) for one in (*DIFFERENCES.values(), *CASES)]

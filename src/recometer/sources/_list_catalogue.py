@@ -74,6 +74,9 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         _warn_of_spelling(table, test)
         _warn_of_train(table, test, train)
         return widened, request
+    for side, data in (("test", test), ("train", train)):
+        if data is not None:
+            both_have_ids("item", "Lists", None, side, data.item_ids)
     n_items = _number_of_positions(table, request, sets)
     _check_positions(table, n_items)
     return (

@@ -215,8 +215,9 @@ def _from_list_column(
     separator: Separator,
 ) -> ListTable:
     """Read a table with a row per user, and the user's list in a cell."""
-    user_ids = ids.as_ids(in_memory(fetch("user")), f"user ids (column {found['user']!r})")
-    if not _distinct(user_ids):
+    who = f"user ids (column {found['user']!r})"
+    user_ids = ids.as_ids(in_memory(fetch("user")), who)
+    if not _distinct(user_ids, who):
         raise InputError(
             f"Column {found['item']!r} holds lists, and a user has several rows. Hint: a row per "
             "user, or an item per row."
@@ -347,7 +348,7 @@ def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
     if starts is None:
         return None
     names = ids.as_ids(heads, what)
-    if not _distinct(names):
+    if not _distinct(names, what):
         return None
     return np.append(starts, len(column)).astype(np.int64), names
 
@@ -368,9 +369,12 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
     return starts, array[starts]
 
 
-def _distinct(names: Array) -> bool:
+def _distinct(names: Array, what: str) -> bool:
     if names.dtype == object:
-        return len(set(names.tolist())) == len(names)
+        try:
+            return len(set(names.tolist())) == len(names)
+        except TypeError:  # lists, for instance
+            return len(ids.encode(names, what)[1]) == len(names)  # says what is wrong with them
     return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recometer import ragged
 from recometer.arrays import Array
 from recometer.data import ids
 from recometer.data.combined import in_either
@@ -20,7 +19,8 @@ from recometer.data.frames import (
     open_frame,
     twice_readable,
 )
-from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.interactions import Interactions, build, read_interactions
+from recometer.data.rows import Rows
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 
 WAYS = ("uniform", "popularity")
@@ -262,19 +262,14 @@ def _from_positions(array: Any, test: Interactions) -> Interactions:
             "[n_users, n_items] of 0 and 1 (or of floats, or sparse) marks the candidates."
         )
     users, places = np.nonzero(array >= 0)
-    key = users * test.n_items + array[users, places].astype(np.int64)
-    distinct = np.unique(key)
-    if len(distinct) < len(key):
-        ordered = np.sort(key)
-        twice = int(ordered[:-1][ordered[1:] == ordered[:-1]][0])
+    items = array[users, places]
+    if array.shape[1] == test.n_items and len(np.unique(users * test.n_items + items)) < len(items):
         raise InputError(
-            f"candidates holds the item {twice % test.n_items} twice in row "
-            f"{twice // test.n_items}. Hint: positions of a user are distinct; a matrix of counts "
-            "is not an array of positions: pass matrix != 0."
+            f"candidates is an array of whole numbers of shape {array.shape}: it could hold "
+            "positions, some of them repeated, or a count for every item. Hint: pass matrix != 0 "
+            "for counts; positions of a user need no more columns than there are distinct ones."
         )
-    indptr = ragged.indptr_of(np.bincount(distinct // test.n_items, minlength=test.n_users))
-    items = (distinct % test.n_items).astype(np.int32)
-    return Interactions(indptr=indptr, items=items, n_items=test.n_items)
+    return build(Rows(users, items, test.n_users, test.n_items))
 
 
 def _one_dimensional(given: object) -> bool:

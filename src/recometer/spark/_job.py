@@ -22,6 +22,7 @@ from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import measure
 from recometer.evaluating.records import Records, find_records
 from recometer.evaluating.truth import Truth, as_counted
+from recometer.evaluating.unknown import KINDS, ids_of
 from recometer.metrics.adding_up import Summed
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives
@@ -293,6 +294,11 @@ class Job:
             facts["negative"] = int(given.truth.negative_gains)
             facts["not_binary"] = int(np.count_nonzero((gains != 0) & (gains != 1)))
             largest |= {"gain": float(gains.max()), "less": float(-gains.min())}
+        sides = [side for side in (given.truth.given, given.asked.train) if side is not None]
+        for kind in KINDS:
+            each = [ids_of(side, kind) for side in sides[self.brings_truth :]]
+            if any(named is not None and 0 in named for named in each):
+                facts[f"zero {kind}"] = 1
         named = given.truth.test.user_ids
         if TEST in self.sessions and named is not None:
             facts["people"] = len(np.unique(split_pairs(named)[0]))

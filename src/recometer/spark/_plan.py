@@ -23,6 +23,7 @@ from recometer.evaluating.checks import (
     warn_beyond_rows,
 )
 from recometer.evaluating.truth import is_uniform, rows_stay, warn_of_zeros, warning_of
+from recometer.evaluating.unknown import say_unknown
 from recometer.measuring import corrections
 from recometer.measuring.reasons import Reason
 from recometer.measuring.settling import COUNT_EACH
@@ -51,6 +52,7 @@ from recometer.spark._outputs import Output
 from recometer.spark._sources import Given, check_travels, every_item, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums
+from recometer.spark._unknown import check_shifted, find_unknown
 
 
 def n_offered(
@@ -377,6 +379,12 @@ class Plan:
         like, facts, largest = self.source.like, sums.facts, sums.largest
         check_not_empty(sums.n_users, sums.n_rows)
         check_known(sums.known_users(), like, self.stated)
+        kinds = self.kinds()
+        check_shifted(self.source, self.tables, kinds, self.stated, facts)
+        check_known(sums.known_users(), like)
+        find = find_unknown(self.source, self.of_users, kinds)
+        totals = sums.n_users, facts["relevant"]
+        say_unknown(like, sums.counts, *totals, self.protocol, find)
         of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
         of_lists = [one for one in self.metrics if one.definition.record == "lists"]
         if self.candidates is not None:

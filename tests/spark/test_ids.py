@@ -1,0 +1,117 @@
+"""Ids, scores and times on Spark: what is refused and said of them is as on one machine."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.split import After
+
+pytestmark = pytest.mark.spark
+
+N = 20
+BEST = np.array([np.random.default_rng(user).permutation(N)[:5] for user in range(N)])
+IDS = "user bigint, item bigint"
+RANKED = "user bigint, item bigint, rank int"
+WORDS = "positions seem to stand for ids"
+
+
+def ranked(table, users, items):
+    """Return lists of all users."""
+    columns = {
+        "user": np.repeat(users, 5),
+        "item": items[BEST].ravel(),
+        "rank": np.tile(np.arange(5), N),
+    }
+    return rs.Lists(table(columns, RANKED))
+
+
+@pytest.mark.filterwarnings("ignore:.*unknown to the model")
+@pytest.mark.filterwarnings("ignore:.*shifted_ids")
+def test_positions_are_not_taken_for_ids(table):
+    zero, one = np.arange(N), np.arange(1, N + 1)
+    test = table({"user": one, "item": BEST[:, 1] + 1}, IDS)
+    with pytest.raises(rm.InputError, match=f"have no user 0, and have user 20: {WORDS}"):
+        rs.evaluate(ranked(table, zero, one), test)
+    every = table({"user": [1], "item": [20]}, IDS)
+    with pytest.raises(rm.InputError, match=f"have no item 0, and have item 20: {WORDS}"):
+        rs.evaluate(ranked(table, one, zero), test, train=every)
+    kept = rs.evaluate(ranked(table, zero, one), test, shifted_ids="kept")
+    assert kept.counts["users_unknown"] == 1
+    assert rs.evaluate(ranked(table, one, one), test, metrics="rr").mean() == {"rr": 0.5}
+    # Ids from 0 on, of which test lacks some.
+    some = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
+    assert rs.evaluate(ranked(table, zero, zero), some, metrics="rr").mean() == {"rr": 0.5}
+
+
+def test_users_that_are_written_differently_are_named(table):
+    lists = {"user": ["ann", "bob", "eve"] * 2, "item": ["a", "b", "c", "b", "c", "a"]}
+    frame = table({**lists, "rank": [1, 1, 1, 2, 2, 2]}, "user string, item string, rank int")
+    test = table(
+        {"user": ["Ann", "Bob", "eve"], "item": ["a", "b", "c"]}, "user string, item string"
+    )
+    said = (
+        r"2 of 3 users of test \(67%\) are unknown to the model .*such as 'Ann', 'Bob', and count"
+    )
+    with pytest.warns(rm.DataWarning, match=said) as caught:
+        rs.evaluate(rs.Lists(frame), test, metrics="rr")
+    text = " ".join(str(one.message) for one in caught)
+    assert "'Ann' may be 'ann', written differently: letter case" in text
+
+
+def test_integer_scores_that_double_does_not_hold_are_refused(table):
+    columns = {"user": [1, 1], "item": [1, 2], "score": [2**60, 2**60 + 1], "label": [0, 1]}
+    schema = "user bigint, item bigint, score bigint, label int"
+    frame = table(columns, schema)
+    test = table({"user": [1], "item": [2]}, IDS)
+    with pytest.raises(rm.InputError, match=r"column 'score' of Lists\) are ranked as double"):
+        rs.evaluate(rs.Lists(frame.drop("label")), test)
+    with pytest.raises(rm.InputError, match=r"column 'score' of Pairs\) are ranked as double"):
+        rs.evaluate(rs.Pairs(frame), metrics="rr")
+    small = table({**columns, "score": [2**60, 2**61]}, schema)
+    assert rs.evaluate(rs.Pairs(small), metrics="rr").mean() == {"rr": 1}
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
+    noon = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
+    hours = [0, 9, 10, 12]  # midnight in Berlin is ten hours later
+    seconds = [int(noon.timestamp()) + 3600 * hour for hour in hours]
+    columns = {"user": [1, 1, 2, 2], "item": [1, 2, 3, 4], "s": seconds}
+    frame = table(columns, "user bigint, item bigint, s bigint")
+    dated = frame.selectExpr("user", "item", "timestamp_seconds(s) AS time")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for zone, items in (("Europe/Berlin", [3, 4]), ("UTC", [4])):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            plain = dated.selectExpr("user", "item", "CAST(time AS timestamp_ntz) AS time")
+            for one in (dated, plain):
+                made = rs.split(one, After("2024-06-01"))
+                assert sorted(row.item for row in made.test.collect()) == items
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_times_that_cannot_be_told_apart_are_refused(table):
+    schema = "user bigint, item bigint, time {}"
+    rows = {"user": [1, 1, 2], "item": [1, 2, 3]}
+    for kind, times, said in (
+        ("float", [1.7e9, 1.7e9, 1.7e9], "float32, which holds"),
+        ("bigint", [1_700_000_000, 1_700_000_000_000, 1_700_000_001], "count different units"),
+    ):
+        frame = table({**rows, "time": times}, schema.format(kind))
+        with pytest.raises(rm.InputError, match=said):
+            rs.split(frame, After(1_700_000_001))
+        with pytest.raises(rm.InputError, match=said):
+            rs.audit(frame, frame)
+    # Nanoseconds since 1970 are compared as integers.
+    near = 1_700_000_000_000_000_000
+    train = table({**rows, "time": [near, near + 1, near]}, schema.format("bigint"))
+    test = table(
+        {"user": [1, 2], "item": [7, 8], "time": [near + 2, near + 1]}, schema.format("bigint")
+    )
+    found = rs.audit(train, test)
+    assert found["same_time"].count == 0
+    assert found["older_than_training"].count == 0
