@@ -826,3 +826,17 @@ def test_errors_in_the_rows_of_a_file_name_it(folder) -> None:
     assert result.exit_code == 1
     assert "gap.csv: " in result.stderr
     assert "row 1" in one_line(result.stderr)
+
+
+def test_positions_taken_for_ids(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "test.csv").write_text("user,item\n1,7\n2,8\n3,9\n")
+    (tmp_path / "run.csv").write_text("user,item,rank\n0,7,1\n1,8,1\n2,9,1\n")
+    given = ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv", "-m", "rr"]
+    refused = evaluate(*given)
+    assert refused.exit_code == 1
+    assert "positions seem to stand for ids" in one_line(refused.stderr)
+    assert "--rule shifted_ids=kept says that" in one_line(refused.stderr)
+    kept = evaluate(*given, "--rule", "shifted_ids=kept")
+    assert kept.exit_code == 0
+    assert "shifted_ids='kept'" in kept.stdout
+    assert "1 of 3 users of test (33%) are unknown to the model" in one_line(kept.stderr)
