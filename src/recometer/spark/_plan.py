@@ -378,10 +378,9 @@ class Plan:
         """Refuse and warn of faults that the sums reveal, as on one machine."""
         like, facts, largest = self.source.like, sums.facts, sums.largest
         check_not_empty(sums.n_users, sums.n_rows)
-        check_known(sums.known_users(), like, self.stated)
         kinds = self.kinds()
         check_shifted(self.source, self.tables, kinds, self.stated, facts)
-        check_known(sums.known_users(), like)
+        check_known(sums.known_users(), like, self.stated)
         find = find_unknown(self.source, self.of_users, kinds)
         totals = sums.n_users, facts["relevant"]
         say_unknown(like, sums.counts, *totals, self.protocol, find)
