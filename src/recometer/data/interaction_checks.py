@@ -27,6 +27,11 @@ DTYPES = {
     "item_ids": ("int64", "uint64", "object"),
 }
 OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
+# Positions of which nearly none is named are ids that were taken for positions. Fewer cost too
+# little to refuse them: what is counted of each takes 2 GB.
+MANY_POSITIONS = 2**28
+POSITIONS_PER_ENTRY = 1000
+OPTIONAL = ("values", "times", "copies", "user_ids", "item_ids")
 
 
 def check_fields(data: Interactions) -> None:
@@ -85,6 +90,19 @@ def check_count(n: object, what: str) -> None:
         raise InputTypeError(f"The number of {what} must be a whole number, found {brief(n)}.")
     if not 0 <= n <= MAX_NUMBER:
         raise InputError(f"There are {n:,} {what}, but at most {MAX_NUMBER:,} are possible.")
+
+
+def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
+    """Refuse more positions than can be meant, before memory is taken for each.
+
+    `whose` positions they are, and how many entries are `named`, stands in the message.
+    """
+    if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
+        raise InputError(
+            f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {named}. Hint: "
+            "numbers that are ids need a form that has ids, such as a frame with the columns user "
+            "and item, or a dict from user to items."
+        )
 
 
 def _check_array(name: str, array: Array, n: int | None = None) -> None:

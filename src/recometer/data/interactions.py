@@ -14,7 +14,13 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64, laid_out
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, match, show
-from recometer.data.interaction_checks import check_count, check_fields, check_order, check_rows
+from recometer.data.interaction_checks import (
+    check_count,
+    check_fields,
+    check_order,
+    check_positions,
+    check_rows,
+)
 from recometer.data.numbers import extent
 from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, read_rows
 from recometer.data.sessions import are_pairs, kinds
@@ -331,6 +337,8 @@ def build(rows: Rows) -> Interactions:
     repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
+        if rows.user_ids is None:
+            check_positions(rows.n_users, len(items), "The users", "entries name one")
         users = rows.users.astype(np.int64, copy=False)
         order = order_of_pairs(users, items, rows.n_users, rows.n_items)
         if order is not None:

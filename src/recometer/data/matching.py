@@ -10,6 +10,7 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, sessions
+from recometer.data.interaction_checks import check_positions
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
@@ -36,12 +37,6 @@ BY_POSITION = {
     "Lists": "rm.Lists(array) takes positions, without {name}_ids=",
     "the catalogue": "catalogue= takes positions, or the number of items",
 }
-
-
-# Positions of which nearly none is named are ids that were taken for positions. Fewer cost too
-# little to refuse them: what is counted of each item takes 2 GB.
-MANY_POSITIONS = 2**28
-POSITIONS_PER_ENTRY = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,9 +367,4 @@ def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
 
     `n_entries` is how many entries of all sides name an item, `side` whose number it is.
     """
-    if n_items > MANY_POSITIONS and n_items > POSITIONS_PER_ENTRY * n_entries:
-        raise InputError(
-            f"The items of {side} are the positions 0 to {n_items - 1:,}, but only {n_entries:,} "
-            "entries of all sides name one. Hint: numbers that are ids need a form that has ids, "
-            "such as a frame with the columns user and item, or a dict from user to items."
-        )
+    check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

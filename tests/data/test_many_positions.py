@@ -1,0 +1,23 @@
+"""Many positions of users of which hardly any is named are refused before memory is taken."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import recometer as rm
+
+LAST = 2**31 - 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"data": sp.coo_array(([1.0], ([LAST], [0])), shape=(LAST + 1, 3))},
+        {"data": np.array([[LAST], [0]]), "n_users": LAST + 1, "n_items": 3},
+        {"data": {LAST: [0]}, "n_users": LAST + 1, "n_items": 3},
+    ],
+    ids=["sparse", "edges", "dict"],
+)
+def test_a_row_for_every_id_is_refused(given):
+    with pytest.raises(rm.InputError, match=r"users are the positions 0 to .* only 1 entries"):
+        rm.Interactions.of(**given)
