@@ -31,7 +31,6 @@ OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
 # little to refuse them: what is counted of each takes 2 GB.
 MANY_POSITIONS = 2**28
 POSITIONS_PER_ENTRY = 1000
-OPTIONAL = ("values", "times", "copies", "user_ids", "item_ids")
 
 
 def check_fields(data: Interactions) -> None:
