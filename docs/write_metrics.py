@@ -132,18 +132,21 @@ users. A value is undefined if:
 2. there are fewer candidates than `min_candidates` or fewer relevant items than `min_positives`, or
    the user has no training item and `cold_start=False`;
 3. the score of a candidate is NaN (unless `nan_scores="first"` or `"last"` ranks it) or infinite;
-4. all candidates have the same score (unless `constant_scores="ties"` takes them as one tie group);
+4. all candidates, two or more, have the same score, whichever of them test has (unless
+   `constant_scores="ties"` takes them as one tie group);
 5. there are no more candidates than `k`, for metrics that do not depend on the order within the
    first `k` places ({order_free}), because every ranking
-   would give the same value. For `rm.Pairs`, whose candidates you give, a `k` above the number of
-   rows is an error instead;
+   would give the same value. `rm.Pairs`, whose candidates you give, have a value even so, and a
+   warning says if `k` is above the number of all users' rows;
 6. all candidates are relevant, for all metrics except ndcg;
 7. there is no positive gain, or an infinite one, for metrics of gains (ndcg, dcg, err, and graded
-   and weighted metrics). Negative gains count in dcg with their value, and are left out of the best
-   order; in other metrics they count as 0;
+   and weighted metrics). Negative gains count as 0; with `negative_gains="counted"`, they count in
+   dcg with their value, and are left out of the best order;
 8. the number of candidates is unknown, or there is no candidate, for {needs_candidates}.
 
-For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (`catalogue=`).
+For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (`catalogue=` or
+`candidates=`), and rule 4 only to a list with scores that has all candidates: an item that is not
+listed stands below those that are.
 
 With `undefined=0` (or another number), such users count with that value instead.
 

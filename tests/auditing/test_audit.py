@@ -204,7 +204,8 @@ def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
     source = rm.Scores(scores, user_ids=users, item_ids=items)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
-        result = rm.evaluate(source, test, train=train, metrics="precision@1", **rules)
+        how = {"metrics": "precision@1", "repeated_test": "summed"}
+        result = rm.evaluate(source, test, train=train, **how, **rules)
     found = rm.audit(train, test, **rules)
     reasons = {
         "users_without_relevant": "no relevant item to find",
