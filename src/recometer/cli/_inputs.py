@@ -110,6 +110,7 @@ class Inputs:
     columns: Mapping[str, str | None]
     note: Note
     separator: str | None = None  # between the items of a cell
+    ignore_label: Sequence[float] | None = None  # of the truth of scored pairs
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -420,6 +421,7 @@ class Inputs:
         make_alike(columns, test)
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
+        given["ignore_label"] = self.ignore_label
         return Pairs(pl_frame(columns), user="user", item="item", score="score", **given)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:

@@ -141,6 +141,11 @@ def _check_together(
         raise typer.BadParameter(
             "tells the runs of one file apart, and there is no --run.", param_hint="--each"
         )
+    if data.ignore_label and (model.pairs is None or parts[0].test is not None):
+        raise typer.BadParameter(
+            "it names labels of the truth in --pairs, which --test and --split replace.",
+            param_hint="--ignore-label",
+        )
     if len(parts) > 1:
         alike = [each.name for each in named if each.paths and FOLD not in "".join(each.paths)]
         if alike:
@@ -172,7 +177,7 @@ def _jobs(
     stdin: StandardInput,
     rated: bool,
 ) -> Iterator[Job]:
-    inputs = Inputs(stdin, named.columns, options.note, data.separator)
+    inputs = Inputs(stdin, named.columns, options.note, data.separator, data.ignore_label)
     for fold, part in enumerate(named.parts):
         of_fold = [model.in_fold(fold) for model in named.models]
         paths = [path for model in of_fold for path in model.paths if path]

@@ -163,6 +163,14 @@ Separator = Annotated[
         "[1, 2]; none says that each cell is a single id.",
     ),
 ]
+IgnoreLabel = Annotated[
+    list[float] | None,
+    data_option(
+        metavar="LABEL",
+        help="Label that marks padding, such as -100, in the truth of scored pairs: their rows "
+        "are left out. May be repeated.",
+    ),
+]
 CatalogueOption = Annotated[
     str | None,
     data_option(
@@ -380,6 +388,7 @@ class DataOptions:
     score: Score = None
     rank: Rank = None
     separator: Separator = None
+    ignore_label: IgnoreLabel = None
     catalogue: CatalogueOption = None
     categories: Categories = None
     features: Features = None

@@ -104,6 +104,7 @@ class Data:
     value: options.Value = None
     score: Scores = None
     separator: options.Separator = None
+    ignore_label: options.IgnoreLabel = None
     catalogue: options.CatalogueOption = None
 
     def options(self) -> options.DataOptions:
@@ -201,6 +202,11 @@ def report(
         first = str(next(iter(found.values()))[0].metrics[0])
         primary = primary or ([first] if asked is None and len(found) > 1 else None)
     else:
+        if data.ignore_label:
+            raise typer.BadParameter(
+                "it names labels of scored pairs. Hint: --score names their column of scores.",
+                param_hint="--ignore-label",
+            )
         found, more = _of_results(results or [], data, models, asked, run, files)
     made = _make(found, asked, primary, baseline, allow or (), threads)
     title = page.title
@@ -400,7 +406,9 @@ def _of_scores(
     for column in _columns(path, data.score or []):
         columns = {"user": data.user, "item": data.item, "value": data.value, "score": column}
         with StandardInput(data.format_in) as stdin:
-            inputs = Inputs(stdin, {**columns, "rank": None}, run.note)
+            inputs = Inputs(
+                stdin, {**columns, "rank": None}, run.note, ignore_label=data.ignore_label
+            )
             inputs.check_columns([path])
             source = inputs.source(Model(column, "pairs", [path]), None, None)
         wanted = asked or parse_under(SCORED.format(k=_most_rows(source)), Protocol())
