@@ -237,7 +237,7 @@ def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> I
             cells = [str(CATALOGUE[name][row]).replace("|", ", ") for name in shown_columns]
             yield f"| {item} | {' | '.join(cells)} |"
         yield ""
-    if "catalogue" in needed:
+    if needed & {"catalogue", "catalogue_items"}:
         yield f"The catalogue has {len(ITEMS)} items: {', '.join(ITEMS)}.\n"
 
 

@@ -165,8 +165,9 @@ class TopLists(Record):
         Sorted ids of the positions. None if positions identify the items.
     n_catalogue : int or None
         The number of items that could have been recommended to any user. None if it is unknown.
-    n_uncatalogued : int
-        How many of these are in a list, but not in the catalogue that was given.
+    uncatalogued : int64 or None
+        Positions of the listed items that the catalogue lacks, ascending. None if nothing says
+        which items are in the catalogue.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -178,7 +179,7 @@ class TopLists(Record):
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None
-    n_uncatalogued: int = 0
+    uncatalogued: Int64 | None = None
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:

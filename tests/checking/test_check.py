@@ -394,3 +394,16 @@ def test_ranks_that_change_are_seen_even_if_lists_do_not() -> None:
 
     found = rm.check(Restless(*FACTORS, **IDS), TEST)
     assert found["changes_between_calls"].examples == (USERS[6],)
+
+
+def test_listed_items_that_the_catalogue_lacks():
+    lists = rm.Lists({"ann": ["book", "bokk"], "bob": ["film"]})
+    test = {"ann": ["book"], "bob": ["film"]}
+    found = rm.check(lists, test, catalogue=["book", "film"])["listed_items_unknown"]
+    assert (found.level, found.count, found.total) == ("warning", 1, 3)
+    assert found.examples == ("bokk",)
+    found = rm.check(lists, test, catalogue=["book", "film", "bokk"])["listed_items_unknown"]
+    assert (found.level, found.count) == ("fact", 0)
+    for catalogue in (None, 3):
+        found = rm.check(lists, test, catalogue=catalogue)["listed_items_unknown"]
+        assert (found.count, found.sentence[:12]) == (None, "Not checked:")

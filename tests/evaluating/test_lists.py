@@ -595,3 +595,60 @@ def test_r_precision_says_which_lists_are_too_short_for_it() -> None:
     assert rm.evaluate(lists, test, metrics="ap").counts == {}
     whole = rm.evaluate(rm.Lists({"b": ["x", "y"]}), {"b": ["y"]}, metrics="rprecision")
     assert whole.counts == {}
+
+
+INVENTED = {"a": ["x", "i1", "i2"], "b": ["z", "i3", "x"], "c": ["q1", "q2"], "d": []}
+INVENTED_TEST = {"a": ["x", "y"], "b": ["z"], "c": ["w"], "d": ["w"]}
+
+
+def test_invented_items_do_not_enlarge_the_catalogue():
+    names = "coverage@3 coverage@1 gini@3 entropy@3(divisor=largest) unknown_items@1,3 fallout@3"
+    result = rm.evaluate(rm.Lists(INVENTED), INVENTED_TEST, metrics=names, catalogue=list("wxyz"))
+    mean = result.mean()
+    assert mean["coverage@3"] == mean["coverage@1"] == 2 / 4  # x and z
+    assert mean["gini@3"] == pytest.approx(7 / 12)  # of 0, 0, 1 and 2
+    assert mean["entropy@3(divisor=largest)"] == pytest.approx((np.log2(3) - 2 / 3) / 2)
+    np.testing.assert_array_equal(result["unknown_items@1"], [0, 0, 1, np.nan])
+    np.testing.assert_array_equal(result["unknown_items@3"], [2 / 3, 1 / 3, 1, np.nan])
+    # What was ranked for a user is the catalogue, and what the own list has beside.
+    assert result.n_candidates.tolist() == [6, 5, 6, 4]
+    np.testing.assert_allclose(
+        result["fallout@3"], [2 / 4, 2 / 4, 3 / 5, 1]
+    )  # missing places are misses
+    assert result.counts["list_items_uncatalogued"] == 5
+
+
+def test_models_that_invent_items_are_compared():
+    real = {"a": ["x", "y", "z"], "b": ["x"], "c": ["z"], "d": []}
+    results = {
+        name: rm.evaluate(
+            rm.Lists(lists), INVENTED_TEST, metrics="unknown_items@3 rr", catalogue=list("wxyz")
+        )
+        for name, lists in (("one", INVENTED), ("two", real))
+    }
+    assert rm.compare(results).row("unknown_items@3", "one").difference == pytest.approx(2 / 3)
+    results["two"] = rm.evaluate(
+        rm.Lists(real), INVENTED_TEST, metrics="unknown_items@3 rr", catalogue=list("vwxyz")
+    )
+    with pytest.raises(rm.InputError, match="another number"):
+        rm.compare(results)
+
+
+def test_unknown_items_of_a_model_that_scores_items():
+    matrix, item_ids = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]], ["x", "old", "y"]
+    scores = rm.Scores(matrix, item_ids=item_ids, user_ids=["a", "b"])
+    result = rm.evaluate(
+        scores, {"a": ["x"], "b": ["y"]}, metrics="unknown_items@1,2", catalogue=["x", "y", "z"]
+    )
+    assert result["unknown_items@1"].tolist() == [0, 0]
+    assert result["unknown_items@2"].tolist() == [0.5, 0.5]
+
+
+def test_unknown_items_need_to_know_the_items():
+    for catalogue in (None, 20):
+        with pytest.raises(rm.InputError, match=r"needs the items that could .*catalogue= \(their"):
+            rm.evaluate(
+                rm.Lists(INVENTED), INVENTED_TEST, metrics="unknown_items@3", catalogue=catalogue
+            )
+    with pytest.raises(rm.InputError, match="catalogue=6 is less than the 7 items that are listed"):
+        rm.evaluate(rm.Lists(INVENTED), INVENTED_TEST, metrics="coverage@3", catalogue=6)

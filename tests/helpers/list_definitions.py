@@ -57,6 +57,7 @@ def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: s
     in_train = {item for item in range(case.n_items) if case.count(item)}
     if numerator == "trained":
         found &= in_train
+    found = set(_catalogued(case, dict.fromkeys(found, 1.0), denominator))
     of = {
         "catalogue": case.n_catalogue,
         "padded": case.n_catalogue + 1,
@@ -71,18 +72,30 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
     return _mean([float(len(row[:k]) >= wanted) for row in case.lists])
 
 
-def _exposures(case: ListCase, k: int, patience: float | None = None) -> list[float]:
+def _catalogued(case: ListCase, found: dict[int, float], of: str) -> dict[int, float]:
+    """Return the items of the catalogue; where it is padded, others are its last one, -1."""
+    if of not in ("catalogue", "padded"):
+        return found
+    inside = {item: x for item, x in found.items() if item not in case.uncatalogued}
+    if of == "padded" and len(inside) < len(found):
+        inside[-1] = math.fsum(x for item, x in found.items() if item not in inside)
+    return inside
+
+
+def _exposures(
+    case: ListCase, k: int, patience: float | None = None, of: str = "all"
+) -> list[float]:
     found: Counter[int] = Counter()
     for row in case.lists:
         for place, item in enumerate(row[:k]):
             found[item] += 1 if patience is None else patience**place  # type: ignore[assignment]
-    return list(found.values())
+    return list(_catalogued(case, dict(found), of).values())
 
 
 def _gini(
     case: ListCase, k: int, support: str, divisor: str, complement: bool, patience: float | None
 ) -> float:
-    found = _exposures(case, k, patience)
+    found = _exposures(case, k, patience, support)
     if support != "listed":
         found += [0.0] * (case.n_catalogue + (support == "padded") - len(found))
     n, total = len(found), math.fsum(found)
@@ -100,7 +113,7 @@ def _shannon(shares: Sequence[float]) -> float:
 
 
 def _entropy(case: ListCase, k: int, unit: str, divisor: str) -> float:
-    found = _exposures(case, k)
+    found = _exposures(case, k, of="catalogue" if divisor == "largest" else "all")
     if not found:
         return math.nan
     bits = _shannon([x / sum(found) for x in found])
@@ -443,6 +456,10 @@ def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
     return len(known) / len(hits) if hits else math.nan
 
 
+def _unknown_items(case: ListCase, user: int, k: int) -> float:
+    return _mean([float(item in case.uncatalogued) for item in case.lists[user][:k]])
+
+
 OVER_USERS: dict[str, Callable[..., float]] = {
     "coverage": _coverage,
     "user_coverage": _user_coverage,
@@ -468,4 +485,5 @@ PER_USER: dict[str, Callable[..., Any]] = {
     "serendipity": _serendipity,
     "repeated_hits": lambda case, user, k: _hits_of(case, user, k, True),
     "new_hits": lambda case, user, k: _hits_of(case, user, k, False),
+    "unknown_items": _unknown_items,
 }

@@ -42,6 +42,37 @@ def source_items_untested(looked: Looked) -> Finding:
     return _untested(looked, "item")
 
 
+def listed_items_unknown(looked: Looked) -> Finding:
+    """Count the listed items that the catalogue lacks."""
+    what = "listed items that the catalogue lacks"
+    catalogue, lists = looked.given.asked.catalogue, looked.lists
+    if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
+        return Finding(
+            name="",
+            what=what,
+            level="fact",
+            count=None,
+            total=0,
+            sentence="Not checked: no catalogue with the ids of the items.",
+        )
+    listed = np.unique(lists.items[lists.items >= 0])
+    named = listed if lists.item_ids is None else lists.item_ids[listed]
+    if catalogue.item_ids is None:
+        lacking = listed >= catalogue.n_items
+    else:
+        lacking = ids.match(named, catalogue.item_ids, "item ids", "item ids of the catalogue") < 0
+    return counted(
+        int(np.count_nonzero(lacking)),
+        len(listed),
+        tuple(named[lacking][:EXAMPLES].tolist()),
+        what,
+        "warning",
+        "They are invented, no longer there, or written differently: they are misses, and no part "
+        "of the coverage. Hint: unknown_items@k is their share of the places.",
+        "The catalogue has every listed item.",
+    )
+
+
 EFFECTS = {
     ("test", "user"): "They have no ranking: they count as misses, or not at all if the rule "
     "cold_start is off.",

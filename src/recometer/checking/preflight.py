@@ -43,6 +43,7 @@ CHECKS = (
     _known.train_items_unknown,
     _known.source_users_untested,
     _known.source_items_untested,
+    _known.listed_items_unknown,
     _training.train_items_scored,
     _training.train_items_recommended,
     _training.train_items_low,

@@ -160,6 +160,9 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
             column = np.full(users.n, -1)
             column[place] = result.n_candidates
         numbers.append(column)
+    invents = any(result.counts.get("list_items_uncatalogued") for _, result, *_ in (one, two))
+    if invents and fingerprints(one[1], "catalogue") == fingerprints(two[1], "catalogue"):
+        return  # what a list holds beside the catalogue was ranked for its user alone
     known = (numbers[0] >= 0) & (numbers[1] >= 0)
     differ = known & (numbers[0] != numbers[1])
     if differ.any():

@@ -46,6 +46,7 @@ def check_side_data(
     given: dict[str, object] = {"train": train, "baseline": baseline}
     for name in ("categories", "features", "propensity"):
         given[name] = None if catalogue is None else getattr(catalogue, name)
+    given["catalogue_items"] = catalogue
     for side, metric in needed.items():
         if side in given and given[side] is None:
             raise _lacking(metric, side)
@@ -175,8 +176,11 @@ def _found(
         found["baseline"] = items.of_lists(baseline)
     known: Int64 | None = None
     if catalogue is not None and not needed.keys().isdisjoint(
-        ("categories", "features", "propensity")
+        ("categories", "features", "propensity", "catalogue_items")
     ):
+        nameless = catalogue.item_ids is None and lists.item_ids is not None
+        if nameless and "catalogue_items" in needed:
+            raise _lacking(needed["catalogue_items"], "catalogue_items")
         known = items.of_catalogue(catalogue)
 
     # All items are known now.
@@ -191,6 +195,8 @@ def _found(
                 found[name] = _rows(getattr(catalogue, name), row)
         if "propensity" in needed and catalogue.propensity is not None:
             found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
+        if "catalogue_items" in needed:
+            found["in_catalogue"] = row >= 0
     return found, n_items
 
 

@@ -20,7 +20,15 @@ from recometer.metrics.ranked import (
 from recometer.metrics import rated as ratings
 
 # isort: split
-from recometer.metrics.listed import categories, diversity, novelty, other_lists, repetition, spread
+from recometer.metrics.listed import (
+    categories,
+    diversity,
+    invented,
+    novelty,
+    other_lists,
+    repetition,
+    spread,
+)
 
 # isort: split
 from recometer.metrics.listed.data import ListData, Side
@@ -46,6 +54,7 @@ __all__ = [
     "curves",
     "diversity",
     "graded",
+    "invented",
     "mean_over_pairs",
     "mean_precision",
     "metric",

@@ -24,7 +24,16 @@ Function = Callable[..., Float64]
 OverRows = Callable[..., float]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
-SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
+SideData = Literal[
+    "train",
+    "test",
+    "baseline",
+    "categories",
+    "features",
+    "propensity",
+    "catalogue",
+    "catalogue_items",
+]
 SIDE_DATA: dict[SideData, tuple[str, str]] = {
     "train": ("training data", "train="),
     "test": ("test", "test"),
@@ -33,6 +42,7 @@ SIDE_DATA: dict[SideData, tuple[str, str]] = {
         "the number of items that could have been recommended",
         "catalogue= (their number, or ids)",
     ),
+    "catalogue_items": ("the items that could have been recommended", "catalogue= (their ids)"),
     "categories": (
         "categories of the items",
         "catalogue= with a column of categories, or rm.Catalogue(frame, categories=...)",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array, Bool
+from recometer.arrays import Array, Bool, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, check_number_of_positions
@@ -29,24 +29,26 @@ class ListCatalogue(NamedTuple):
     """What could have been recommended."""
 
     n_items: int | None  # None if unknown
-    inside: Bool | None  # which of the items; None if unknown
-    n_added: int  # listed items that it lacked, and that count as part of it
+    inside: Bool | None = None  # which of the items; None if unknown
+    lacking: Int64 | None = None  # the listed items that it lacks; None if unknown
+    n_more: int = 0  # how many more items are listed than it has, if that is above 0
 
 
 def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
     catalogue = request.catalogue
-    if catalogue is None or isinstance(catalogue, int):
-        return ListCatalogue(catalogue, None, 0)
-    inside, listed = np.zeros(table.n_items, bool), np.zeros(table.n_items + 1, bool)
+    if catalogue is None or (isinstance(catalogue, int) and table.n_items <= catalogue):
+        return ListCatalogue(catalogue)
+    listed = np.zeros(table.n_items + 1, bool)
     listed[table.items] = True  # the last is padding
+    if isinstance(catalogue, int):
+        return ListCatalogue(catalogue, n_more=int(np.count_nonzero(listed[:-1])) - catalogue)
+    inside = np.zeros(table.n_items, bool)
     positions = catalogue
     if table.item_ids is not None:
         positions = ids.match(catalogue, table.item_ids, "item ids of the catalogue")
     inside[positions] = True
-    n_given = np.count_nonzero(inside)
-    inside |= listed[:-1]
-    n_items = int(np.count_nonzero(inside))
-    return ListCatalogue(n_items, inside, n_items - int(n_given))
+    lacking = np.flatnonzero(listed[:-1] & ~inside)
+    return ListCatalogue(int(np.count_nonzero(inside)), inside, lacking)
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:

@@ -140,6 +140,7 @@ class ListWork:
 
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
         """Put the first places of all users together."""
+        _check_number(catalogue)
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
@@ -147,7 +148,7 @@ class ListWork:
         lists = _top.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
-        return dataclasses.replace(lists, n_uncatalogued=catalogue.n_added)
+        return dataclasses.replace(lists, uncatalogued=catalogue.lacking)
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> Facts:
         """Return what does not depend on where items landed; `known` is what `known` returned."""
@@ -161,8 +162,10 @@ class ListWork:
         elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
-            n_candidates = catalogue.n_items - n_excluded
+            # What a list holds beside the catalogue was ranked for its user, and for nobody else.
+            n_candidates = catalogue.n_items - n_excluded + self._beside(catalogue)
             self._check(n_candidates)
+            _check_number(catalogue)
         return Facts(n_excluded, n_candidates, self._counts(known, catalogue))
 
     def ranks(
@@ -241,6 +244,20 @@ class ListWork:
         )
         return left
 
+    def _beside(self, catalogue: ListCatalogue) -> Int64:
+        """Count the items in each user's list, after removals, that the catalogue lacks."""
+        aligned, inside = self.aligned, catalogue.inside
+        if inside is None or catalogue.lacking is None or not len(catalogue.lacking):
+            return np.zeros(aligned.n_users, np.int64)
+        outside = np.append(~inside, False)  # the last is padding
+        indptr, entries = ragged.take(self.table.indptr, aligned.rows)
+        who, items = ragged.users_of(indptr), self.table.items[entries]
+        strange = outside[items]
+        found = np.unique(ragged.pairs(who[strange], items[strange], len(inside)))
+        removed = ragged.numbered(aligned.excluded_indptr, aligned.excluded, len(inside))
+        left = found[~ragged.among(found, removed)]
+        return np.bincount(left // len(inside), minlength=aligned.n_users)
+
     def _check(self, n_candidates: Int64) -> None:
         """Check that the catalogue holds what was listed."""
         listed = self.users["listed"]
@@ -263,7 +280,7 @@ class ListWork:
             "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
             "list_train_items": int(self.users["removed"].sum()),
             "list_duplicates": int(self.users["repeated"].sum()),
-            "list_items_uncatalogued": catalogue.n_added,
+            "list_items_uncatalogued": 0 if catalogue.lacking is None else len(catalogue.lacking),
             "list_not_candidates": self.dropped,
         }
         if catalogue.inside is not None:
@@ -290,3 +307,14 @@ class ListWork:
 
     def _user(self, user: int) -> str:
         return str(user) if self.user_ids is None else ids.show(self.user_ids, user)
+
+
+def _check_number(catalogue: ListCatalogue) -> None:
+    """Refuse a number of items that is below that of the listed ones."""
+    n = catalogue.n_items
+    if n is not None and catalogue.n_more > 0:
+        raise InputError(
+            f"catalogue={n} is less than the {n + catalogue.n_more:,} items that are listed. "
+            "Hint: it is the number of all items that could be recommended; if some that are "
+            "listed are not among these, pass the ids of those that are."
+        )

@@ -360,7 +360,7 @@ class StreamedLists(Lists):
         return {name: count for name, count in (*sorted(found.items()), *last) if count}
 
     def _check_catalogue(self, counts: Mapping[str, int]) -> None:
-        """Refuse items that the catalogue lacks: how many candidates there are would change."""
+        """Refuse items that the catalogue lacks: batches do not keep which those were."""
         n = counts.get("list_items_uncatalogued", 0)
         if not n:
             return
@@ -371,8 +371,9 @@ class StreamedLists(Lists):
                 "items."
             )
         raise InputError(
-            f"{n:,} listed items are not in the catalogue, so that the next batches would change "
-            "how many candidates there are. Hint: catalogue= is all that could be recommended."
+            f"{n:,} listed items are not in the catalogue, which a stream does not take. Hint: "
+            "catalogue= is all that could be recommended; rm.evaluate(rm.Lists(...), ...) takes "
+            "all lists at once, and such items, too."
         )
 
     def _as_kept(self, ranks: Ranks, counts: Mapping[str, int]) -> Ranks:

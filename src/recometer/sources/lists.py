@@ -357,7 +357,7 @@ class Lists(Source):
             if inside is not None and aligned.numbers is not None:
                 inside = inside[aligned.numbers >= 0]
             if isinstance(request.candidates, Items):
-                inside = None
+                inside = None  # entries that are no candidates have left the lists
             catalogue = catalogue._replace(n_items=n_items, inside=inside)
         return work, catalogue
 

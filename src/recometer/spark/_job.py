@@ -105,9 +105,9 @@ class Job:
             records = find_records(given)
             if records.counts.get("list_items_uncatalogued"):
                 raise InputError(
-                    "Lists have items that the catalogue lacks, which count as part of it. On "
-                    "Spark no block of users knows all of them. Hint: catalogue= with all items, "
-                    "or their number."
+                    "Lists have items that the catalogue lacks, and on Spark no block of users "
+                    "knows all of them. Hint: catalogue= with all items, or remove these from the "
+                    "lists."
                 )
             return given, records, measure(given, records)
 

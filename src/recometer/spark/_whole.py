@@ -112,6 +112,11 @@ class OfAllUsers:
         assert self.n_catalogue is not None
         return self.n_catalogue + 1
 
+    @property
+    def uncatalogued(self) -> Int64:
+        """Nothing: items that the catalogue lacks are refused."""
+        return np.zeros(0, np.int64)
+
     def users(self, chosen: Int64) -> OfAllUsers:
         """Return this object, since there are no users to choose from."""
         return self

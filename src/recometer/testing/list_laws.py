@@ -38,6 +38,7 @@ FIELDS: dict[SideData, tuple[str, ...]] = {
     "features": ("features",),
     "propensity": ("propensity",),
     "catalogue": ("n_catalogue",),
+    "catalogue_items": ("in_catalogue",),
 }
 
 
@@ -61,6 +62,8 @@ class ListCase:
         A row of numbers for each item; NaN throughout where nothing is known.
     n_catalogue
         How many items could have been recommended.
+    uncatalogued
+        The items that are not among these.
     """
 
     n_items: int
@@ -73,6 +76,7 @@ class ListCase:
     n_categories: int
     features: Sequence[Sequence[float]]
     n_catalogue: int
+    uncatalogued: frozenset[int] = frozenset()
 
     @property
     def n_users(self) -> int:
@@ -121,6 +125,7 @@ class ListCase:
             others=[[other(item) for item in row] for row in self.others],
             categories=[self.categories[item] for item in old],
             features=[self.features[item] for item in old],
+            uncatalogued=frozenset(map(other, self.uncatalogued)),
         )
 
     def data(self, *, sparse: bool = False) -> ListData:
@@ -136,8 +141,11 @@ class ListCase:
             shape=(self.n_items, self.n_categories),
         )
         test = _side(self.test)
+        lists, inside = _lists(self.lists, self.n_items), np.ones(self.n_items, np.bool_)
+        inside[sorted(self.uncatalogued)] = False
+        listed = np.unique(lists.items[lists.items >= 0])
         return ListData(
-            lists=_lists(self.lists, self.n_items),
+            lists=dataclasses.replace(lists, uncatalogued=listed[~inside[listed]]),
             n_catalogue=self.n_catalogue,
             train=_side(self.train),
             n_train_users=self.n_train_users,
@@ -148,6 +156,7 @@ class ListCase:
             baseline=_lists(self.baseline, self.n_items + 2),
             categories=categories,
             features=scipy.sparse.csr_array(features) if sparse else features,
+            in_catalogue=inside,
         )
 
 
@@ -178,6 +187,8 @@ def list_cases(
     unknown = st.just([math.nan] * n_features)
     vectors = st.one_of(row, row, row, row, unknown)
     names = st.frozensets(st.integers(0, 2), max_size=3)
+    some_items = st.frozensets(st.integers(0, n_items - 1), max_size=min(2, n_items - 1))
+    uncatalogued = draw(st.one_of(st.just(frozenset()), some_items))
     return ListCase(
         n_items=n_items,
         lists=per_user(some(n_items, 5)),
@@ -188,7 +199,8 @@ def list_cases(
         categories=draw(st.lists(names, min_size=n_items, max_size=n_items)),
         n_categories=3,
         features=draw(st.lists(vectors, min_size=n_items, max_size=n_items)),
-        n_catalogue=n_items + draw(st.sampled_from([0, 2])),
+        n_catalogue=n_items - len(uncatalogued) + draw(st.sampled_from([0, 2])),
+        uncatalogued=uncatalogued,
     )
 
 

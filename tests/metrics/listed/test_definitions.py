@@ -58,6 +58,7 @@ def test_over_all_users(case):
 # The fields of `ListData` that stand for each word of `side`.
 FIELDS = {
     "catalogue": ("n_catalogue",),
+    "catalogue_items": ("in_catalogue",),
     "train": ("train", "n_train_users", "n_train_interactions", "item_users"),
     "test": ("test", "relevant"),
     "baseline": ("baseline",),

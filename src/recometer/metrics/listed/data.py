@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from recometer.arrays import Bool, Float64, Int64
 from recometer.errors import InternalError
 from recometer.metrics.registry import metric
@@ -80,6 +82,8 @@ class ListData(Record):
     features : float64 [n_items, n_features] or sparse of that shape, or None
         The features of each item. A row of NaN means that they are unknown.
     propensity : float64 [n_items] or None
+    in_catalogue : bool [n_items] or None
+        Which items are in the catalogue that was given.
     kept : dict
         Results that do not depend on the users, computed once.
     kept_of_users : dict
@@ -98,6 +102,7 @@ class ListData(Record):
     categories: scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
     features: Float64 | scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
     propensity: Float64 | None = field(default=None, metadata=PER_ITEM)
+    in_catalogue: Bool | None = field(default=None, metadata=PER_ITEM)
     kept: dict[Hashable, Any] = field(default_factory=dict, metadata=KEPT)
     kept_of_users: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
@@ -122,8 +127,13 @@ class ListData(Record):
 
         Listed items that are not in the catalogue count as that one.
         """
-        added = self.lists.n_uncatalogued
-        return needed(self.n_catalogue) - added + max(added, 1)
+        return needed(self.n_catalogue) + 1
+
+    @property
+    def uncatalogued(self) -> Int64:
+        """Positions of the listed items that the catalogue lacks."""
+        lacking = self.lists.uncatalogued
+        return np.zeros(0, np.int64) if lacking is None else lacking
 
     def first(self, cutoff: int) -> Int64:
         """Return the first k items of each list: int64 [n_users, min(k, length)]."""

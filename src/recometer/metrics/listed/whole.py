@@ -35,6 +35,10 @@ class Known(Protocol):
         """The same, and one that stands for no item."""
 
     @property
+    def uncatalogued(self) -> Int64:
+        """The listed items that the catalogue lacks."""
+
+    @property
     def item_users(self) -> Int64 | None:
         """The number of users of train who have each item."""
 
@@ -80,9 +84,10 @@ def _counted(data: ListData, cutoff: int, weights: Any, users: str = "all", **_:
 def _coverage(
     known: Known, summed: Summed, _: int, *, numerator: str, denominator: str, **__: object
 ) -> float:
-    listed = needed(summed.items) > 0
+    counts = needed(summed.items)
     if numerator == "trained":
-        listed &= needed(known.item_users) > 0
+        counts = np.where(needed(known.item_users) > 0, counts, 0)
+    listed = _catalogued(known, counts, denominator) > 0
     found = float(np.count_nonzero(listed))
     if denominator == "one":
         return found
@@ -132,7 +137,8 @@ def _gini(
     complement: bool,
     **__: object,
 ) -> float:
-    listed = np.sort(_listed(summed))
+    counts = _catalogued(known, needed(summed.items), support)
+    listed = np.sort(counts[counts > 0])
     n = len(listed)
     if support != "listed":
         n = max(known.n_padded if support == "padded" else needed(known.n_catalogue), n)
@@ -147,13 +153,16 @@ GINI = AddsUp(_placed, _gini)
 
 
 def _entropy(known: Known, summed: Summed, _: int, *, unit: str, divisor: str) -> float:
-    listed = _listed(summed)
+    counts = needed(summed.items)
+    if divisor == "largest":
+        counts = _catalogued(known, counts, "catalogue")
+    listed = counts[counts > 0]
     if not len(listed):
         return math.nan
     share = listed / listed.sum()
     bits = 0.0 - float((share * log2(share)).sum())
     if divisor == "largest":
-        largest = math.log2(max(needed(known.n_catalogue), len(listed)))
+        largest = math.log2(needed(known.n_catalogue))
         return bits / largest if largest else bits
     if unit == "nats":
         bits *= math.log(2)
@@ -185,10 +194,15 @@ def _personalization(_: Known, summed: Summed, __: int, **___: object) -> float:
 PERSONALIZATION = AddsUp(_overlapping, _personalization)
 
 
-def _listed(summed: Summed) -> Float64:
-    """Return how often each item is listed that is listed at all."""
-    counts = needed(summed.items)
-    return counts[counts > 0]
+def _catalogued(known: Known, counts: Float64, of: str) -> Float64:
+    """Return how often items are listed, of the catalogue alone if a value is about that.
+
+    Where it is padded, all other items are its last one, which stands for no item.
+    """
+    if of not in ("catalogue", "padded") or not len(known.uncatalogued):
+        return counts
+    inside = np.delete(counts, known.uncatalogued)
+    return np.append(inside, counts[known.uncatalogued].sum()) if of == "padded" else inside
 
 
 def _with_relevant(data: ListData) -> Bool:

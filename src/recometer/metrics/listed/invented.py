@@ -1,0 +1,32 @@
+"""Items that lists recommend although there are no such items."""
+
+from __future__ import annotations
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.listed.data import ListData, list_metric, needed
+from recometer.metrics.listed.sums import lengths, of_listed, sums_within
+from recometer.metrics.sums import ratio
+
+
+@list_metric(
+    title="Share of unknown items",
+    formula="items in the first k places that the catalogue lacks / items in the first k places",
+    source="Jiang et al. 2025",
+    side=("catalogue_items",),
+    higher_is_better=False,
+    order_free=True,
+)
+def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
+    """Share of the listed items that the catalogue lacks; in [0, 1].
+
+    A model that writes its recommendations as text, such as a language model, invents items, and
+    a model that was fitted long ago lists items that are no longer sold. They are misses, and no
+    part of the coverage.
+
+    References
+    ----------
+    Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender
+    ("hallucinations").
+    """
+    unknown = of_listed(~needed(data.in_catalogue), data.lists.items)
+    return ratio(sums_within(unknown, cutoffs), lengths(data.lists, cutoffs).astype(float))
