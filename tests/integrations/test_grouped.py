@@ -42,6 +42,7 @@ def test_values_are_those_of_an_evaluation():
     for metrics, data in ((ForLightGBM, lightgbm_data()), (ForXGBoost, xgboost_data())):
         protocol = "lightgbm" if metrics is ForLightGBM else "xgboost"
         expected = rm.evaluate(PAIRS, metrics=names, protocol=protocol).mean()
+        expected["recometer_ndcg@3"] = expected.pop("ndcg@3")  # the libraries have one of this name
         assert {name: value for name, value, *_ in metrics(names)(SCORE, data)} == expected
     directions = [higher for _, _, higher in ForLightGBM(names)(SCORE, lightgbm_data())]
     assert directions == [True, True, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     if len(several) <= SHARE * len(probed):
         return
     text = several[0]
-    way = JSON if _is_json(text) else next((one for one in ";|," if one in text), " ")
+    way = JSON if _json_list(text) is not None else next((one for one in ";|," if one in text), " ")
     raise InputError(
         f"The {what} look like several items in one cell: {brief(text)}. Hint: separator={way!r} "
         "of rm.Lists and rm.Interactions.of reads such cells as lists; separator=False says that "
@@ -97,11 +96,8 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
 
 
 def _of_json(text: str | None, row: int, what: str) -> list[Any]:
-    try:
-        found = json.loads(text or "[]")
-    except ValueError:
-        found = None
-    if not isinstance(found, list):
+    found = _json_list(text or "[]")
+    if found is None:
         raise InputError(
             f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a list in "
             'JSON. Hint: expected a cell such as [46, 93] or ["a", "b"]; separator=\',\' also '
@@ -110,11 +106,14 @@ def _of_json(text: str | None, row: int, what: str) -> list[Any]:
     return found
 
 
-def _is_json(text: str) -> bool:
+def _json_list(text: str) -> list[Any] | None:
+    import json  # of no use to most
+
     try:
-        return isinstance(json.loads(text), list)
-    except ValueError:
-        return False
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
 
 
 def integers(text: pl.Series) -> pl.Series:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import zoneinfo
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +57,8 @@ def offsets_of_text(text: pl.Series) -> set[str | None]:
 
 def named_zone(zone: Any) -> datetime.tzinfo:
     """Return a time zone from its name or its offset; a zone as it is."""
+    import zoneinfo  # of no use to most
+
     if isinstance(zone, str) and zone[0] in "+-":
         digits = zone[1:].replace(":", "")
         offset = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
