@@ -17,12 +17,14 @@ A warning about the data is a `DataWarning`.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import importlib
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 __all__ = [
@@ -155,4 +157,19 @@ def warn(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    warnings.warn(visible(message), DataWarning, stacklevel=level)
+    warnings.warn(visible(_model.get() + message), DataWarning, stacklevel=level)
+
+
+@contextlib.contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Begin the messages of warnings and errors with the name of the model that they are about."""
+    token = _model.set(f"{model}: ")
+    try:
+        yield
+    except RecometerError as error:
+        raise type(error)(f"{model}: {error}") from error
+    finally:
+        _model.reset(token)
+
+
+_model: contextvars.ContextVar[str] = contextvars.ContextVar("model", default="")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
-from recometer.errors import InputError, RecometerError
+from recometer.errors import InputError, naming
 from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluating.evaluator import Evaluator
@@ -250,7 +250,7 @@ def _is_output(given: object) -> bool:
 def _evaluate_models(
     sources: Mapping[Any, Any], test: object, options: Mapping[str, Any]
 ) -> dict[str, Evaluation]:
-    """Evaluate each of several models; the message of an error begins with the model's name.
+    """Evaluate each of several models; messages of warnings and errors begin with its name.
 
     Only folds are prepared for each model by itself.
     """
@@ -275,8 +275,6 @@ def _evaluate_models(
 
 
 def _named(name: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
-    """Call a function for a model, whose name an error then tells."""
-    try:
+    """Call a function for a model, whose name warnings and errors then tell."""
+    with naming(name):
         return function(*given, **options)
-    except RecometerError as error:
-        raise type(error)(f"{name}: {error}") from error

@@ -872,3 +872,16 @@ def test_the_leaderboard_rests_on_the_tests_of_its_rows() -> None:
     expected = rm.compare(left)
     assert found.row("rr", "a", "b").n == 40
     assert found.standings == expected.standings
+
+
+def test_ranks_are_the_same_where_other_pairs_are_not_rows() -> None:
+    generator = np.random.default_rng(0)
+    old = generator.random(400)
+    models = {
+        f"m{at}": evaluation({"rr": np.clip(old + gain * generator.random(400), 0, 1).tolist()})
+        for at, gain in enumerate([0, 0, 0.01, 0.02, 0.2, 0.4, 0.41])
+    }
+    found = rm.compare(models, baseline="m0")
+    expected = rm.compare(models)
+    assert found.standings == expected.standings
+    assert {(one.rank_low, one.rank_high) for one in found.standings} > {(1, 2), (3, 3)}

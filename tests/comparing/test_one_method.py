@@ -229,6 +229,26 @@ def test_seeds_and_relative_gates_agree() -> None:
         assert -1 <= row.relative_low < row.relative < row.relative_high
 
 
+@pytest.mark.parametrize("n_seeds", [2, 3, 7])
+def test_seeds_without_effect_are_no_difference(n_seeds: int) -> None:
+    one = evaluation({"rr": np.random.default_rng(n_seeds).random(80).tolist()})
+    comparison = rm.compare({"new": [one] * n_seeds, "old": one}, baseline="old")
+    (row,) = comparison.rows
+    assert (row.difference, row.p_value, row.verdict) == (0, 1, "no difference shown")
+    assert (row.n_better, row.n_equal, row.n_worse) == (0, 80, 0)
+    assert comparison.gate("rr >= 0").verdict == UNDECIDED
+
+
+def test_seeds_of_a_single_user_have_neither_interval() -> None:
+    models = {"new": [evaluation({"rr": [value]}) for value in (0.5, 1.0)]}
+    comparison = rm.compare(models | {"old": evaluation({"rr": [0.25]})}, baseline="old")
+    (row,) = comparison.rows
+    assert (row.difference, row.relative) == (0.5, 2)
+    assert np.isnan([*row.interval, *row.relative_interval]).all()
+    assert [comparison.gate(f"rr >= {bound}").verdict for bound in ("0", "0%")] == [UNDECIDED] * 2
+    assert "over the 1 user for whom all models have a value" in " ".join(str(comparison).split())
+
+
 @pytest.mark.parametrize(("value", "other"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])
 def test_a_single_user_shows_both_values(value: float, other: float) -> None:
     comparison = compared(np.array([value]), np.array([other]))

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import warnings
 
 import numpy as np
 import polars as pl
@@ -161,7 +162,8 @@ def test_columns_without_a_name_may_repeat(tmp_path) -> None:
 def test_judgements_of_beir(tmp_path) -> None:
     path = tmp_path / "test.tsv"
     path.write_text("query-id\tcorpus-id\tscore\n1\td1\t1\n1\td3\t2\n")
-    with pytest.warns(rm.DataWarning, match="'score' was read as the relevance"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         data = rm.Interactions.of(path)
     assert rows(data) == {1: {"d1": 1, "d3": 2}}
 

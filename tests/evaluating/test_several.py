@@ -64,3 +64,26 @@ def test_splits_and_folds() -> None:
         warnings.simplefilter("ignore", rm.DataWarning)
         on_folds = rm.evaluate(functions, folds, metrics="rr")
     assert [len(result.folds) for result in on_folds.values()] == [2, 2]
+
+
+def test_warnings_name_the_model() -> None:
+    lists = rm.Lists({"a": ["x"], "b": ["y"]}), rm.Lists({"a": ["x"]})
+    models = dict(zip(("good", "lacking"), lists, strict=True))
+    test = {"a": ["x"], "b": ["x"]}
+    with pytest.warns(rm.DataWarning, match="^lacking: 1 of 2 users of test") as caught:
+        rm.evaluate(models, test, metrics="hit@1")
+    assert len(caught) == 1
+    with pytest.warns(rm.DataWarning, match="^1 of 2 users of test"):
+        rm.evaluate(models["lacking"], test, metrics="hit@1")
+
+
+def test_folds_are_shown_in_a_line() -> None:
+    rows = {"user": [0, 0, 0, 1, 1, 1], "item": [0, 1, 2, 0, 1, 2]}
+    folds = rm.split.folds(pl.DataFrame(rows), rm.split.KFold(3))
+    scores = np.arange(8.0).reshape(2, 4)
+    source = rm.Scores(scores, user_ids=[0, 1], item_ids=[0, 1, 2, 3])
+    models = {name: [source] * 3 for name in "ab"}
+    found = rm.evaluate(models, folds, metrics="rr coverage@1")
+    assert repr(found["a"]) == "<Evaluation of 2 users: rr, coverage@1>"
+    # Coverage has one value per fold, which are no users.
+    assert "over the 2 users for whom" in " ".join(str(rm.compare(found)).split())

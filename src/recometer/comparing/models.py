@@ -16,6 +16,7 @@ from recometer.data import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.ranks import UserFlag, raised
 from recometer.results.evaluation import Evaluation, load
+from recometer.stats.runs import mean_of_runs
 
 HINT = 'Hint: rm.compare({"als": result, "pop": other}, baseline="pop").'
 
@@ -367,11 +368,7 @@ class Users:
 
     def values(self, model: Model, metric: str) -> Float64:
         """Return each user's mean over seeds; NaN unless it is defined for all of them."""
-        found = self.runs(model, metric)
-        if len(found) == 1:
-            return found[0]
-        mean: Float64 = np.mean(found, axis=0)
-        return mean
+        return mean_of_runs(self.runs(model, metric))
 
     def known(self, model: Model) -> Bool:
         """Tell whom every run of a model knows: bool [n].

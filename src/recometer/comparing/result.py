@@ -78,7 +78,9 @@ class ComparisonTables(Printed):
         names = [name for name in self.metrics if name in ranked]
         boards = leaderboard(self.standings, names, width=width) if names else []
         if boards:
-            said = wording.on_standings(self.standings, self.options, self.correction)
+            whole = {row.metric for row in self.rows if row.for_all_users}
+            of_users = [one.n for one in self.standings if one.metric not in whole]
+            said = wording.on_standings(of_users, self.options, self.correction)
             boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=said)
         per_user = [row for row in self._rows(metrics) if not row.for_all_users]
         others = [name for name in self.metrics if name not in metrics]

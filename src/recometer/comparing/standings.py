@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options, bounds_of
 from recometer.comparing.rows import PairRow, Standing
 from recometer.stats import Interval, Ranking
-from recometer.stats.comparing import decisive_test
+from recometer.stats.comparing import FEW_DIFFER, decisive_test
 
 
 def standings_by(
@@ -49,11 +50,12 @@ def standings_by(
         if row.metric == metric and row.n == len(columns)  # so that they are the same users
     }
     p_values = np.ones((len(models), len(models)))
+    enough = options.alpha / max(1, math.comb(len(models), 2))
     for one, two in itertools.combinations(range(len(models)), 2):
         pair = models[one], models[two]
         p = tested.get(frozenset(model.name for model in pair))
         if p is None:
-            p = _p(metric, pair, columns[:, [one, two]], bounds, clusters, users, options)
+            p = _p(metric, pair, columns[:, [one, two]], bounds, clusters, users, options, enough)
         p_values[one, two] = p_values[two, one] = p
     tukey = tukey_by(metric, models, users, options).p_values if correction == "tukey" else None
     intervals = [_interval(one, bounds, clusters, options) for one in columns.T]
@@ -201,11 +203,19 @@ def _p(
     clusters: Float64 | None,
     users: Users,
     options: Options,
+    enough: float,
 ) -> float:
-    """Return p of a pair, before it is adjusted."""
+    """Return p of a pair, before it is adjusted, or a bound of it that is at most `enough`.
+
+    That small, it is one of those that Holm's method rejects first, whatever the others are.
+    """
     if max(model.n_seeds for model in pair) > 1:
         tables = [np.column_stack(users.runs(model, metric)) for model in pair]
         return stats.over_runs(*tables, confidence=options.confidence).p_value
+    if clusters is None and (options.test, options.interval) == ("randomisation", "auto"):
+        at_most = _bound_of_p(columns[:, 0] - columns[:, 1], bounds[1] - bounds[0])
+        if at_most <= enough:
+            return at_most
     return decisive_test(
         columns[:, 0],
         columns[:, 1],
@@ -214,6 +224,18 @@ def _p(
         interval=options.interval,
         clusters=clusters,
     ).p_value
+
+
+def _bound_of_p(differences: Float64, largest: float) -> float:
+    """Return what p is at most, from Hoeffding's inequality for sums with random signs.
+
+    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / 2 Σ d²). It is a hundred times as fast as the test. 1 unless
+    Σ d² tells that enough users differ for the test to decide; `largest` is the largest difference.
+    """
+    squares = float(differences @ differences)
+    if not 0 < FEW_DIFFER * largest**2 <= squares:
+        return 1.0
+    return 2 * math.exp(-(float(differences.sum()) ** 2) / (2 * squares))
 
 
 def _standings(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from recometer.comparing.corrections import Correction
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
-from recometer.comparing.rows import PairRow, Standing, p_text, pair_name
+from recometer.comparing.rows import PairRow, p_text, pair_name
 from recometer.stats.ends import METHODS as INTERVALS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
@@ -216,19 +216,20 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
     return said
 
 
-def on_standings(
-    standings: Iterable[Standing], options: Options, correction: Correction
-) -> list[str]:
-    """Say what the signs and ranks of the leaderboard rest on."""
-    counts = dict.fromkeys(row.n for row in standings)
-    users = " or ".join(f"{n:,}" for n in counts)
+def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
+    """Say what the signs and ranks of the leaderboard rest on.
+
+    `n_users` are the numbers of users of the metrics that have a value for each of them.
+    """
+    counts = sorted(set(n_users))
+    users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
+    means = f"The means are over the {users} for whom all models have a value. " if counts else ""
     by = "paired tests of all pairs, adjusted by Holm's method"
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [
-        f"The means are over the {users} users for whom all models have a value. The signs and the "
-        f"ranks are based on {by} ({options.confidence:.0%} for all ranks of a metric at once; "
-        "Mogstad et al. 2024)."
+        f"{means}The signs and the ranks are based on {by} ({options.confidence:.0%} for all ranks "
+        "of a metric at once; Mogstad et al. 2024)."
     ]
 
 

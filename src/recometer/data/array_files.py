@@ -88,7 +88,7 @@ def open_sparse(path: str | os.PathLike[str]) -> Any:
         raise
     except DAMAGED as error:
         raise FileError(
-            f"{found} cannot be read as a sparse matrix: {error}. Hint: "
+            f"{found} cannot be read as a sparse matrix: {str(error).rstrip('.')}. Hint: "
             "scipy.sparse.save_npz(path, matrix) writes one."
         ) from error
 

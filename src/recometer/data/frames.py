@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 100  # rows
+BEIR_ITEM = "corpus-id"  # of judgements, which are called "score"
 PLAIN_ROWS = {list, tuple, set, frozenset, dict, np.ndarray}  # of a user, which need no look
 DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
@@ -243,7 +244,9 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
     if columns.value is None:
         read = single_names(columns)
         naming.warn_of_unread([name for name in numeric() if name not in read], whose)
-    elif not naming.common_names("value", [columns.value], otherwise=False):
+    elif columns.item != BEIR_ITEM and not naming.common_names(
+        "value", [columns.value], otherwise=False
+    ):
         naming.warn_of_score(columns.value, whose)
 
 

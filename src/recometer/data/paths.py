@@ -80,8 +80,8 @@ def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
         "dbfs": "write /dbfs/ in place of dbfs:/.",
     }.get(
         scheme,
-        f"copy the file to this machine, or pass a data frame: polars.scan_parquet({text!r}) and "
-        "pandas read such addresses.",
+        "read and write files on this machine, and copy them; for data, a data frame will do: "
+        f"polars.scan_parquet({text!r}) and pandas read such addresses.",
     )
     raise FileError(
         f"The path of {what} is an address, {brief(text)}, and not that of a file on this machine. "

@@ -154,7 +154,7 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
         misses = "; the missing places are misses"
         warn(
             f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
-            f"which has {longest:,} items{'' if of_lists else misses}."
+            f"which has {longest:,} item{'' if longest == 1 else 's'}{'' if of_lists else misses}."
         )
 
 

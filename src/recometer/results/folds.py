@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ONE_EACH = "One value per fold, and folds are not independent: it has no interval."
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FoldedEvaluation(Evaluation):
     """Several folds pooled: the value of a user is the mean over the folds that define it.
 

@@ -29,7 +29,7 @@ from recometer.spark._weighted import unweighted
 from recometer.stats import Tukey
 from recometer.stats.clusters import by_cluster
 from recometer.stats.grouping import Grouped
-from recometer.stats.runs import Moments, RunMoments
+from recometer.stats.runs import Moments, RunMoments, mean_of_runs
 from recometer.stats.several import RESAMPLED_UP_TO, differing_rows, tukey_of
 
 
@@ -239,8 +239,7 @@ class _Users:
         """Return the values of a model: means over its runs; zeros without a model."""
         if model is None:
             return np.zeros(self.table.num_rows)
-        found = self.runs(model, metric)
-        return found[0] if len(found) == 1 else np.asarray(np.mean(found, axis=0))
+        return mean_of_runs(self.runs(model, metric))
 
     def everyone(self, metric: int) -> Array:
         """Return which users all ranked models have a value of."""

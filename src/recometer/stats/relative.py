@@ -89,6 +89,8 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
         The interval of the mean of x - y over users and runs.
     """
     confidence, n, estimate = difference.confidence, ratios.n, ratios.estimate
+    if difference.method == "none":
+        return Interval.unknown(confidence, n, difference.note)
     counts, y, residuals = ratios.counts, np.asarray(ratios.sizes), ratios.residuals
     mean = float(np.sum(counts * y)) / n
     of_y, both, of_residuals = (
@@ -218,7 +220,7 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
     both = share * float(np.sum(counts * ratios.residuals * (y - mean)))
     a = mean**2 - share * float(np.sum(counts * (y - mean) ** 2))
     # a d² + 2 both d - of_e is at most 0 where a distance is kept.
-    root = np.sqrt(max(0.0, both**2 + a * of_e))
+    root = float(np.sqrt(max(0.0, both**2 + a * of_e)))
     first = -ratios.estimate
     nothing_excluded = a * first**2 + 2 * both * first <= of_e
     if a <= 0:

@@ -18,6 +18,7 @@ __all__ = [
     "Moments",
     "RunMoments",
     "Runs",
+    "mean_of_runs",
     "over_folds",
     "over_folds_of",
     "over_runs",
@@ -135,10 +136,24 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
     n, n_runs = int(known.sum()), tuple(table.shape[1] for table in tables)
     if n < 2:
         return RunMoments(Moments(n, np.nan, np.nan), n_runs, ((np.nan, np.nan),) * len(tables))
-    one, *other = (table.mean(axis=1) for table in tables)
+    one, *other = (mean_of_runs(table.T) for table in tables)
     of_users = one - sum(other)
     users = Moments(n, float(of_users.mean()), float(of_users.var(ddof=1)))
     return RunMoments(users, n_runs, tuple(map(_mean_squares, tables)))
+
+
+def mean_of_runs(columns: npt.ArrayLike) -> Float64:
+    """Return each user's mean over runs: of equal values this value itself, not a rounded one.
+
+    Otherwise a model whose seeds make no difference would differ from one of a single run.
+
+    Parameters
+    ----------
+    columns : float64 [n_runs, n_users]
+    """
+    each = np.asarray(columns, np.float64)
+    mean: Float64 = each[0] if len(each) == 1 else each[0] + np.mean(each - each[0], axis=0)
+    return mean
 
 
 def over_runs_of(given: RunMoments, *, confidence: float = 0.95) -> Runs:
