@@ -191,7 +191,7 @@ class GateReport(Printed):
             Column(
                 f"{self.confidence:.0%} interval", ("relative", "low", "high"), _shown, number=True
             ),
-            Column("users", ("n",), "{:,}".format, number=True),
+            Column("users", ("n",), "{:,}".format, number=True, spare=True),
             *(
                 Column(name, hidden=True)
                 for name in ("bound", "method", "fewest_users", "most_users", "note")

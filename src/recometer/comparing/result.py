@@ -107,7 +107,7 @@ class ComparisonTables(Printed):
         return [
             *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
             *(wording.on_methods(tested, self.options) if every else []),
-            *wording.on_smallest_p(self.rows, self.options),
+            *wording.on_smallest_p(rows, sum(row.primary for row in tested), self.options),
             *wording.on_power(rows, self.options),
             *wording.on_runs(rows),
             *wording.on_seeds(self._models()),

@@ -176,11 +176,10 @@ def _could_not_be_significant(row: PairRow, options: Options) -> bool:
     return differ and row.smallest_adjusted_p > options.alpha
 
 
-def on_smallest_p(rows: Sequence[PairRow], options: Options) -> list[str]:
-    """Say which comparisons could not have been significant."""
+def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> list[str]:
+    """Say which comparisons could not have been significant, of so many that p is adjusted over."""
     hopeless = [row for row in rows if _could_not_be_significant(row, options)]
     found = []
-    n_tests = sum(row.primary and row.test.method != "none" for row in rows)
     for row in hopeless[:MOST]:
         after = (
             f"; after correction over {n_tests} comparisons not below "

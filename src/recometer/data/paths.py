@@ -80,7 +80,7 @@ def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
         "dbfs": "write /dbfs/ in place of dbfs:/.",
     }.get(
         scheme,
-        "read and write files on this machine, and copy them; for data, a data frame will do: "
+        "read and write files on this machine, and copy them; or pass a data frame: "
         f"polars.scan_parquet({text!r}) and pandas read such addresses.",
     )
     raise FileError(
