@@ -11,18 +11,37 @@ import recometer as rm
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
+@pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_implicit(case: Dense) -> None:
+def test_implicit(case: Dense, signed: bool) -> None:
+    """Any stored value is relevant, also one below 0."""
+    truth = case.truth * np.where(np.arange(case.truth.shape[1]) % 2 == 1, -1, 1)
+    _compare(case.users, case.items, case.train, truth if signed else case.truth)
+
+
+@pytest.mark.parametrize("case", dense_cases(), ids=str)
+def test_ties(case: Dense) -> None:
+    """Equal scores, which do not lie on both sides of the last place."""
+    items = case.items.copy()
+    items[0] = items[22]
+    _compare(case.users, items, case.train, case.truth)
+
+
+def _compare(users: np.ndarray, items: np.ndarray, seen: np.ndarray, truth: np.ndarray) -> None:
     from implicit.als import AlternatingLeastSquares
     from implicit.evaluation import ranking_metrics_at_k
 
-    model = AlternatingLeastSquares(factors=case.users.shape[1], num_threads=1)
-    model.user_factors = case.users.astype(np.float32)
-    model.item_factors = case.items.astype(np.float32)
-    train = sp.csr_matrix(case.train.astype(np.float32))
-    test = sp.csr_matrix(case.truth.astype(np.float32))
+    model = AlternatingLeastSquares(factors=users.shape[1], num_threads=1)
+    model.user_factors = users.astype(np.float32)
+    model.item_factors = items.astype(np.float32)
+    train = sp.csr_matrix(seen.astype(np.float32))
+    test = sp.csr_matrix(truth.astype(np.float32))
+    scores = -np.sort(-np.where(seen, -np.inf, users @ items.T))
     found = {}
     for k in CUTOFFS:
+        last, next_one = scores[:, k - 1], scores[:, k]
+        if ((last == next_one) & np.isfinite(last)).any():
+            continue
         means = ranking_metrics_at_k(model, train, test, K=k, show_progress=False, num_threads=1)
         found |= {f"{name}@{k}": (None, mean) for name, mean in means.items()}
-    check("implicit", rm.Factors(case.users, case.items), test, found, train=train)
+    check("implicit", rm.Factors(users, items), test, found, train=train)

@@ -1,5 +1,8 @@
 """recometrics itself beside its convention."""
 
+from __future__ import annotations
+
+import numpy as np
 import pytest
 import scipy.sparse as sp
 from _cases import CUTOFFS, Dense, dense_cases
@@ -10,11 +13,15 @@ import recometer as rm
 pytestmark = pytest.mark.rivals
 
 
+@pytest.mark.parametrize("values", [None, (-2, 0, 1)])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_recometrics(case: Dense) -> None:
+def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
+    """Any stored value is relevant, also 0 and those below."""
     import recometrics
 
     train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)
+    if values is not None:
+        test.data[:] = np.resize(values, test.nnz)
     found = {}
     for k in CUTOFFS:
         frame = recometrics.calc_reco_metrics(

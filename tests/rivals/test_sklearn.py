@@ -35,3 +35,28 @@ def test_sklearn(case: Dense, ties: bool) -> None:
         }
         found[name] = (values, None)
     check("sklearn", rm.Scores(scores), case.truth, found)
+
+
+@pytest.mark.parametrize("case", dense_cases(), ids=str)
+def test_negative_labels(case: Dense) -> None:
+    """Gains below 0 in DCG, and labels of -1 and 1; NDCG refuses what is below 0."""
+    from sklearn import metrics
+
+    scores, odd = np.round(case.scores / 500), np.arange(case.truth.shape[1]) % 2 == 1
+    users = range(len(scores))
+    signed = np.where(odd, -case.truth, case.truth)
+    found = {}
+    for k in CUTOFFS:
+        of_users = {u: metrics.dcg_score(signed[[u]], scores[[u]], k=k) for u in users}
+        found[f"dcg_score@{k}"] = (of_users, metrics.dcg_score(signed, scores, k=k))
+    check("sklearn", rm.Scores(scores), signed, found)
+
+    label = np.where(case.truth > 0, 1, -1)
+    both = [u for u in users if 0 < (label[u] > 0).sum() < label.shape[1]]
+    found = {
+        name: ({u: getattr(metrics, name)(label[u], scores[u]) for u in both}, None)
+        for name in ("roc_auc_score", "average_precision_score")
+    }
+    given = np.where(np.isin(users, both)[:, np.newaxis], label, 0)
+    found["average_precision_score"][0].update({u: 0.0 for u in users if u not in both})
+    check("sklearn", rm.Scores(scores), given, found)
