@@ -404,6 +404,9 @@ def test_listed_items_that_the_catalogue_lacks():
     assert found.examples == ("bokk",)
     found = rm.check(lists, test, catalogue=["book", "film", "bokk"])["listed_items_unknown"]
     assert (found.level, found.count) == ("fact", 0)
+    positions = rm.Lists(np.array([[0, 3], [1, 2]]))
+    found = rm.check(positions, np.eye(2, 4), catalogue=[0, 1, 2])["listed_items_unknown"]
+    assert (found.count, found.total, found.examples) == (1, 4, (3,))
     for catalogue in (None, 3):
         found = rm.check(lists, test, catalogue=catalogue)["listed_items_unknown"]
         assert (found.count, found.sentence[:12]) == (None, "Not checked:")

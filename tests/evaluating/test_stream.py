@@ -704,11 +704,29 @@ def test_fingerprints_of_lists_tell_which_items_tie() -> None:
     assert len(prints) == 4
 
 
-@pytest.mark.parametrize("metrics", ["rr", "coverage@2", "rr coverage@2"])
-def test_items_that_are_not_in_the_catalogue_are_refused(metrics) -> None:
-    stream = rm.Evaluator({"ann": ["x"]}, metrics=metrics, catalogue=["x", "y"]).stream()
-    with pytest.raises(InputError, match="1 listed items are not in the catalogue"):
-        stream.update({"ann": ["x", "z"]})
+@pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
+@pytest.mark.parametrize("ids", [False, True])
+def test_items_that_are_not_in_the_catalogue(metrics, ids) -> None:
+    """In no batch, of some batches, and of users who do not come; test has one, too."""
+    lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
+    test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
+    if not ids:
+        matrix = np.zeros((4, 6))
+        for user, items in test.items():
+            matrix[user, items] = 1
+        test = matrix
+    evaluator = rm.Evaluator(test, metrics=metrics, catalogue=[0, 1, 2])
+    stream = evaluator.stream()
+    for user, items in lists.items():
+        if ids:
+            stream.update({user: items})
+        else:
+            stream.update(items=np.array([items]), users=np.array([user]))
+    rows = lists if ids else np.array([[0, 4, -1], [5, 4, 1], [1, 0, -1], [-1, -1, -1]])
+    whole = evaluator(rm.Lists(rows))
+    check(whole, stream.compute())
+    assert whole.counts["list_items_uncatalogued"] == 3
+    assert whole.counts["relevant_unranked"] == 2
 
 
 def test_batches_of_lists_show_no_progress(capsys) -> None:
@@ -808,13 +826,13 @@ def test_what_was_refused_was_not_counted() -> None:
 
 
 def test_of_lists_that_wait_only_those_that_are_refused_are_lost() -> None:
-    lists = {"ann": ["x", "y"], "bob": ["y", "z"], "eve": ["z", "unknown"], "joe": ["z", "x"]}
+    lists = {"ann": ["x", "y"], "bob": ["y", "z"], "eve": list("wxyz"), "joe": ["z", "x"]}
     test = {user: ["x"] for user in lists}
-    evaluator = rm.Evaluator(test, metrics="rr coverage@2", catalogue=["x", "y", "z"])
+    evaluator = rm.Evaluator(test, metrics="rr coverage@2", catalogue=3)
     stream = evaluator.stream()
     for user, items in lists.items():
         stream.update({user: items})
-    with pytest.raises(InputError, match="In a batch that came before: 1 listed items are not"):
+    with pytest.raises(InputError, match="In a batch that came before: catalogue= leaves 3 items"):
         stream.compute()
     check(
         evaluator(rm.Lists({user: lists[user] for user in ("ann", "bob", "joe")})), stream.compute()
@@ -936,7 +954,6 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
     [
         ({"catalogue": ["a", "b"]}, "the catalogue has item ids"),
         ({"catalogue": [-1, 2]}, "the catalogue has item ids"),
-        ({"catalogue": [0, 1]}, "2 listed items are not in the catalogue"),
         ({"exclude": ["a", "b"]}, "the list exclude= has item ids"),
         ({"candidates": ["a", "b"]}, "the list candidates= has item ids"),
         ({"train": rm.Interactions.of(np.eye(3))}, "train has 3 users, but test has 4"),

@@ -427,7 +427,7 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
     n = case.n_catalogue
     distinct = sorted({n for n in map(case.count, range(case.n_items)) if n}, reverse=True)
     count = case.count(item)
-    to_any = (n - distinct.index(count)) / n if count else 0.0
+    to_any = max(n - distinct.index(count), 0) / n if count else 0.0
     return 1 - max((n + 1 - place) / n - to_any, 0.0)
 
 

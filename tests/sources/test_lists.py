@@ -756,6 +756,49 @@ def test_a_catalogue_that_lacks_items():
     }
 
 
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.parametrize(
+    ("given", "share", "coverage"),
+    [
+        ({}, 2 / 4, 2 / 3),
+        ({"exclude": ["a"]}, 2 / 3, 1 / 2),
+        ({"candidates": ["a", "b", "?"]}, 1 / 3, 1.0),
+        ({"train": {"ann": ["??", "a"]}}, 1 / 2, 1 / 3),
+    ],
+)
+def test_candidates_beside_invented_items(given, share, coverage):
+    result = rm.evaluate(
+        rm.Lists({"ann": ["?", "a", "??", "b"]}),
+        {"ann": ["b"]},
+        catalogue=["a", "b", "c"],
+        metrics="unknown_items@4 coverage@4 rr",
+        **given,
+    )
+    assert result.mean()["unknown_items@4"] == share
+    assert result.mean()["coverage@4"] == coverage
+
+
+def test_invented_items_are_not_drawn_as_candidates():
+    names = [f"i{number}" for number in range(20)]
+    invented = [f"?{number}" for number in range(50)]
+    result = rm.evaluate(
+        rm.Lists({"ann": ["i0"], "bob": invented}),
+        {"ann": ["i0"], "bob": ["i0"]},
+        catalogue=names,
+        candidates=rm.SampledCandidates(19, seed=1),
+        metrics="rr",
+    )
+    assert result.n_candidates.tolist() == [20, 20]
+    assert result.counts["list_not_candidates"] == 50
+
+
+def test_an_item_of_test_that_the_catalogue_lacks_is_found_in_the_list_that_has_it():
+    lists, test = {"ann": ["?", "a"], "bob": ["a"]}, {"ann": ["?"], "bob": ["?"]}
+    result = rm.evaluate(rm.Lists(lists), test, metrics="rr", catalogue=["a", "b"])
+    assert result["rr"].tolist() == [1.0, 0.0]
+    assert result.counts["relevant_unranked"] == 1  # bob's
+
+
 def test_catalogue_by_positions():
     result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr", catalogue=np.arange(10))
     assert result.n_candidates.tolist() == [10, 10, 10]

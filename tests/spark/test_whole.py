@@ -72,6 +72,23 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids, 
     result.unpersist()
 
 
+def test_listed_items_that_the_catalogue_lacks(table):
+    users, items, test, _, rng = data(ids=str)
+    rows = {
+        "user": [user for user in users for _ in range(6)],
+        "item": [items[place] for _ in users for place in rng.permutation(len(items))[:6]],
+        "rank": [float(n) for _ in users for n in range(6)],
+    }
+    schema = schema_of(str)
+    given = {"metrics": f"{OFFERED} unknown_items@5", "catalogue": items[:-9], "users": "test"}
+    expected = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
+    source = rs.Lists(table(rows, schema.replace("value", "rank")))
+    result = rs.evaluate(source, table(test, schema), partitions=5, **given)
+    assert_same_whole(result, expected)
+    name = "list_items_uncatalogued"
+    assert result.counts[name] == expected.counts[name] > len(users)
+
+
 def test_factors_have_the_values_of_one_machine_under_other_rules(table):
     users, items, test, train, rng = data(ids=int)
     source, one = both_factors(table, rng, "float32", users, items, slice(-4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from recometer.arrays import Array, Bool, Int64
 from recometer.auditing.findings import Finding, Level, counted
 from recometer.checking._looked import EXAMPLES, Looked
 from recometer.data import ids, sessions
@@ -45,8 +46,11 @@ def source_items_untested(looked: Looked) -> Finding:
 def listed_items_unknown(looked: Looked) -> Finding:
     """Count the listed items that the catalogue lacks."""
     what = "listed items that the catalogue lacks"
-    catalogue, lists = looked.given.asked.catalogue, looked.lists
-    if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
+    lists = looked.lists
+    listed = np.unique(lists.items[lists.items >= 0])
+    named = listed if lists.item_ids is None else lists.item_ids[listed]
+    lacking = _lacking(looked, listed, named)
+    if lacking is None:
         return Finding(
             name="",
             what=what,
@@ -55,12 +59,6 @@ def listed_items_unknown(looked: Looked) -> Finding:
             total=0,
             sentence="Not checked: no catalogue with the ids of the items.",
         )
-    listed = np.unique(lists.items[lists.items >= 0])
-    named = listed if lists.item_ids is None else lists.item_ids[listed]
-    if catalogue.item_ids is None:
-        lacking = listed >= catalogue.n_items
-    else:
-        lacking = ids.match(named, catalogue.item_ids, "item ids", "item ids of the catalogue") < 0
     return counted(
         int(np.count_nonzero(lacking)),
         len(listed),
@@ -71,6 +69,18 @@ def listed_items_unknown(looked: Looked) -> Finding:
         "of the coverage. Hint: unknown_items@k is their share of the places.",
         "The catalogue has every listed item.",
     )
+
+
+def _lacking(looked: Looked, listed: Int64, named: Array) -> Bool | None:
+    """Tell which of some items, given by positions and ids, the catalogue lacks."""
+    lists, catalogue = looked.lists, looked.given.asked.catalogue
+    if lists.uncatalogued is not None:
+        return np.isin(listed, lists.uncatalogued)
+    if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
+        return None
+    if catalogue.item_ids is None:
+        return listed >= catalogue.n_items
+    return ids.match(named, catalogue.item_ids, "item ids", "item ids of the catalogue") < 0
 
 
 EFFECTS = {

@@ -134,7 +134,7 @@ def list_data(
         (frozenset(needed), lists.n_items, relevant_from),
         find,
         same=(test, train, ranks, catalogue, baseline, in_train),
-        equal=(lists.item_ids,),
+        equal=(lists.item_ids, lists.uncatalogued),
     )
     lists_of_all = dataclasses.replace(lists, n_items=n_items)
     return ListData(lists_of_all, n_catalogue=lists.n_catalogue, **found)
@@ -175,9 +175,10 @@ def _found(
     if "baseline" in needed and baseline is not None:
         found["baseline"] = items.of_lists(baseline)
     known: Int64 | None = None
-    if catalogue is not None and not needed.keys().isdisjoint(
-        ("categories", "features", "propensity", "catalogue_items")
-    ):
+    of_catalogue = {"categories", "features", "propensity"}
+    if lists.uncatalogued is None:  # the source did not look for them
+        of_catalogue.add("catalogue_items")
+    if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
         nameless = catalogue.item_ids is None and lists.item_ids is not None
         if nameless and "catalogue_items" in needed:
             raise _lacking(needed["catalogue_items"], "catalogue_items")
@@ -197,6 +198,9 @@ def _found(
             found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
         if "catalogue_items" in needed:
             found["in_catalogue"] = row >= 0
+    if "catalogue_items" in needed and lists.uncatalogued is not None:
+        found["in_catalogue"] = np.ones(n_items, bool)
+        found["in_catalogue"][lists.uncatalogued] = False
     return found, n_items
 
 
@@ -313,7 +317,11 @@ class _Items:
         """Return lists with these positions."""
         positions = np.append(self.of_ids(lists.item_ids, lists.n_items, "baseline"), -1)
         return dataclasses.replace(
-            lists, items=positions[lists.items], n_items=self.n_items, item_ids=None
+            lists,
+            items=positions[lists.items],
+            n_items=self.n_items,
+            item_ids=None,
+            uncatalogued=None,
         )
 
     def of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:

@@ -36,7 +36,7 @@ COUNTS = {
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
     "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
-    "list_items_uncatalogued": "items of lists that the catalogue lacks",
+    "list_items_uncatalogued": "entries of lists whose items the catalogue lacks",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
     "rows_without_truth": "rows of the source without a true rating or relevance (left out)",

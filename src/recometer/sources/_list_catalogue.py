@@ -31,24 +31,27 @@ class ListCatalogue(NamedTuple):
     n_items: int | None  # None if unknown
     inside: Bool | None = None  # which of the items; None if unknown
     lacking: Int64 | None = None  # the listed items that it lacks; None if unknown
-    n_more: int = 0  # how many more items are listed than it has, if that is above 0
 
 
 def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
     catalogue = request.catalogue
-    if catalogue is None or (isinstance(catalogue, int) and table.n_items <= catalogue):
+    if catalogue is None or isinstance(catalogue, int):
         return ListCatalogue(catalogue)
     listed = np.zeros(table.n_items + 1, bool)
     listed[table.items] = True  # the last is padding
-    if isinstance(catalogue, int):
-        return ListCatalogue(catalogue, n_more=int(np.count_nonzero(listed[:-1])) - catalogue)
-    inside = np.zeros(table.n_items, bool)
-    positions = catalogue
-    if table.item_ids is not None:
-        positions = ids.match(catalogue, table.item_ids, "item ids of the catalogue")
-    inside[positions] = True
+    inside = items_of(catalogue, table.item_ids, table.n_items)
     lacking = np.flatnonzero(listed[:-1] & ~inside)
     return ListCatalogue(int(np.count_nonzero(inside)), inside, lacking)
+
+
+def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
+    """Tell which items are in a catalogue, all of whose items are there: bool [n_items]."""
+    inside = np.zeros(n_items, bool)
+    positions = catalogue
+    if item_ids is not None:
+        positions = ids.match(catalogue, item_ids, "item ids of the catalogue")
+    inside[positions] = True
+    return inside
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:

@@ -140,10 +140,9 @@ class ListWork:
 
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
         """Put the first places of all users together."""
-        _check_number(catalogue)
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
-        counts = self._counts(known, catalogue)
+        counts = self._counts(known, catalogue, self._beside(catalogue))
         self._warn_of_duplicates(counts)
         lists = _top.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
@@ -153,7 +152,7 @@ class ListWork:
     def facts(self, catalogue: ListCatalogue, known: Bool) -> Facts:
         """Return what does not depend on where items landed; `known` is what `known` returned."""
         aligned = self.aligned
-        n_excluded = np.diff(aligned.excluded_indptr)
+        n_excluded, beside = np.diff(aligned.excluded_indptr), self._beside(catalogue)
         if catalogue.inside is not None:
             inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
@@ -163,10 +162,10 @@ class ListWork:
             n_candidates = np.full(aligned.n_users, -1)
         else:
             # What a list holds beside the catalogue was ranked for its user, and for nobody else.
-            n_candidates = catalogue.n_items - n_excluded + self._beside(catalogue)
+            n_beside = np.bincount(beside // self.table.n_items, minlength=aligned.n_users)
+            n_candidates = catalogue.n_items - n_excluded + n_beside
             self._check(n_candidates)
-            _check_number(catalogue)
-        return Facts(n_excluded, n_candidates, self._counts(known, catalogue))
+        return Facts(n_excluded, n_candidates, self._counts(known, catalogue, beside))
 
     def ranks(
         self, catalogue: ListCatalogue, threads: int, without_repeats: Facts | None = None
@@ -245,18 +244,21 @@ class ListWork:
         return left
 
     def _beside(self, catalogue: ListCatalogue) -> Int64:
-        """Count the items in each user's list, after removals, that the catalogue lacks."""
-        aligned, inside = self.aligned, catalogue.inside
+        """Return the pairs of a user and an item of the list that the catalogue lacks, ascending.
+
+        Items that were removed are not among them.
+        """
+        aligned, inside, n_items = self.aligned, catalogue.inside, self.table.n_items
         if inside is None or catalogue.lacking is None or not len(catalogue.lacking):
-            return np.zeros(aligned.n_users, np.int64)
+            return np.zeros(0, np.int64)
         outside = np.append(~inside, False)  # the last is padding
         indptr, entries = ragged.take(self.table.indptr, aligned.rows)
         who, items = ragged.users_of(indptr), self.table.items[entries]
         strange = outside[items]
-        found = np.unique(ragged.pairs(who[strange], items[strange], len(inside)))
-        removed = ragged.numbered(aligned.excluded_indptr, aligned.excluded, len(inside))
-        left = found[~ragged.among(found, removed)]
-        return np.bincount(left // len(inside), minlength=aligned.n_users)
+        found = np.unique(ragged.pairs(who[strange], items[strange], n_items))
+        removed = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
+        left: Int64 = found[~ragged.among(found, removed)]
+        return left
 
     def _check(self, n_candidates: Int64) -> None:
         """Check that the catalogue holds what was listed."""
@@ -269,7 +271,7 @@ class ListWork:
                 f"{listed[user]:,}. Hint: the catalogue is all that could have been recommended."
             )
 
-    def _counts(self, known: Bool, catalogue: ListCatalogue) -> dict[str, int]:
+    def _counts(self, known: Bool, catalogue: ListCatalogue, beside: Int64) -> dict[str, int]:
         """Count what the rules settled."""
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
@@ -280,13 +282,17 @@ class ListWork:
             "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
             "list_train_items": int(self.users["removed"].sum()),
             "list_duplicates": int(self.users["repeated"].sum()),
-            "list_items_uncatalogued": 0 if catalogue.lacking is None else len(catalogue.lacking),
+            "list_items_uncatalogued": len(beside),
             "list_not_candidates": self.dropped,
         }
         if catalogue.inside is not None:
             strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
             counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
-            counts["relevant_unranked"] = int(np.count_nonzero(strange & aligned.relevant))
+            rows = np.flatnonzero(strange & aligned.relevant)
+            users = ragged.users_of(aligned.judged_indptr)[rows]
+            pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
+            # A list may name them, after all.
+            counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, beside)))
         return {name: count for name, count in sorted(counts.items()) if count}
 
     def _warn_of_duplicates(self, counts: Mapping[str, int]) -> None:
@@ -307,14 +313,3 @@ class ListWork:
 
     def _user(self, user: int) -> str:
         return str(user) if self.user_ids is None else ids.show(self.user_ids, user)
-
-
-def _check_number(catalogue: ListCatalogue) -> None:
-    """Refuse a number of items that is below that of the listed ones."""
-    n = catalogue.n_items
-    if n is not None and catalogue.n_more > 0:
-        raise InputError(
-            f"catalogue={n} is less than the {n + catalogue.n_more:,} items that are listed. "
-            "Hint: it is the number of all items that could be recommended; if some that are "
-            "listed are not among these, pass the ids of those that are."
-        )

@@ -15,6 +15,7 @@ from recometer.errors import InputError, RecometerError
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.sources._list_batches import IndexedLists, NamedLists, takes_indices
+from recometer.sources._list_catalogue import items_of
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import SampledCandidates
@@ -26,11 +27,13 @@ from recometer.sources.memory import Memory
 OF_LISTS = (
     "cut_in_ties",
     "list_duplicates",
+    "list_items_uncatalogued",
     "list_not_candidates",
     "list_repeats",
     "list_train_items",
     "list_users_ignored",
     "relevant_not_candidates",
+    "relevant_unranked",
     "users_unknown",
 )
 ANY_ITEMS = int(np.iinfo(np.int32).max)
@@ -205,10 +208,8 @@ class StreamedLists(Lists):
         ranks = lists = None
         if self._is_ranked:
             ranks = batch.rank(request)
-            self._check_catalogue(ranks.counts)
         if self._k is not None:
             lists = batch.top(request, self._k)
-            self._check_catalogue(lists.counts)
         # Whatever is refused was refused: now all of it is kept.
         assert request.test.user_ids is not None
         self._ids.append(request.test.user_ids)
@@ -275,7 +276,12 @@ class StreamedLists(Lists):
             codes[distinct >= 0] = self._items.add(lists.item_ids[distinct[distinct >= 0]])
             items = codes[inverse].reshape(items.shape)
         return dataclasses.replace(
-            lists, items=items, n_items=ANY_ITEMS, n_catalogue=None, item_ids=None
+            lists,
+            items=items,
+            n_items=ANY_ITEMS,
+            n_catalogue=None,
+            item_ids=None,
+            uncatalogued=None,
         )
 
     def rank(self, request: Request) -> Ranks:
@@ -311,6 +317,7 @@ class StreamedLists(Lists):
             n_items=ANY_ITEMS,
             n_catalogue=None,
             item_ids=None,
+            uncatalogued=None,
             counts={},
         )
         lists = self._listed.together(none).users(which)
@@ -318,6 +325,11 @@ class StreamedLists(Lists):
         if item_ids is not None:
             places, item_ids = self._items.among(item_ids)
             items, n_items = np.append(places, -1)[items], len(item_ids)
+        lacking = base.uncatalogued
+        if lacking is not None and request.catalogue is not None:
+            assert not isinstance(request.catalogue, int)
+            listed = np.unique(items[items >= 0])
+            lacking = listed[~items_of(request.catalogue, item_ids, n_items)[listed]]
         return dataclasses.replace(
             lists,
             items=items[:, : max(base.depth, self._widest)],
@@ -325,6 +337,7 @@ class StreamedLists(Lists):
             item_ids=item_ids,
             counts=self._counts(base.counts, lists.counts, self._of_absent(request, absent)),
             n_catalogue=base.n_catalogue,
+            uncatalogued=lacking,
         )
 
     def _order(self, test: Interactions) -> tuple[Int64, Int64]:
@@ -342,9 +355,9 @@ class StreamedLists(Lists):
             return {}
         test = _named(request).test.select_users(absent)
         alone = dataclasses.replace(_named(request), test=test)
-        name = "relevant_not_candidates"
-        lost = nobody(request.test).rank(alone).counts.get(name, 0)
-        return {"users_unknown": len(absent), name: lost}
+        counts = nobody(request.test).rank(alone).counts
+        names = "relevant_not_candidates", "relevant_unranked"
+        return {"users_unknown": len(absent), **{name: counts.get(name, 0) for name in names}}
 
     def _counts(
         self, base: Mapping[str, int], counted: Mapping[str, int], absent: Mapping[str, int]
@@ -358,23 +371,6 @@ class StreamedLists(Lists):
             found[name] = found.get(name, 0) + count
         last = [(name, found.pop(name, 0)) for name in ("list_repeats", "cut_in_ties")]
         return {name: count for name, count in (*sorted(found.items()), *last) if count}
-
-    def _check_catalogue(self, counts: Mapping[str, int]) -> None:
-        """Refuse items that the catalogue lacks: batches do not keep which those were."""
-        n = counts.get("list_items_uncatalogued", 0)
-        if not n:
-            return
-        if self._request.protocol.duplicates != "removed":
-            raise InputError(
-                f"duplicates={self._request.protocol.duplicates!r} counts repetitions in lists as "
-                "items of their own, which no catalogue has. Hint: catalogue= takes the number of "
-                "items."
-            )
-        raise InputError(
-            f"{n:,} listed items are not in the catalogue, which a stream does not take. Hint: "
-            "catalogue= is all that could be recommended; rm.evaluate(rm.Lists(...), ...) takes "
-            "all lists at once, and such items, too."
-        )
 
     def _as_kept(self, ranks: Ranks, counts: Mapping[str, int]) -> Ranks:
         """Return ranks whose items are those of test, and other counts with them."""

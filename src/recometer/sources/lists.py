@@ -356,9 +356,9 @@ class Lists(Source):
             inside = catalogue.inside
             if inside is not None and aligned.numbers is not None:
                 inside = inside[aligned.numbers >= 0]
-            if isinstance(request.candidates, Items):
-                inside = None  # entries that are no candidates have left the lists
             catalogue = catalogue._replace(n_items=n_items, inside=inside)
+            if isinstance(request.candidates, Items):
+                catalogue = ListCatalogue(n_items)  # all others have left the lists
         return work, catalogue
 
 

@@ -103,12 +103,6 @@ class Job:
             if not given.truth.test.n_users:
                 return None
             records = find_records(given)
-            if records.counts.get("list_items_uncatalogued"):
-                raise InputError(
-                    "Lists have items that the catalogue lacks, and on Spark no block of users "
-                    "knows all of them. Hint: catalogue= with all items, or remove these from the "
-                    "lists."
-                )
             return given, records, measure(given, records)
 
     def _block(self, table: Any) -> tuple[list[Any], Sums] | None:

@@ -106,17 +106,6 @@ class OfAllUsers:
     n_users: int = 1
     size: int = 1
 
-    @property
-    def n_padded(self) -> int:
-        """Number of items that could have been recommended, and one that stands for no item."""
-        assert self.n_catalogue is not None
-        return self.n_catalogue + 1
-
-    @property
-    def uncatalogued(self) -> Int64:
-        """Nothing: items that the catalogue lacks are refused."""
-        return np.zeros(0, np.int64)
-
     def users(self, chosen: Int64) -> OfAllUsers:
         """Return this object, since there are no users to choose from."""
         return self

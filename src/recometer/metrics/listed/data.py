@@ -8,8 +8,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from recometer.arrays import Bool, Float64, Int64
 from recometer.errors import InternalError
 from recometer.metrics.registry import metric
@@ -120,20 +118,6 @@ class ListData(Record):
     def n_items(self) -> int:
         """Number of positions of items."""
         return self.lists.n_items
-
-    @property
-    def n_padded(self) -> int:
-        """Number of items that could have been recommended, plus one that stands for no item.
-
-        Listed items that are not in the catalogue count as that one.
-        """
-        return needed(self.n_catalogue) + 1
-
-    @property
-    def uncatalogued(self) -> Int64:
-        """Positions of the listed items that the catalogue lacks."""
-        lacking = self.lists.uncatalogued
-        return np.zeros(0, np.int64) if lacking is None else lacking
 
     def first(self, cutoff: int) -> Int64:
         """Return the first k items of each list: int64 [n_users, min(k, length)]."""

@@ -256,7 +256,7 @@ def _expectedness(data: ListData, expected: str) -> Float64:
     n = max(needed(data.n_catalogue), 1)
     distinct = np.unique(count)
     rank = len(distinct) - np.searchsorted(distinct, count)
-    of_item = np.where(count > 0, (n + 1 - rank) / n, 0.0)
+    of_item = np.where(count > 0, np.maximum(n + 1 - rank, 0) / n, 0.0)
     of_place = (n - np.arange(items.shape[1])) / n
     return 1 - np.maximum(of_place - of_listed(of_item, items), 0.0)
 

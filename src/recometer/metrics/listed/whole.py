@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Bool, Float64, Int64
+from recometer.errors import InputError
 from recometer.metrics.adding_up import AddsUp, Summed
 from recometer.metrics.listed.data import ListData, needed
 from recometer.metrics.listed.sums import exposures, lengths, log2, powers
@@ -29,14 +30,6 @@ class Known(Protocol):
     @property
     def n_catalogue(self) -> int | None:
         """The number of items that could have been recommended."""
-
-    @property
-    def n_padded(self) -> int:
-        """The same, and one that stands for no item."""
-
-    @property
-    def uncatalogued(self) -> Int64:
-        """The listed items that the catalogue lacks."""
 
     @property
     def item_users(self) -> Int64 | None:
@@ -73,29 +66,66 @@ def _parameters(metric: Metric) -> dict[str, Any]:
     return {**known, **dict(metric.parameters)}
 
 
-def _counted(data: ListData, cutoff: int, weights: Any, users: str = "all", **_: object) -> Summed:
+def _counted(
+    data: ListData,
+    cutoff: int,
+    weights: Any,
+    *,
+    users: str = "all",
+    numerator: str = "distinct",
+    denominator: str = "one",
+    divisor: str = "none",
+    **_: object,
+) -> Summed:
     """Count how often each item is listed."""
     if users == "relevant":
         counted = _with_relevant(data).astype(np.int64)
         weights = counted if weights is None else weights * counted
-    return Summed(exposures(data, cutoff, weights), NO_TOTALS)
-
-
-def _coverage(
-    known: Known, summed: Summed, _: int, *, numerator: str, denominator: str, **__: object
-) -> float:
-    counts = needed(summed.items)
+    counts = exposures(data, cutoff, weights)
     if numerator == "trained":
-        counts = np.where(needed(known.item_users) > 0, counts, 0)
-    listed = _catalogued(known, counts, denominator) > 0
-    found = float(np.count_nonzero(listed))
+        counts[needed(data.item_users) == 0] = 0
+    return _of_items(data, counts, "catalogue" if divisor == "largest" else denominator)
+
+
+def _of_items(data: ListData, counts: Float64, of: str) -> Summed:
+    """Return how often items are listed, of the catalogue alone if a value is about that.
+
+    All other items are one total then: where the catalogue is padded, they are its last item, which
+    stands for no item.
+    """
+    if of not in ("catalogue", "padded"):
+        return Summed(counts, NO_TOTALS)
+    lacking = data.lists.uncatalogued
+    if lacking is None:
+        return Summed(counts, np.zeros(1))
+    others = counts[lacking].sum()
+    counts[lacking] = 0
+    return Summed(counts, np.array([others]))
+
+
+def _coverage(known: Known, summed: Summed, _: int, *, denominator: str, **__: object) -> float:
+    found = len(_listed(summed))
     if denominator == "one":
-        return found
+        return float(found)
     if denominator == "train":
         n_items = int(np.count_nonzero(needed(known.item_users)))
     else:
-        n_items = known.n_padded if denominator == "padded" else needed(known.n_catalogue)
+        padded = denominator == "padded"
+        found += padded and bool(summed.totals[0] > 0)
+        n_items = _size(known, found, padded)
     return found / n_items if n_items else math.nan
+
+
+def _size(known: Known, n_listed: int, padded: bool = False) -> int:
+    """Return the size of the catalogue, with `padded` and one entry that stands for no item."""
+    n = needed(known.n_catalogue)
+    if n_listed > n + padded:
+        raise InputError(
+            f"catalogue={n} is less than the {n_listed:,} items that are listed. Hint: it is the "
+            "number of all items that could be recommended; if some that are listed are not among "
+            "these, pass the ids of those that are."
+        )
+    return n + padded
 
 
 COVERAGE = AddsUp(_counted, _coverage)
@@ -118,13 +148,13 @@ USER_COVERAGE = AddsUp(_served, first_by_second)
 
 
 def _placed(
-    data: ListData, cutoff: int, weights: Any, *, patience: float | None, **_: object
+    data: ListData, cutoff: int, weights: Any, *, patience: float | None, support: str, **_: object
 ) -> Summed:
     """Add up what the places are worth at which each item is listed."""
     discount = None
     if patience is not None:
         discount = powers(patience, data.first(cutoff).shape[1])
-    return Summed(exposures(data, cutoff, weights, discount), NO_TOTALS)
+    return _of_items(data, exposures(data, cutoff, weights, discount), support)
 
 
 def _gini(
@@ -137,11 +167,13 @@ def _gini(
     complement: bool,
     **__: object,
 ) -> float:
-    counts = _catalogued(known, needed(summed.items), support)
-    listed = np.sort(counts[counts > 0])
+    listed = _listed(summed)
+    if support == "padded":
+        listed = np.append(listed, summed.totals[summed.totals > 0])
+    listed = np.sort(listed)
     n = len(listed)
     if support != "listed":
-        n = max(known.n_padded if support == "padded" else needed(known.n_catalogue), n)
+        n = _size(known, n, support == "padded")
     # The items that nobody was shown come first, and add nothing.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
@@ -153,16 +185,13 @@ GINI = AddsUp(_placed, _gini)
 
 
 def _entropy(known: Known, summed: Summed, _: int, *, unit: str, divisor: str) -> float:
-    counts = needed(summed.items)
-    if divisor == "largest":
-        counts = _catalogued(known, counts, "catalogue")
-    listed = counts[counts > 0]
+    listed = _listed(summed)
     if not len(listed):
         return math.nan
     share = listed / listed.sum()
     bits = 0.0 - float((share * log2(share)).sum())
     if divisor == "largest":
-        largest = math.log2(needed(known.n_catalogue))
+        largest = math.log2(_size(known, len(listed)))
         return bits / largest if largest else bits
     if unit == "nats":
         bits *= math.log(2)
@@ -194,15 +223,10 @@ def _personalization(_: Known, summed: Summed, __: int, **___: object) -> float:
 PERSONALIZATION = AddsUp(_overlapping, _personalization)
 
 
-def _catalogued(known: Known, counts: Float64, of: str) -> Float64:
-    """Return how often items are listed, of the catalogue alone if a value is about that.
-
-    Where it is padded, all other items are its last one, which stands for no item.
-    """
-    if of not in ("catalogue", "padded") or not len(known.uncatalogued):
-        return counts
-    inside = np.delete(counts, known.uncatalogued)
-    return np.append(inside, counts[known.uncatalogued].sum()) if of == "padded" else inside
+def _listed(summed: Summed) -> Float64:
+    """Return how often each item is listed that is listed at all."""
+    counts = needed(summed.items)
+    return counts[counts > 0]
 
 
 def _with_relevant(data: ListData) -> Bool:
