@@ -126,7 +126,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
 
     known = list(known)
     of_lower = {one.lower(): one for one in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), of_lower, n=3 if listed else 2, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), of_lower, n=3 if listed else 2, cutoff=0.5)
     guess = f"Did you mean {' or '.join(repr(of_lower[n]) for n in near)}? " if near else ""
     return f"Hint: {guess}" + (listed or f"Known: {', '.join(known)}.")
 

@@ -279,3 +279,42 @@ def test_check_sees_the_ids_that_lists_have():
     users = rm.check(rm.Lists({10: [1], 30: [2]}), {10: [1], 20: [2]})
     assert users["test_users_unknown"].examples == (20,)
     assert users["source_users_untested"].examples == (30,)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+@pytest.mark.parametrize("written", [int, str])
+def test_positions_in_data_are_not_taken_for_ids_from_one_on(written):
+    def named(numbers):
+        return np.array([written(one) for one in numbers], object if written is str else None)
+
+    type_of = pl.String if written is str else pl.Int64
+    positions = TEST.with_columns((pl.col("user", "item") - 1).cast(type_of))
+    for kind, users, items in (
+        ("user", FROM_ONE[0], POSITIONS[1]),
+        ("item", POSITIONS[0], FROM_ONE[1]),
+    ):
+        model = sources(named(users), named(items))
+        n = N_USERS if kind == "user" else N_ITEMS
+        for source in (model["Factors"], model["Lists of a dict"], model["Pairs"]):
+            told = f"{kind}s of test and train are 0 to {n - 1}, but .* 1 to {n}: {WORDS}"
+            with pytest.raises(rm.InputError, match=told):
+                rm.evaluate(source, positions)
+            kept = rm.evaluate(source, positions, shifted_ids="kept")
+            assert kept.protocol.shifted_ids == "kept"
+    right = rm.Factors(USERS, ITEMS, user_ids=named(POSITIONS[0]), item_ids=named(POSITIONS[1]))
+    wrong = sources(named(POSITIONS[0]), named(FROM_ONE[1]))["Scores"]
+    from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
+    with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
+        rm.evaluate(wrong, from_one)
+    # An item that test and train lack, beside a model that knows it, is no sign of positions.
+    assert rm.evaluate(right, positions.filter(pl.col("item") != written(0))).mean()
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+def test_a_few_lists_may_lack_the_first_item_by_chance():
+    lists = rm.Lists({"ann": [1, 2], "bob": [3, 1]})
+    assert rm.evaluate(
+        lists, {"ann": [1], "bob": [2]}, train={"ann": [0]}, metrics="recall@2"
+    ).mean() == {"recall@2": 0.5}
+    texts = rm.Lists({"01": ["a", "b"], "2": ["b"]})
+    assert rm.evaluate(texts, {"01": ["b"], "2": ["b"]}, metrics="rr").mean() == {"rr": 0.75}

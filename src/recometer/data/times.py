@@ -149,11 +149,12 @@ def check_units(numbers: Array, what: str) -> None:
             n_inside += count
     if len(first) < 2 or n_inside < np.count_nonzero(numbers >= EARLIEST):
         return
+    low, high = [*first][:2]
     said = [f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first]
     raise InputError(
         f"The {what} count different units since 1970: {' and '.join(said)}. Hint: convert them to "
-        "one unit, for instance those above 1e11 from milliseconds by // 1000; or pass time=False "
-        "to leave times unread."
+        f"one unit, for instance those in {NAMES[high]} by // {high // low}; or pass time=False to "
+        "leave times unread."
     )
 
 

@@ -247,10 +247,10 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
     """Warn of values of 0 in train, whose items the rule `seen` removes all the same."""
     if count and protocol.seen != "kept":
         warn(
-            f"{count:,} values of train are 0, and their items count as seen: they are removed as "
-            f"all items of train are (the rule seen={protocol.seen!r}; in test, an item with a "
-            "value of 0 is not relevant). Hint: if such a row says that nothing happened, leave it "
-            "out of train."
+            f"{count:,} value{' of train is' if count == 1 else 's of train are'} 0, and count as "
+            "seen: their items are removed as all items of train are (the rule "
+            f"seen={protocol.seen!r}; in test, an item with a value of 0 is not relevant). "
+            "Hint: if such a row says that nothing happened, leave it out of train."
         )
 
 

@@ -21,6 +21,7 @@ KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # of the users of test, or of the relevant rows: more than these are worth a warning
 EXAMPLES = 3
 ASKED = 1000  # ids for which a spelling is looked for
+BY_CHANCE = 10  # users or items: fewer may be 0 to n - 1 in data and 1 to n in a model by chance
 
 
 def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
@@ -172,29 +173,82 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
-    """Say that the ids of a model look like positions of those of test and train, if they do."""
+    """Say that the ids of one side look like positions of those of the other, if they do."""
     every = [ids_of(side, kind) for side in data]
     sides = [side for side in every if side is not None and len(side)]
-    if not sides or any(side.dtype == object for side in sides):
+    if any(side.dtype == object for side in sides):
+        sides, known = _numbers_of_texts(source, kind, sides)
+        ends = None if known is None else (int(known.min()), int(known.max()))
+    elif sides:
+        ends = None if _has(sides, 0) and not _positions(sides) else source.known_ends(kind)
+        known = source.known_ids(kind) if ends is not None and ends[0] in (0, 1) else None
+    if not sides or ends is None or known is None or ends[1] - ends[0] + 1 != len(known):
         return ""
-
-    def has(number: int) -> bool:
-        at = [int(np.searchsorted(side, number)) for side in sides]
-        return any(i < len(s) and s[i] == number for i, s in zip(at, sides, strict=True))
-
-    ends = None if has(0) else source.known_ends(kind)
-    if ends is None or ends[0] != 0 or ends[1] == 0:  # a single one is never another's
-        return ""
-    known = source.known_ids(kind)
-    assert known is not None
-    if len(known) != ends[1] + 1:
+    if ends == (1, _positions(sides)):
+        return _said_of_positions(source, kind, ends[1])
+    if ends[0] != 0 or ends[1] == 0 or _has(sides, 0):  # a single one is never another's
         return ""
     n_users: set[int] = set()
     if kind == "item":
         users = source.known_ids("user")
         n_users = {one.n_users for one in data} | (set() if users is None else {len(users)})
     low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
-    return said_of_shifted(source, kind, len(known), (low, high), has, n_users)
+    return said_of_shifted(
+        source, kind, len(known), (low, high), lambda number: _has(sides, number), n_users
+    )
+
+
+def _has(sides: Sequence[Array], one: int | str) -> bool:
+    """Return whether one of some sorted arrays has an id."""
+    at = [int(np.searchsorted(side, one)) for side in sides]
+    return any(i < len(side) and side[i] == one for i, side in zip(at, sides, strict=True))
+
+
+def _positions(sides: Sequence[Array]) -> int:
+    """Return n if sides are 0 to n - 1, one of them in full, and n is large; otherwise 0."""
+    n = max(int(side[-1]) for side in sides) + 1
+    low = min(int(side[0]) for side in sides)
+    dense = low == 0 and any(len(side) == n for side in sides)
+    return n if dense and n >= BY_CHANCE else 0
+
+
+def _numbers_of_texts(
+    source: Source, kind: Kind, sides: Sequence[Array]
+) -> tuple[list[Array], Array | None]:
+    """Return the numbers that ids of test and train and those of a source are, if they are texts.
+
+    It returns none unless all are plain whole numbers, and "0" is on one side alone.
+    """
+    if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
+        return [], None
+    known = source.known_ids(kind)
+    if known is None or not len(known) or ids.kind(known) != "str":
+        return [], None
+    if _has(sides, "0") == bool((known == "0").any()):
+        return [], None
+    numbers = [_whole_numbers(one) for one in (*sides, known)]
+    found = [one for one in numbers if one is not None]
+    return (found[:-1], found[-1]) if len(found) == len(numbers) else ([], None)
+
+
+def _whole_numbers(texts: Array) -> Int64 | None:
+    """Return sorted numbers, or None if a text is no whole number as `str` writes it."""
+    if not all(
+        one.isdecimal() and one.isascii() and len(one) < 19 and (one[0] != "0" or one == "0")
+        for one in texts
+    ):
+        return None
+    return np.sort(np.fromiter(map(int, texts), np.int64, len(texts)))
+
+
+def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
+    """Say that test and train look like positions of the ids of a model, which are 1 to n."""
+    return (
+        f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
+        f"({source.describe()}) are 1 to {n:,}: positions seem to stand for ids, so that each "
+        f"{kind} would be taken for another. Hint: name the {kind}s of both sides by the same ids; "
+        "shifted_ids='kept' says that the numbers are ids on both sides."
+    )
 
 
 def said_of_shifted(

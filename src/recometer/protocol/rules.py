@@ -369,9 +369,10 @@ class Protocol:
         no_step="It changes only what is refused, not a value.",
         about="Ids look like positions if those of a model are exactly 0 to n-1, and test and "
         "train together have n, but not 0; those of items also if test and train begin at the "
-        "number of users, as nodes of a graph do. Everybody would get what was meant for the next "
-        "user. A model may really lack the last ids, and test and train the first one: then "
-        "'kept' says so.",
+        "number of users, as nodes of a graph do. Those of test and train look like positions if "
+        "they are exactly 0 to n-1, and those of a model exactly 1 to n (10 or more). Everybody "
+        "would get what was meant for the next user. A model may really lack the last ids, and "
+        "test and train the first one: then 'kept' says so.",
     )
     version: str = rule(
         "",
