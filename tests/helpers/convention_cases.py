@@ -449,8 +449,8 @@ def _concordant_pairs() -> rm.Evaluation:
 def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
     """Two users, neither of whom has a hit; the second one's list is short."""
     source, metric = rm.Lists({0: [0, 1, 2], 1: [0, 1]}), "LinkPredHitRatio@3"
-    test = {0: [4], 1: [3]}
-    return rm.evaluate(source, test, metrics=metric, protocol="pyg", defects=True), metric
+    test, rules = {0: [4], 1: [3]}, {"defects": True, "shifted_ids": "kept"}
+    return rm.evaluate(source, test, metrics=metric, protocol="pyg", **rules), metric
 
 
 def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:

@@ -13,10 +13,10 @@ import recometer as rm
 pytestmark = pytest.mark.rivals
 
 
-@pytest.mark.parametrize("values", [None, (-2, 0, 1)])
+@pytest.mark.parametrize("values", [None, (-2, 1, 3)])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
-    """Any stored value is relevant, also 0 and those below."""
+    """Values below 0 are relevant, too."""
     import recometrics
 
     train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)

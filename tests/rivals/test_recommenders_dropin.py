@@ -17,14 +17,11 @@ NAMES = ["precision_at_k", "recall_at_k", "r_precision_at_k", "map", "map_at_k",
 
 
 def case(generator: np.random.Generator) -> tuple[Any, Any]:
-    """Draw truth and predictions, whose scores differ; users may be in one of them alone.
-
-    Some have no rating but 0.
-    """
+    """Draw truth and predictions, whose scores differ; users may be in one of them alone."""
     truth, predictions = [], []
     for user in range(N_USERS):
         relevant = generator.permutation(N_ITEMS)[: generator.choice([0, 1, 3, 8])]
-        truth += [(user, int(item), float(generator.integers(0, 6))) for item in relevant]
+        truth += [(user, int(item), float(generator.integers(1, 6))) for item in relevant]
         items = generator.permutation(N_ITEMS)[: generator.integers(0, 14)]
         scores = generator.permutation(100)[: len(items)] / 10
         predictions += [(user, *row) for row in zip(items.tolist(), scores, strict=True)]
