@@ -62,7 +62,7 @@ def test_flat_values_of_one_and_of_several(results: dict[str, rm.Evaluation]) ->
     assert values == rm.Leaderboard(results).flat()
 
 
-@pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine"])
+@pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine", "[" * 10**5])
 def test_flat_values_replace_no_other_file(content: str) -> None:
     pathlib.Path("mine.json").write_text(content, encoding="utf-8")
     found = show("saved", "--flat", "mine.json")

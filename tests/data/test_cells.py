@@ -137,3 +137,11 @@ def test_the_command_line(tmp_path, monkeypatch) -> None:
     result = CliRunner().invoke(app, [*arguments, "--separator", ";", "--format", "json"])
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["models"]["run"]["metrics"]["rr"]["mean"] == 0.75
+
+
+def test_a_cell_that_is_nested_without_an_end() -> None:
+    deep = frame("[" * 10**5, "[7]")
+    with pytest.raises(rm.InputError, match=r"in row 0 .* which is not a list in JSON"):
+        rm.Lists(deep, separator="json")
+    with pytest.raises(rm.InputError, match=r"look like|JSON"):
+        rm.Lists(deep)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from command_line import CliRunner
 
 import recometer as rm
+from recometer.cli._app import app
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
 
@@ -91,6 +94,42 @@ def test_a_split_in_a_folder_that_may_not_be_entered(folder: Path) -> None:
     with unprivileged(), pytest.raises(rm.FileError, match="that you may not enter"):
         rm.Split.load(folder / "split")
     (folder / "split").chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["split.json", "train.parquet"])
+def test_a_file_of_a_split_that_may_not_be_read(folder: Path, name: str) -> None:
+    (folder / "split" / name).chmod(0)
+    with unprivileged(), pytest.raises(rm.FileError, match=rf"{name} cannot be read.*chmod \+r\)"):
+        rm.Split.load(folder / "split")
+
+
+def test_no_file_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
+    (folder / "parts").chmod(0o711)
+    with unprivileged(), pytest.raises(rm.FileError, match=r"no file .*none\.csv"):
+        rm.Interactions.of(folder / "parts" / "none.csv")
+    (folder / "parts").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("command", "match"),
+    [
+        (["evaluate", "--test", "{closed}", "--run", "m={folder}/x.csv"], r"listed: .*\+rx"),
+        (["audit", "{closed}/split"], r"cannot be reached: .*chmod \+x"),
+        (["show", "{closed}/result.parquet"], r"cannot be reached: .*chmod \+x"),
+    ],
+)
+def test_commands_and_a_folder_that_may_not_be_entered(
+    folder: Path, command: list[str], match: str
+) -> None:
+    closed = folder / "parts"
+    words = [word.format(closed=closed, folder=folder) for word in command]
+    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # what it imports, nobody may read
+    closed.chmod(0)
+    with unprivileged():
+        result = CliRunner().invoke(app, words)
+    closed.chmod(0o755)
+    assert isinstance(result.exception, SystemExit)
+    assert re.search(match, result.output)
 
 
 def test_no_part_of_a_table_is_left_out_in_silence(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, TextIO
@@ -13,7 +14,7 @@ from typer.core import TyperGroup
 
 from recometer import removed
 from recometer.cli._exit import ExitCode, epilog
-from recometer.errors import DataWarning, RecometerError, UnknownNameError
+from recometer.errors import DataWarning, RecometerError, UnknownNameError, visible
 from recometer.version import __version__
 
 # In the order of the help. Each is a function in a module of its name, which declares its options.
@@ -77,6 +78,14 @@ class Commands(TyperGroup):
             typer.echo(f"Error: {_in_words(error)}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
+        except PermissionError as error:  # of a folder on the way to a file
+            where = visible(os.fsdecode(error.filename or "A file"))
+            typer.echo(
+                f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for the "
+                "permission to enter the folders on the way (chmod +x).",
+                err=True,
+            )
+            raise typer.Exit(ExitCode.FAILED) from error
         except KeyboardInterrupt as error:
             typer.echo("Interrupted.", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from error

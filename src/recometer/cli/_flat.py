@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from recometer.cli import _options as options
-from recometer.data.storage import check_replaced
+from recometer.data.storage import DAMAGED, check_replaced
 from recometer.errors import InputError
 from recometer.results.flat import FlatName
 
@@ -33,5 +33,5 @@ def _is_flat(path: Path) -> bool:
     try:
         content = json.loads(path.read_bytes())
         return isinstance(content, dict) and all(FlatName.read(name) for name in content)
-    except (OSError, ValueError, InputError):
+    except (OSError, InputError, *DAMAGED):
         return False

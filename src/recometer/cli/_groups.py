@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
+import os
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NewType
 
 Files = NewType("Files", tuple[str, ...])
@@ -22,12 +23,16 @@ class Reads:
     paths: Callable[[str], Iterable[str]] = lambda text: [text]
 
     def files(self, value: str | list[str] | None) -> list[str]:
-        """Return the files that an option's value names; of a folder those in it."""
+        """Return the files that an option's value names; of a folder those in it.
+
+        Whoever reads a folder that cannot be listed says so.
+        """
         texts = [value] if isinstance(value, str) else value or []
         found = []
         for path in (path for text in texts for path in self.paths(text) if path):
-            inside = sorted(Path(path).iterdir()) if Path(path).is_dir() else []
-            found += [path, *map(str, inside)]
+            found.append(path)
+            with contextlib.suppress(OSError, ValueError):
+                found += [os.path.join(path, name) for name in sorted(os.listdir(path))]
         return found
 
 

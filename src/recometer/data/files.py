@@ -236,7 +236,9 @@ def check_file(path: pathlib.Path) -> None:
             "is. Hint: remove the link, or make it anew."
         )
     folder = path.parent
-    others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
+    others: list[str] = []
+    with contextlib.suppress(OSError):
+        others = os.listdir(folder)
     near = difflib.get_close_matches(path.name, others, n=3)
     hint = (
         f"Did you mean {' or '.join(map(repr, near))}?"

@@ -18,7 +18,7 @@ from recometer import ragged
 from recometer.arrays import Array
 from recometer.data.checksums import PLACEHOLDER, checksum_of, is_sealed, sealed
 from recometer.data.interactions import Interactions
-from recometer.data.paths import as_path, is_replaced, unreadable
+from recometer.data.paths import as_path, check_readable, is_replaced, unreadable
 from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids, read_frame
 from recometer.errors import FileError, InputTypeError
 
@@ -143,7 +143,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     except unreadable() as error:
         raise FileError(
             f"Cannot write the split to {str(folder)!r}: {error}. "
-            "Hint: the folder must be writable."
+            "Hint: the folder must be writable and have room."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -265,6 +265,8 @@ def _header(folder: Path) -> bytes:
         # The mark that some editors put before a text says nothing.
         return (folder / HEADER).read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError:
+        if (folder / HEADER).exists():
+            check_readable(folder / HEADER)
         if (folder / "fold_0" / HEADER).exists():
             raise FileError(
                 f"{str(folder)!r} holds folds. Hint: load one of them: {str(folder / 'fold_0')!r}; "
@@ -325,6 +327,7 @@ class _Files:
 
     def _verified(self, name: str) -> BinaryIO:
         path = self._folder / f"{name}.parquet"
+        check_readable(path)
         file = path.open("rb")
         if checksum_of(file) != self._checksums[path.name]:
             file.close()
