@@ -165,7 +165,7 @@ class TopLists(Record):
         Sorted ids of the positions. None if positions identify the items.
     n_catalogue : int or None
         The number of items that could have been recommended to any user. None if it is unknown.
-    uncatalogued : int64 or None
+    uncatalogued : int64 [n_uncatalogued] or None
         Positions of the listed items that the catalogue lacks, ascending. None if nothing says
         which items are in the catalogue.
     """
@@ -179,7 +179,7 @@ class TopLists(Record):
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None
-    uncatalogued: Int64 | None = None
+    uncatalogued: Array | None = None
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:

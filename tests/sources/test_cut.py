@@ -46,6 +46,7 @@ def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
 @pytest.mark.filterwarnings("ignore:.*shifted_ids")
+@pytest.mark.filterwarnings("ignore:rprecision reads the first R places")
 @given(
     frame=lists(),
     judged=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 11)), min_size=1),

@@ -365,7 +365,7 @@ class Pairs(Source):
         """Return predicted and true ratings, or None if there are none."""
         if self._rows.kind != "rating":
             return None
-        ranks, rows = self._rank(request)
+        ranks, rows = self._rank(request, every_row=True)
         threshold = self._thresholds(request.protocol)
         return Ratings(ranks, self._rows.score[rows], threshold, repeats=self.n_repeated > 0)
 
@@ -420,8 +420,13 @@ class Pairs(Source):
         best = Best(items, np.bincount(left, minlength=aligned.n_users))
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
-    def _place(self, request: Request) -> tuple[Aligned, Int64, Entries, Places]:
-        """Return the rows of the users of test, what each is, and where each candidate lands."""
+    def _place(
+        self, request: Request, every_row: bool = False
+    ) -> tuple[Aligned, Int64, Entries, Places]:
+        """Return the rows of the users of test, what each is, and where each candidate lands.
+
+        With `every_row`, a score of -inf is one like others, as it is for errors of ratings.
+        """
         table, own = self._rows, self.test()
         self._check(request, own is not None)
         # Each row that repeats a pair has its own truth, which `with_truth` reads.
@@ -429,18 +434,18 @@ class Pairs(Source):
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
         entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
-        if request.protocol.infinite_scores != "ranked":
+        if request.protocol.infinite_scores != "ranked" and not every_row:
             entries = entries.without(np.isneginf(table.score[rows]))
         user = entries.user[entries.candidate]
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
         places = Places.of(user, score, aligned.n_users, request.protocol)
         return aligned, rows, entries, places
 
-    def _rank(self, request: Request) -> tuple[Ranks, Int64]:
+    def _rank(self, request: Request, every_row: bool = False) -> tuple[Ranks, Int64]:
         """Return the ranks and, where the truth is our own, the row of each judged item."""
         table = self._rows
         own = self.test()
-        aligned, rows, entries, places = self._place(request)
+        aligned, rows, entries, places = self._place(request, every_row)
         n_candidates = places.n_candidates
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
 
