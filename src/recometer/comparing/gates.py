@@ -139,7 +139,7 @@ class GateReport(Printed):
     undecided : "pass", "fail" or None
         How undecided gates count in `passed` and `failed`; None: as neither.
     said : tuple of str
-        What has to be known beside every verdict: the users whom not all models know.
+        What every verdict must mention: the users that some models do not know.
     """
 
     rows: tuple[GateRow, ...]

@@ -1,4 +1,4 @@
-"""Users and items whom not all models know: how many, and the means without these users."""
+"""Users and items that some models do not know: how many, and the means without these users."""
 
 from __future__ import annotations
 
@@ -139,15 +139,16 @@ def known_users(
     rows, n_rows = unknown_rows
     if len(set(rows.values())) < 2 or max(rows.values()) <= FEW * n_rows:
         rows = {}  # what no model knows favours none of them
+    by_rows = KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
     if known.all():
-        return KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
+        return by_rows
     counts = np.zeros(len(known), bool)
     for table, _ in values.values():
         counts |= ~np.isnan(table).any(axis=1)
     counted, n = known[counts], int(np.count_nonzero(counts))
     unknown = dict(zip(names, (n - np.count_nonzero(counted, axis=0)).tolist(), strict=True))
     if (counted == counted[:, :1]).all() and max(unknown.values()) <= FEW * n:
-        return KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
+        return by_rows
     by_all: Bool = np.logical_and.reduce(known, axis=1)
     found = tuple(_means(name, names, table, by_all, up) for name, (table, up) in values.items())
     return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, found)
@@ -171,7 +172,7 @@ def counted_users(unknown: Mapping[str, int], n: int) -> KnownUsers | None:
 def _means(
     metric: str, names: Sequence[str], table: Float64, by_all: Bool, higher: bool
 ) -> KnownMeans:
-    """Return the means of models over the users with a value, and over those of all's knowledge."""
+    """Return the means over the users with a value, and over those whom all models know."""
     valued = ~np.isnan(table).any(axis=1)
     chosen = valued & by_all
     means, known = (_mean(table[mask]) for mask in (valued, chosen))

@@ -200,7 +200,7 @@ class Fingerprinting:
 
 
 class _Work(threading.Thread):
-    """Takes fingerprints of what has to be brought into memory, such as texts."""
+    """Takes fingerprints of columns that must be loaded into memory, such as texts."""
 
     def __init__(self, arrays: Mapping[tuple[str, str], object]) -> None:
         super().__init__(name="recometer-fingerprints")

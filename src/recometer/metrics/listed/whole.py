@@ -25,7 +25,7 @@ NO_TOTALS: Float64 = np.array([])
 
 
 class Known(Protocol):
-    """What is known of the items beside the lists; see `ListData`."""
+    """Facts about the items; see `ListData`."""
 
     @property
     def n_catalogue(self) -> int | None:
