@@ -20,17 +20,9 @@ def race() -> None:
 
 
 def read() -> None:
-    """Read the factors of an item that is not there."""
-    _kernel.score_items(
-        instruction_set="plain",
-        users=np.ones((1, 4), np.float32),
-        items=np.ones((5, 4), np.float32),
-        bias=None,
-        rows=None,
-        indptr=np.array([0, 1]),
-        listed=np.array([7], np.int32),
-        scores=np.zeros(1, np.float32),
-    )
+    """Read on where an array ends: its shape promises 64 codes, its memory holds one."""
+    codes = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint32), shape=(64,))
+    _kernel.count_codes(codes, np.zeros(1, np.int64))
 
 
 if __name__ == "__main__":
