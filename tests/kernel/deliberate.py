@@ -20,9 +20,18 @@ def race() -> None:
 
 
 def read() -> None:
-    """Read on where an array ends: its shape promises 64 codes, its memory holds one."""
-    codes = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint32), shape=(64,))
-    _kernel.count_codes(codes, np.zeros(1, np.int64))
+    """Read the factors of an item beyond the end of an array, whose shape promises it."""
+    items = np.ones((5, 4), np.float32)
+    _kernel.score_items(
+        instruction_set="plain",
+        users=np.ones((1, 4), np.float32),
+        items=np.lib.stride_tricks.as_strided(items, (8, 4), items.strides),
+        bias=None,
+        rows=None,
+        indptr=np.array([0, 1]),
+        listed=np.array([7], np.int32),
+        scores=np.zeros(1, np.float32),
+    )
 
 
 if __name__ == "__main__":
