@@ -468,6 +468,8 @@ def test_what_is_no_number_is_refused() -> None:
         rm.compare(pair, confidence="high")  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="margin='little' must be above 0"):
         rm.compare(pair, margin="little")  # type: ignore[arg-type]
+    with pytest.raises(rm.InputError, match=r"confidence=0.5 beside margin= must be above 0.5"):
+        rm.compare(pair, margin=0.1, confidence=0.5)
 
 
 def test_all_users_differ_by_the_same() -> None:

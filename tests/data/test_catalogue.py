@@ -34,6 +34,9 @@ def test_frames_of_every_library(frame):
     assert catalogue.categories.toarray().tolist() == expected
     assert catalogue.features.tolist() == [[3, 4], [5, 6], [1, 2]]
     assert catalogue.propensity.tolist() == [0.25, 1.0, 0.5]
+    rounded = rm.Catalogue({"item_id": [1, 2]}, propensity=[0.1, 1 + 1e-12])
+    assert rounded.propensity is not None
+    assert rounded.propensity.tolist() == [0.1, 1.0]
     description = "3 items, titles, 3 categories, 2 features, propensities"
     assert repr(catalogue) == f"<Catalogue: {description}>"
 

@@ -76,6 +76,13 @@ def test_candidates_with_the_truth_as_its_own_metrics_take_them(torch, torchmetr
     assert float(found["val/rr"]) == pytest.approx(float(found["val/theirs"]), abs=1e-6)
 
 
+def test_labels_that_mark_padding_are_left_out(torch, ranking_metrics):
+    metric = ranking_metrics(metrics="rr", ignore_label=-100)
+    scores, labels = [[0.9, 0.5, 0.1], [0.9, 0.1, 0.5]], [[-100, 0, 1], [-100, 0, 1]]
+    metric.update(torch.tensor(scores), torch.tensor(labels))
+    assert float(metric.compute()["rr"]) == 0.75
+
+
 def test_forward_returns_the_batch_and_keeps_all(torch, ranking_metrics, case):
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)

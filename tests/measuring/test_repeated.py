@@ -193,6 +193,17 @@ def test_repeated_ratings_pass_a_threshold_only_by_a_rule(tmp_path: Path) -> Non
         assert rm.evaluate(lists, test, metrics="rr").n_relevant.tolist() == [2, 1]
 
 
+def test_a_refused_threshold_is_not_preceded_by_a_sum() -> None:
+    lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(rm.InputError, match=r"\(the first: 1 and 7\), and relevant_from=4"):
+            rm.evaluate(lists, RATINGS, metrics="rr", relevant_from=4)
+    assert not said
+    with pytest.warns(rm.DataWarning, match="their values were summed"):
+        rm.evaluate(lists, RATINGS, metrics="rr")
+
+
 @pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
 def test_repeated_entries_of_positions_pass_a_threshold_only_by_a_rule() -> None:
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]))

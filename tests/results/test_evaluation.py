@@ -768,6 +768,8 @@ def test_the_mean_of_finite_values_is_finite() -> None:
     assert result.mean()["dcg@1"] == pytest.approx(1.4e308, rel=1e-15)
     assert rm.Evaluator(test, metrics="dcg@1").mean(scores) == result.mean()
     assert result.mean(weights=[1e300, 1, 1])["dcg@1"] == 1e308
+    assert " 1.4e+308 " in str(result)
+    assert all(len(line) <= 100 for line in str(result).splitlines())
     assert result.mean(weights="relevant")["dcg@1"] == result.mean()["dcg@1"]
     assert math.isnan(result.interval("dcg@1").low)
     assert "the mean has no interval" in result.interval("dcg@1").note

@@ -2,6 +2,9 @@
 
 import contextlib
 import dataclasses
+import functools
+import os
+import pickle
 import warnings
 
 import numpy as np
@@ -264,3 +267,88 @@ def test_what_is_not_an_array_in_a_file_is_refused(tmp_path, source, name, said)
     for named in (path, str(path)):
         with pytest.raises(FileError, match=said):
             source(named)
+
+
+def shorter(path):
+    with open(path, "r+b") as file:
+        file.truncate(200)
+
+
+def written_anew(path):
+    np.save(path, np.zeros((300, 40), np.float32))
+
+
+def written_elsewhere_in_time(path):
+    """The same number of bytes."""
+    stat = path.stat()
+    path.write_bytes(bytes(stat.st_size))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+
+
+def deleted_first(path):
+    path.unlink()
+    np.save(path, np.zeros((1, 1)))
+
+
+def from_paths(users, items, scores):
+    return rm.Factors(users, items), rm.Scores(scores)
+
+
+def from_mappings(users, items, scores):
+    users, items, scores = (np.load(path, mmap_mode="r") for path in (users, items, scores))
+    return rm.Factors(users[:], items.T.T), rm.Scores(np.asarray(scores))
+
+
+@pytest.mark.parametrize("sources", [from_paths, from_mappings])
+@pytest.mark.parametrize("change", [shorter, written_anew, written_elsewhere_in_time])
+def test_a_file_that_changes_is_an_error(tmp_path, change, sources):
+    rng = np.random.default_rng(0)
+    factors = rng.random((30, 8)).astype(np.float32)
+    paths = [in_file(tmp_path, name, factors) for name in ("users", "items")]
+    paths.append(in_file(tmp_path, "scores", factors @ factors.T))
+    test = np.eye(30)
+    for source, path in zip(sources(*paths), paths[1:], strict=True):
+        ask = functools.partial(rm.evaluate, source, test)
+        ask()
+        change(path)
+        with pytest.raises(FileError, match="written to, or became shorter") as caught:
+            ask()
+        assert path.name in str(caught.value)
+        with pytest.raises(FileError, match="written to"):
+            ask(metrics="coverage@3")
+
+
+def test_a_file_that_was_deleted_first_keeps_its_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    test = np.eye(30, 30, 1)[:29]
+    path = in_file(tmp_path, "scores", rng.random((29, 30)))
+    source = rm.Scores(path)
+    before = rm.evaluate(source, test).mean()
+    deleted_first(path)
+    assert rm.evaluate(source, test).mean() == before
+
+
+def test_a_mapping_may_be_written_to_by_its_owner(tmp_path):
+    mapped = np.lib.format.open_memmap(tmp_path / "scores.npy", "w+", np.float64, (3, 4))
+    mapped[:] = [4, 3, 2, 1]
+    source, test = rm.Scores(mapped), np.eye(3, 4)
+    first = np.mean([1, 1 / 2, 1 / 3])
+    assert rm.evaluate(source, test).mean()["rr@10"] == pytest.approx(first)
+    mapped[:] = [1, 2, 3, 4]
+    mapped.flush()
+    for one in (source, pickle.loads(pickle.dumps(source))):
+        last = np.mean([1 / 4, 1 / 3, 1 / 2])
+        assert rm.evaluate(one, test).mean()["rr@10"] == pytest.approx(last)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_ranked_is_an_error(tmp_path):
+    path = in_file(tmp_path, "scores", np.ones((30, 2000)))
+
+    class Interrupted(rm.Scores):
+        def batch(self, rows):
+            found = super().batch(rows).copy()
+            shorter(path)
+            return found
+
+    with pytest.raises(FileError, match="became shorter"):
+        rm.evaluate(Interrupted(path), np.eye(30, 2000))

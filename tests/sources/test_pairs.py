@@ -834,5 +834,5 @@ def test_padding_is_not_ignored_in_silence():
         rm.Evaluator(metrics="rr").stream(ignore_label=-1).update(rm.Pairs(PADDED))
     with pytest.raises(rm.InputTypeError, match="The labels to ignore must be numbers"):
         rm.Pairs(PADDED, ignore_label="padding")
-    with pytest.raises(rm.InputError, match="None of the 5 rows"):
+    with pytest.raises(rm.InputError, match="All 5 rows of Pairs have a label that"):
         rm.Pairs(PADDED, ignore_label=LABELS)

@@ -12,9 +12,10 @@ from recometer import stats
 from recometer.arrays import Float64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options, bounds_of, compare_columns
-from recometer.comparing.rows import pair_name
+from recometer.comparing.rows import pair_name, signed
 from recometer.errors import InputError
 from recometer.rendering import Column, Printed, Table
+from recometer.rendering.formats import number
 from recometer.results.groups import quantiles, read_groups
 
 PROFILES = ("activity", "popularity")
@@ -67,9 +68,9 @@ class Changes(Printed):
         columns = [
             Column("change"),
             Column("user", show=repr),
-            Column(self.model, ("value",), "{:.4f}".format, number=True),
-            Column(self.other, ("value_other",), "{:.4f}".format, number=True),
-            Column("difference", show="{:+.4f}".format, number=True),
+            Column(self.model, ("value",), number, number=True),
+            Column(self.other, ("value_other",), number, number=True),
+            Column("difference", show=signed, number=True),
         ]
         notes = [] if rows else ["No user has another value."]
         return Table(
@@ -127,15 +128,15 @@ class SegmentChanges(Printed):
         ends = Column(
             f"{self.confidence:.0%} interval",
             ("low", "high"),
-            lambda low, high: "" if np.isnan(low) else f"{low:+.4f} to {high:+.4f}",
+            lambda low, high: "" if np.isnan(low) else f"{signed(low)} to {signed(high)}",
             number=True,
         )
         columns = [
             Column("group"),
             Column("users", show="{:,}".format, number=True),
-            Column(self.model, ("mean",), "{:.4f}".format, number=True),
-            Column(self.other, ("mean_other",), "{:.4f}".format, number=True),
-            Column("difference", show="{:+.4f}".format, number=True),
+            Column(self.model, ("mean",), number, number=True),
+            Column(self.other, ("mean_other",), number, number=True),
+            Column("difference", show=signed, number=True),
             ends,
             Column("method", hidden=True),
         ]

@@ -41,6 +41,13 @@ class Options:
     threads: int
     progress: bool | None = False
 
+    def __post_init__(self) -> None:
+        if self.margin is not None and not self.alpha < 0.5:
+            raise InputError(
+                f"confidence={self.confidence:g} beside margin= must be above 0.5: equivalence is "
+                "tested at the level 1 - confidence. Hint: 0.95 is usual."
+            )
+
     @property
     def alpha(self) -> float:
         """Return the level of significance."""

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 from recometer.rendering import Column
+from recometer.rendering.formats import number
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
 __all__ = [
@@ -236,7 +237,7 @@ def p_text(p: float) -> str:
 
 def signed(value: float) -> str:
     """Return a difference with its sign."""
-    return "" if math.isnan(value) else f"{value:+.4f}"
+    return "" if math.isnan(value) else number(value, "+")
 
 
 def percent(value: float) -> str:
@@ -250,10 +251,10 @@ def standing_text(standing: Standing) -> str:
         return "undefined"
     low, high = standing.rank_low, standing.rank_high
     if low == 0:
-        return f"{standing.mean:.4f}  -"
+        return f"{number(standing.mean)}  -"
     rank = f"{low}" if low == high else f"{low}-{high}"
     sign = "*" if standing.leads else "≈" if standing.best else " "
-    return f"{standing.mean:.4f}{sign} {rank}"
+    return f"{number(standing.mean)}{sign} {rank}"
 
 
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
@@ -263,7 +264,7 @@ def difference_columns(confidence: float, *, margin: bool, adjusted: bool = Fals
     """
 
     def ends(low: float, high: float) -> str:
-        return "" if math.isnan(low) else f"{low:+.4f} to {high:+.4f}"
+        return "" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
 
     shown = [
         *PAIR,
@@ -280,7 +281,7 @@ def difference_columns(confidence: float, *, margin: bool, adjusted: bool = Fals
 
 def plain_mean(value: float) -> str:
     """Return a mean."""
-    return "undefined" if math.isnan(value) else f"{value:.4f}"
+    return "undefined" if math.isnan(value) else number(value)
 
 
 def user_columns(confidence: float) -> list[Column]:

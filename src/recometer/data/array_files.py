@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
+import sys
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -95,9 +98,74 @@ def open_sparse(path: str | os.PathLike[str]) -> Any:
 
 def lies_in_file(array: Array) -> bool:
     """Tell whether an array is a memory-mapped file, or a part of one."""
+    return _mapping(array) is not None
+
+
+def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | None:
+    """Return the mapping that an array lies in, and what NumPy knows of it; None if in memory."""
     one: Any = array
+    known = None
     while isinstance(one, np.ndarray | memoryview):
-        if isinstance(one, np.memmap):
-            return True
+        known = one if isinstance(one, np.memmap) else known
         one = one.obj if isinstance(one, memoryview) else one.base
-    return isinstance(one, mmap.mmap)
+    return (one, known) if isinstance(one, mmap.mmap) else None
+
+
+class MappedFiles:
+    """The files that some arrays are mapped from, which must stay as they are.
+
+    The system ends a process that reads beyond the end of a file that became shorter. A block
+    under ``with`` looks for changes at the begin and at the end, and wherever it calls `check`:
+    this takes some microseconds for each file, and nothing for arrays in memory.
+    """
+
+    def __init__(self, arrays: Iterable[object]) -> None:
+        found = {id(one[0]): one for one in map(_mapping, arrays) if one is not None}
+        self._files = [_MappedFile(*one) for one in found.values()]
+
+    def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
+        return MappedFiles, ((),)  # a copy in another process has its arrays in memory
+
+    def __enter__(self) -> None:
+        self.check()
+
+    def __exit__(self, *_: object) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Raise FileError if a file was changed."""
+        for one in self._files:
+            if one.state() != one.before:
+                raise FileError(
+                    f"{one.name or 'A file'} was written to, or became shorter, after it was "
+                    "mapped into memory: its numbers are not those that were there. Hint: make the "
+                    "source again. Save a new model under a new name, or delete the old file "
+                    "first: the system keeps its numbers for those who still use them."
+                )
+
+
+class _MappedFile:
+    """A file that is mapped into memory, and its state when it was first looked at."""
+
+    def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
+        path = None if known is None else known.filename
+        self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+        # What may be written to through the mapping itself is changed at no certain time.
+        self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
+        self._mapped = mapped
+        self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
+        self.before = self.state()
+
+    def state(self) -> tuple[int, tuple[tuple[int, int], int] | None]:
+        """Return its size, at most as it was, and when which file was changed, where known."""
+        size, changed = self.before
+        with contextlib.suppress(OSError, ValueError):  # of a mapping without a descriptor
+            size = min(self._mapped.size(), size)
+        if self._timed:
+            with contextlib.suppress(OSError, ValueError):
+                found = os.stat(self.name)
+                file = found.st_dev, found.st_ino
+                # Another file of that name, or none, leaves the mapped one as it is.
+                if changed is None or changed[0] == file:
+                    changed = file, found.st_mtime_ns
+        return size, changed

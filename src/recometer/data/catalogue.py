@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Fetch = Callable[[str], Any]
 
 MAX_ITEMS = 2**53  # float64 counts as far
+ROUNDING = 1e-9  # by which a share may be above 1
 SEPARATOR = "|"  # between the categories of an item in one text
 
 
@@ -274,6 +275,8 @@ class Catalogue:
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
+        # Shares that were computed may be above 1 by their rounding.
+        values = np.where((values > 1) & (values < 1 + ROUNDING), 1.0, values)
         wrong = ~((values > 0) & (values <= 1))
         if wrong.any():
             at = int(wrong.argmax())
@@ -284,7 +287,7 @@ class Catalogue:
                     "counts by the number of users."
                 )
             raise InputError(
-                f"The propensity of item {self._name(at)} is {values[at]:g}, expected {expected}"
+                f"The propensity of item {self._name(at)} is {values[at]:.12g}, expected {expected}"
             )
         self.propensity = values
 

@@ -325,10 +325,10 @@ def _read(data: object, options: Options) -> Interactions:
     if isinstance(data, Interactions):
         options.refuse("Interactions", *OPTIONS)
         return data
-    return build(read_rows(data, options))
+    return build(read_rows(data, options), says_sums=options.says_sums)
 
 
-def build(rows: Rows) -> Interactions:
+def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
     """Put rows in order, those that repeat a pair together, and make interactions of them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
@@ -357,11 +357,12 @@ def build(rows: Rows) -> Interactions:
                 duplicates = len(users) - len(starts)
                 copies = np.diff(starts, append=len(users))
                 settled = "count once, unless the rule repeated_test says otherwise"
-                warn(
-                    f"{duplicates:,} of {len(users):,} interactions repeat a pair of user and item "
-                    f"(the first: {pair}); "
-                    + ("their values were summed." if values is not None else f"they {settled}.")
-                )
+                if values is None or says_sums:
+                    said = f"they {settled}." if values is None else "their values were summed."
+                    warn(
+                        f"{duplicates:,} of {len(users):,} interactions repeat a pair of user and "
+                        f"item (the first: {pair}); {said}"
+                    )
                 if values is not None:
                     # Smallest first: the sum does not depend on the order of the rows.
                     values = values[np.lexsort((values, items, users))]
@@ -388,7 +389,9 @@ def build(rows: Rows) -> Interactions:
     )
 
 
-def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
+def read_interactions(
+    data: Any, what: str, *, warns: bool = True, says_sums: bool = True, **columns: Any
+) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with the name of the argument.
 
     Parameters
@@ -398,12 +401,16 @@ def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: An
         The name of the argument, or of the file.
     warns
         Whether to warn of a column that is not read as values; False if values hardly matter.
+    says_sums
+        Whether to warn that values of rows that repeat a pair were summed; False if this is settled
+        later.
     **columns
         As `Interactions.of` takes them. Without any, the user cannot name columns here.
     """
     try:
         whose = (what if not columns else "") if warns else None
-        return _read(data, Options(**columns, whose=whose, labelled=what != "train"))
+        options = Options(**columns, whose=whose, labelled=what != "train")
+        return _read(data, options._replace(says_sums=says_sums))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:

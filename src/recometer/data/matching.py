@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TypeGuard
 
 import numpy as np
 
@@ -321,23 +322,44 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
 
 
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
-    """Return which rows of test are relevant: bool [len(test)]."""
+    """Return which rows of test are relevant: bool [len(test)].
+
+    Raises
+    ------
+    InputError
+        If the rule is a threshold that rows without values, which are 1, do not reach, or one for
+        rows that repeat a pair.
+    """
     if test.values is None:
+        if is_threshold(relevant_from) and relevant_from > 1:
+            raise InputError(
+                f"relevant_from={relevant_from:g} compares the values of test, but test has none: "
+                "each of its rows counts as 1, so that nothing would be relevant. Hint: "
+                "rm.Interactions.of(test, value=...) names the column of ratings; or leave out "
+                "relevant_from."
+            )
         return np.broadcast_to(is_relevant(np.ones(1), relevant_from), len(test)).copy()
-    number = isinstance(relevant_from, int | float) and relevant_from > -math.inf
-    if test.largest is not None and number:
-        raise threshold_of_sums(test.duplicates, len(test), f"relevant_from={relevant_from:g}")
+    if test.largest is not None and is_threshold(relevant_from):
+        pair = "{!r} and {!r}".format(*test.repeated[0]) if test.repeated else ""
+        rule = f"relevant_from={relevant_from:g}"
+        raise threshold_of_sums(test.duplicates, len(test), rule, pair)
     return is_relevant(test.values, relevant_from)
 
 
-def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str) -> InputError:
+def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
+    """Return whether a rule compares values with a number."""
+    return isinstance(relevant_from, int | float) and relevant_from > -math.inf
+
+
+def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
     """Return the error of a threshold for values of which nobody said whether to add them up."""
     told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
+    first = f" (the first: {pair})" if pair else ""
     return InputError(
-        f"{told} of test repeat a pair of user and item, and {threshold} does not say for which "
-        "value: two ratings of 2 would be one of 4. Hint: repeated_test='summed' adds such values "
-        "up first (plays), repeated_test='largest' takes the largest (ratings); or leave one row "
-        "of each pair."
+        f"{told} of test repeat a pair of user and item{first}, and {threshold} does not say for "
+        "which value: two ratings of 2 would be one of 4. Hint: repeated_test='summed' adds such "
+        "values up first (plays), repeated_test='largest' takes the largest (ratings); or leave "
+        "one row of each pair."
     )
 
 

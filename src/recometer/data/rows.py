@@ -58,6 +58,7 @@ class Options(NamedTuple):
     separator: Separator = None
     whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
     labelled: bool = True  # whether edges that are labelled, as for test, are read
+    says_sums: bool = True  # whether to warn that values of rows that repeat a pair were summed
 
     def refuse(self, what: str, *names: str) -> None:
         """Raise if one of these options, which do not apply to the data, was given."""
@@ -86,7 +87,7 @@ class Options(NamedTuple):
         return int(self.n_users), int(self.n_items)
 
 
-OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "labelled"))
+OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "labelled", "says_sums"))
 
 
 @dataclasses.dataclass

@@ -7,6 +7,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Literal
 
+from recometer.data import matching
 from recometer.data.fingerprints import glimpse
 from recometer.data.interactions import read_interactions
 from recometer.data.sizes import size_in_words
@@ -115,7 +116,10 @@ class Evaluator:
             warn_of_zeros(number_of_zeros(self.asked.train), self.asked.protocol)
         self.truth: Truth | None = None
         if test is not None:
-            self.truth = Truth.of(self.asked, read_interactions(test, "test"))
+            how = self.asked.protocol
+            refused = matching.is_threshold(how.relevant_from) and how.repeated_test == "once"
+            given = read_interactions(test, "test", says_sums=not refused)
+            self.truth = Truth.of(self.asked, given)
         self._glimpses = self._glimpsed()
 
     @without("until")

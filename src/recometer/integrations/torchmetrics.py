@@ -38,7 +38,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         Defines what is measured. With a test, it takes scores of all items, or lists; without one,
         it takes candidates together with the truth. None also takes candidates, with ``metrics=``
         and other options of `Evaluator`.
-    item_ids, repeated
+    item_ids, repeated, ignore_label
         As in `Evaluator.stream`. By default the first occurrence of a user counts, because samplers
         of several processes repeat some users.
     **options
@@ -74,6 +74,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         *,
         item_ids: object = None,
         repeated: Repeated = "first",
+        ignore_label: object = None,
         **options: Any,
     ) -> None:
         own = {name: options.pop(name) for name in OF_TORCHMETRICS if name in options}
@@ -94,7 +95,11 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 "rm.Evaluator."
             )
         self._evaluator = evaluator
-        self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
+        self._names: dict[str, Any] = {
+            "item_ids": item_ids,
+            "repeated": repeated,
+            "ignore_label": ignore_label,
+        }
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # of all processes, while they are synchronised
         # No two metrics look alike, so that a MetricCollection updates each of them.

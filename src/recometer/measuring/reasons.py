@@ -36,7 +36,7 @@ class Reason(enum.IntEnum):
     CUTOFF_TOO_DEEP = 9, "no more candidates than the cut-off: every ranking has the same value"
     ALL_RELEVANT = 10, "every candidate is relevant"
     NO_GAIN = 11, "no item has a positive gain"
-    GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+    GAIN_NOT_FINITE = 12, "the gains, or ratings, are NaN or infinite, or too large to be added up"
     NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
     NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
     WITHOUT_LIST = 15, "the source has no list for the user"

@@ -35,6 +35,7 @@ APART = "\u200b"  # of no width, which `visible` leaves in no text
 # What a formula begins with, also in the full width of East Asian scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # between two columns
+HUGE = 1e12  # from here on decimals tell nothing
 MOST_LINES = 10_000  # of JSON that is read by people, too
 # What TeX reads as a command, or shows as another character.
 LATEX = {
@@ -57,6 +58,11 @@ NOTEBOOK = (
     "border-bottom:1px solid color-mix(in srgb,currentColor 20%,transparent)}"
     ".recometer p{font-size:.85em;margin:.2em 0;opacity:.8;max-width:60em}"
 )
+
+
+def number(value: float, sign: str = "") -> str:
+    """Return a number with four decimals; of a huge one the first four digits: ``1.7e+308``."""
+    return f"{value:{sign}.4{'g' if abs(value) >= HUGE else 'f'}}"
 
 
 def width_of_lines() -> int:

@@ -12,6 +12,7 @@ from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
+from recometer.rendering.formats import number
 from recometer.results.evaluation import Evaluation, fingerprints
 from recometer.results.flat import FlatName, Tracked
 from recometer.results.groups import Segments
@@ -220,7 +221,7 @@ class Leaderboard(Tracked, Printed):
             if any(not math.isnan(row.chance) for row in of_model.values())
         }
         texts = {
-            model: {name: "" if math.isnan(mean) else f"{mean:.4f}" for name, mean in means.items()}
+            model: {name: "" if math.isnan(mean) else number(mean) for name, mean in means.items()}
             for model, means in found.items()
         }
         alike = len({tuple(line.values()) for line in texts.values()}) == 1
@@ -233,7 +234,7 @@ class Leaderboard(Tracked, Printed):
         """Return a row per model and user: for people with texts, else with the values."""
 
         def show(value: float | None) -> str:
-            return "undefined" if value is None else f"{value:.4f}"
+            return "undefined" if value is None else number(value)
 
         rows: list[dict[str, Any]] = []
         for model, result in self.results.items():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from recometer.rendering import Column, Table
-from recometer.rendering.formats import GAP
+from recometer.rendering.formats import GAP, number
 
 
 def metric_column(name: str) -> Column:
@@ -19,10 +19,10 @@ def cell(mean: float, low: float, high: float) -> str:
     if math.isnan(mean):
         return "undefined"
     if math.isnan(low):
-        return f"{mean:.4f}"
+        return number(mean)
     # An end that is cut off at a bound of the metric is the nearer one.
-    far = f"{max(high - mean, mean - low):.4f}"
-    return f"{mean:.4f} ±{far.removeprefix('0')}"
+    far = number(max(high - mean, mean - low))
+    return f"{number(mean)} ±{far.removeprefix('0')}"
 
 
 def span(counts: Sequence[int]) -> str:

@@ -13,6 +13,7 @@ from recometer.data.numbers import flag
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table, plain
+from recometer.rendering.formats import number
 from recometer.stats.ends import METHODS
 from recometer.version import __version__
 
@@ -120,7 +121,7 @@ def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
     ]
 
 
-MEAN = Column("mean", show="{:.4f}".format, number=True)
+MEAN = Column("mean", show=number, number=True)
 COUNTED = Column("counted", show="{:,}".format, number=True)
 
 
@@ -128,7 +129,7 @@ def interval_column(confidence: float) -> Column:
     """Return the column of an interval."""
 
     def show(low: float, high: float) -> str:
-        return "" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+        return "" if math.isnan(low) else f"{number(low)} to {number(high)}"
 
     return Column(f"{confidence:.0%} interval", ("low", "high"), show, number=True)
 
@@ -144,7 +145,7 @@ def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) 
 
 def four_digits(value: float) -> str:
     """Return a number as tables have it; nothing for NaN."""
-    return "" if math.isnan(value) else f"{value:.4f}"
+    return "" if math.isnan(value) else number(value)
 
 
 def on_intervals(
@@ -213,7 +214,7 @@ def all_notes(result: Evaluation) -> list[str]:
 
 def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:
     """Say which means are over rows, and what the means over users are."""
-    values = " ".join(f"{name} {means[name]:.4f}" for name in names)
+    values = " ".join(f"{name} {number(means[name])}" for name in names)
     return [f"over the rows of all users: {', '.join(names)} (mean over users: {values})"]
 
 

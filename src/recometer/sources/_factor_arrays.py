@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, UInt32, laid_out, slices
-from recometer.data.array_files import in_place, lies_in_file
+from recometer.data.array_files import MappedFiles, in_place, lies_in_file
 from recometer.data.numbers import as_array
 from recometer.data.tensors import dtype_name
 from recometer.errors import InputError, InputTypeError, brief, warn
@@ -63,6 +63,12 @@ class FactorArrays:
     item_bias: Array | None
     n_users: int | None  # None if the ranking is the same for everybody
     converted: str = ""  # what was converted, for the description
+    files: MappedFiles = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        matrices = (getattr(one, "given", one) for one in (self.users, self.items))
+        files = MappedFiles([*matrices, self.user_bias, self.item_bias])
+        object.__setattr__(self, "files", files)
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:

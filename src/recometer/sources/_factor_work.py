@@ -261,6 +261,7 @@ class FactorsWork:
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the factors of some users as the kernel's functions take them."""
+        self.factors.files.check()  # right before each call of the kernel
         return {"instruction_set": self.instruction_set, "users": users}
 
     def user_factors(self, rows: Int64) -> Array:

@@ -19,7 +19,7 @@ from recometer.data.numbers import (
     sizes_of,
     without_mask,
 )
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, brief
 
 Ids = Array
 Truth = Literal["relevance", "rating"]
@@ -93,7 +93,7 @@ def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
     truth = None
     if kind is not None:
         truth = _numbers(columns[chosen[kind]], f"{kind}s (column {chosen[kind]!r})")
-        truth = np.where(are_ignored(truth, ignored), np.nan, truth)
+        truth = _without_ignored(truth, ignored)
     elif ignored is not None:
         raise InputError(
             "ignore_label= names values of the truth, which these rows do not have. Hint: "
@@ -128,7 +128,7 @@ def from_arrays(
     As in `from_frame`, rows whose truth is among `ignored` are left out.
     """
     truth = _numbers(relevance, "relevance")
-    truth = np.where(are_ignored(truth, ignored), np.nan, truth)
+    truth = _without_ignored(truth, ignored)
     if sizes is not None:
         if groups is not None:
             raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")
@@ -214,6 +214,17 @@ def check_rows(rows: PairRows) -> None:
         "is this the right column? The predictions of a test set have them, those for new items do "
         "not."
     )
+
+
+def _without_ignored(truth: Float64, ignored: object) -> Float64:
+    """Return NaN for labels that are to be ignored; refuse to ignore all."""
+    padding = are_ignored(truth, ignored)
+    if len(padding) and padding.all():
+        raise InputError(
+            f"All {len(padding):,} rows of Pairs have a label that ignore_label={brief(ignored)} "
+            "leaves out. Hint: name only labels of padding, not those of items that were judged."
+        )
+    return np.where(padding, np.nan, truth)
 
 
 def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:

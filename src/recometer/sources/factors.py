@@ -66,7 +66,8 @@ class Factors(Source):
     InputTypeError
         If the factors are not numbers.
     FileError
-        If a path does not name a .npy file with an array.
+        If a path does not name a .npy file with an array. While ranking, also if a file that is
+        mapped into memory was changed.
 
     Warns
     -----
@@ -128,20 +129,22 @@ class Factors(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
-        aligned = align(self._index, request)
-        if is_tensor(self._factors.items):
-            return rank_batches(aligned, self._batches(aligned, request))
-        work = FactorsWork(self._factors, aligned, request)
-        if aligned.candidates is None:
-            work.rank_all(request)
-        else:
-            _factor_candidates.rank_all(work, request)
-        work.flag_constant(request)
-        return work.ranks(request.threads)
+        with self._factors.files:
+            aligned = align(self._index, request)
+            if is_tensor(self._factors.items):
+                return rank_batches(aligned, self._batches(aligned, request))
+            work = FactorsWork(self._factors, aligned, request)
+            if aligned.candidates is None:
+                work.rank_all(request)
+            else:
+                _factor_candidates.rank_all(work, request)
+            work.flag_constant(request)
+            return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
-        return _top.lists(self, request, k, self._best)
+        with self._factors.files:
+            return _top.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         aligned = align(self._index, request)

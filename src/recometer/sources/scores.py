@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, follow, laid_out
-from recometer.data.array_files import in_place
+from recometer.data.array_files import MappedFiles, in_place
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, in_float64
@@ -65,7 +65,8 @@ class Scores(Source):
     InputTypeError
         If the argument is neither a matrix of numbers nor a function.
     FileError
-        If a path does not name a .npy file with an array.
+        If a path does not name a .npy file with an array. While ranking, also if a file that is
+        mapped into memory was changed.
     ModelError
         While ranking, if the function raises an exception, which is kept as the cause; the
         message names the users.
@@ -116,6 +117,7 @@ class Scores(Source):
         if not n_items:
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
+        self._files = MappedFiles([self._matrix, self._index.user_ids, self._index.item_ids])
 
     @property
     def index(self) -> SourceIndex:
@@ -165,6 +167,7 @@ class Scores(Source):
             If the function raises an exception, which is kept as the cause.
         """
         if self._matrix is not None:
+            self._files.check()
             # Rows that lie together need no copy.
             together = follow(rows)
             chosen = slice(rows[0], rows[-1] + 1) if together else rows
@@ -203,12 +206,14 @@ class Scores(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
-        aligned = align(self._index, request)
-        return rank_batches(aligned, self._batches(aligned, request))
+        with self._files:
+            aligned = align(self._index, request)
+            return rank_batches(aligned, self._batches(aligned, request))
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
-        return _top.lists(self, request, k, self._best)
+        with self._files:
+            return _top.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         aligned = align(self._index, request)
