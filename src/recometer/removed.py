@@ -35,6 +35,10 @@ WEIGHTS = (
     "result.mean(weights) takes a weight for each user; LightGBM and XGBoost weight queries by "
     "RankingMetrics of recometer.integrations."
 )
+GROUPS = (
+    "groups= of rm.Pairs.of has the user of each row, and sizes= the number of rows of each, which "
+    "LightGBM calls group."
+)
 
 # Each entry says what to do instead. Python's arguments, by name.
 ARGUMENTS: dict[str, str] = {
@@ -50,6 +54,8 @@ ARGUMENTS: dict[str, str] = {
     "until": ALL_USERS,
     "evaluator": "evaluate each source: compare({'als': evaluator(als), 'pop': evaluator(pop)}).",
     "aim": STAKES,
+    "group": GROUPS,
+    "qid": GROUPS,
     "weight": WEIGHTS,
     "weights": WEIGHTS,
     "relative": STAKES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 
 import numpy as np
 import polars as pl
@@ -163,3 +164,27 @@ def test_large_scores_that_float64_tells_apart_are_ranked():
     assert values == {"rr": 1 / 3}
     masked = np.ma.array([[5, 2**60, 2**60 + 1]], mask=[[False, True, False]])
     assert rm.evaluate(rm.Scores(masked), np.array([[1, 0, 0]]), metrics="rr").mean() == {"rr": 0.5}
+
+
+@pytest.mark.parametrize("low", [2**53, -(2**53) - 1, 2**60 + 200])
+def test_scores_written_as_text_or_decimals_are_refused_too(low, tmp_path):
+    both = [low, low + 1]
+    frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": both})
+    table, run = tmp_path / "scores.csv", tmp_path / "scores.run"
+    frame.write_csv(table)
+    run.write_text("".join(f"1 Q0 {item} 0 {score} x\n" for item, score in enumerate(both)))
+    decimals = [decimal.Decimal(number) for number in both]
+    kinds = [pl.Int128, pl.Decimal(38, 0), pl.Decimal(38, 2)]
+    for data in (
+        table,
+        run,
+        {1: dict(enumerate(decimals))},
+        frame.to_pandas().astype({"score": object}),
+        *(frame.with_columns(pl.col("score").cast(kind)) for kind in kinds),
+    ):
+        with pytest.raises(rm.InputError, match=f"cannot tell {low} and {low + 1} apart"):
+            rm.Lists(data)
+    with pytest.raises(rm.InputError, match="item biases"):
+        rm.Factors(None, None, item_bias=both)
+    run.write_text(f"1 Q0 1 0 {low} x\n1 Q0 2 0 inf x\n1 Q0 3 0 0.5 x\n")
+    assert rm.Lists(run).n_entries == 3

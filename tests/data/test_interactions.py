@@ -479,7 +479,9 @@ def test_times_that_are_texts(frame, texts, times):
 
 def test_duplicate_rows_keep_the_latest_time(frame):
     data = {"user": [1, 1], "item": [2, 2], "time": [5, 3]}
-    with pytest.warns(DataWarning, match="they count once, unless the rule repeated_test"):
+    with pytest.warns(
+        DataWarning, match="they count once \\(in test, unless the rule repeated_test"
+    ):
         read = Interactions.of(frame(data))
     assert read.times.tolist() == [5]
 

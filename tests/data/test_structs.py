@@ -68,3 +68,19 @@ def test_only_lists_of_items_are_taken_apart() -> None:
     tags = [[{"id": 1, "name": "new"}], [{"id": 2, "name": "old"}]]
     catalogue = rm.Catalogue(pl.DataFrame({"item_id": [7, 8], "labels": tags, "title": ["A", "B"]}))
     assert catalogue.titles.tolist() == ["A", "B"]
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pl.DataFrame.lazy, pl.DataFrame.to_arrow])
+def test_arrays_of_structs(make) -> None:
+    of_two = FRAME[1:].with_columns(
+        pl.col("recommendations").cast(pl.Array(FRAME.schema["recommendations"].inner, 2))
+    )
+    result = rm.evaluate(rm.Lists(make(of_two)), TEST, metrics="rr")
+    assert result["rr"].tolist() == [0, 1, 0.5]
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pl.DataFrame.to_pandas])
+def test_an_entry_that_is_missing(make) -> None:
+    holes = pl.DataFrame({"user_id": [1], "recommendations": [[None, {"movieId": 3, "rating": 1}]]})
+    with pytest.raises(rm.InputError, match=r"column 'movieId'\) have no value in row 0"):
+        rm.Lists(make(holes))

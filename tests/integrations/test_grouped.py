@@ -19,8 +19,9 @@ SCORE = np.array([0.5, 0.5, 0.1, 0.9, 0.2, 0.7, 0.7, 0.1, 0.4, 0.3, 0.2, 0.1])
 PAIRS = rm.Pairs.of(LABEL, SCORE, QUERY)
 
 
-def lightgbm_data(weight=None, group=SIZES):
+def lightgbm_data(weight=None, group=SIZES, **params):
     return SimpleNamespace(
+        params=params,
         construct=lambda: None,
         get_label=lambda: LABEL,
         get_weight=lambda: weight,
@@ -73,11 +74,26 @@ def test_weights_are_those_of_queries():
             r"shape \(2,\), but there are 4 groups",
         ),
         (lambda: ForXGBoost("ndgc@3"), "ndgc"),
+        (
+            lambda: ForLightGBM("rr ndcg@3")(SCORE, lightgbm_data(label_gain="0,1,5,50")),
+            r"ndcg@3 has the gains 2\^label - 1, but label_gain='0,1,5,50'.*Hint",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(call, message):
     with pytest.raises((InputError, rm.UnknownNameError), match=message):
         call()
+
+
+def test_tables_of_gains_that_change_nothing():
+    for metrics, table in (
+        ("ndcg@3", [0, 1, 3, 7]),
+        ("map@3 rr", [0, 1, 5, 50]),
+        ("ndcg(label_gain=label)@3", [0, 1, 2, 3]),
+    ):
+        found = ForLightGBM(metrics)(SCORE, lightgbm_data(label_gain=table))
+        assert found == ForLightGBM(metrics)(SCORE, lightgbm_data())
+    ForLightGBM("ndcg@3", protocol="recometer")(SCORE, lightgbm_data(label_gain=[0, 1, 5, 50]))
 
 
 def test_it_says_what_it_is():

@@ -30,7 +30,8 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
     Raises
     ------
     InputError
-        If one has ids, and the other has positions.
+        If one has ids, and the other has positions, or both have positions of different numbers of
+        users or items.
     """
     for name in ("user", "item"):
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
@@ -38,6 +39,13 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
             raise InputError(
                 f"One of test and candidates has {name} ids, and the other does not. Hint: give "
                 f"both of them {name} ids, or neither."
+            )
+        numbers = [getattr(side, f"n_{name}s") for side in (first, second)]
+        if not has[0] and numbers[0] != numbers[1]:
+            raise InputError(
+                f"The sets of candidates have {numbers[0]:,} {name}s, but test has {numbers[1]:,}. "
+                f"Hint: without ids both count the same {name}s; an array of positions "
+                "[n_users, n] holds whole numbers, and a matrix has a column for every item."
             )
     rows = _all_rows(first, second)
     assert rows.users is not None

@@ -19,6 +19,7 @@ from recometer.data.cells import integers
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
+from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path, check_readable, unreadable
 from recometer.data.sessions import paired, selected
 from recometer.data.structs import without_structs
@@ -688,4 +689,6 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     if option == "value":
         expected += " (or pass value=False)"
     check_parsed(text, parsed, f"{path}: ", expected)
+    if option in ("rank", "score"):
+        check_told_apart(large_in_text(plain, parsed), f"{option}s of {path}")
     return parsed

@@ -356,7 +356,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                 pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
                 copies = np.diff(starts, append=len(users))
-                settled = "count once, unless the rule repeated_test says otherwise"
+                settled = "count once (in test, unless the rule repeated_test says otherwise)"
                 if values is None or says_sums:
                     said = f"they {settled}." if values is None else "their values were summed."
                     warn(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import decimal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,9 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
+
+if TYPE_CHECKING:
+    import polars as pl
 
 LARGEST_WHOLE = int(np.finfo(np.float64).max)
 EXACT_BITS = 53  # of whole numbers in float64
@@ -193,22 +198,45 @@ def all_numbers(column: Any, what: str) -> Float64:
         return np.ones(array.shape)
     if array.dtype.kind in "iu":
         return in_float64(array, what)
-    # Python's integers among None and floats, and those of columns with missing entries.
-    known: dict[float, int] = {}
-    for number in large:
-        other = known.setdefault(float(number), number)
-        if other != number:
-            raise _not_told_apart(what, *sorted((number, other)))
+    check_told_apart(large, what)
     return found
 
 
+def check_told_apart(integers: Iterable[int], what: str) -> None:
+    """Refuse numbers to rank by that are not in an array, as `in_float64` refuses them in one.
+
+    Raises
+    ------
+    InputError
+        If two of the integers differ, and do not in float64.
+    """
+    known: dict[float, int] = {}
+    for number in integers:
+        other = known.setdefault(float(number), number)
+        if other != number:
+            raise _not_told_apart(what, *sorted((number, other)))
+
+
+def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:
+    """Return the integers from 2**53 on that numbers of a file are written as."""
+    import polars as pl
+
+    large = text.filter(parsed.is_finite() & (parsed.abs() >= 2**EXACT_BITS))
+    return large.cast(pl.Int128, strict=False).drop_nulls().to_list()
+
+
 def _large_integers(column: Any) -> list[int]:
-    """Return the integers beyond 2**53 of a column that is no array of integers."""
+    """Return the integers from 2**53 on of a column that is no array of integers.
+
+    They are Python's among None and floats, those of columns with missing entries, of 128 bits,
+    and whole decimals.
+    """
     if is_a(column, "polars", "Series"):
-        wide = str(column.dtype).endswith("128")
-        if not column.dtype.is_integer() or not (wide or column.null_count()):
+        kind = column.dtype
+        wide = str(kind).endswith("128") or kind.is_decimal()
+        if not (kind.is_integer() or kind.is_decimal()) or not (wide or column.null_count()):
             return []
-        column = column.filter((column > 2**EXACT_BITS) | (column < -(2**EXACT_BITS))).to_list()
+        column = column.filter((column >= 2**EXACT_BITS) | (column <= -(2**EXACT_BITS))).to_list()
     elif isinstance(column, np.ndarray):
         column = column.tolist() if column.dtype == object and column.ndim == 1 else []
     if not isinstance(column, list | tuple):
@@ -216,7 +244,7 @@ def _large_integers(column: Any) -> list[int]:
     return [
         int(value)
         for value in column
-        if isinstance(value, int | np.integer) and abs(int(value)) > 2**EXACT_BITS
+        if isinstance(value, int | np.integer | decimal.Decimal) and abs(value) >= 2**EXACT_BITS
     ]
 
 
@@ -252,7 +280,9 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
     InputError
         If there are none, or they do not add up to the number of rows.
     """
-    hint = "Hint: group=[rows of each query, ...] says which rows belong together."
+    hint = (
+        "Hint: group= of LightGBM and sizes= of rm.Pairs.of take the number of rows of each query."
+    )
     if sizes is None:
         raise InputError(
             f"The data have no groups, but ranking metrics are means over queries. {hint}"

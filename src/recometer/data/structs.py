@@ -45,11 +45,12 @@ def _of_polars(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | pl.LazyFram
 
     schema = table.collect_schema()
     for name, dtype in schema.items():
-        inner = dtype.inner if isinstance(dtype, pl.List) else None
+        inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
         fields = [field.name for field in getattr(inner, "fields", ())]
         if _hold_items(fields, schema):
             of_items = pl.element().struct
-            lists = [pl.col(name).list.eval(of_items.field(one)).alias(one) for one in fields]
+            cells = pl.col(name).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(name)
+            lists = [cells.list.eval(of_items.field(one)).alias(one) for one in fields]
             return table.with_columns(lists).drop({name} - {*fields})
     return table
 
@@ -59,7 +60,8 @@ def _of_pandas(frame: Any) -> Any:
     objects = (at for at, dtype in enumerate(frame.dtypes) if dtype.kind == "O")
     for rows in (frame.iloc[:, at] for at in objects):
         first = next((row for row in rows if not _is_empty(row)), None)
-        fields = _fields(first[0]) if isinstance(first, list | np.ndarray) else []
+        entries = first if isinstance(first, list | np.ndarray) else []
+        fields = _fields(next((one for one in entries if one is not None), None))
         if _hold_items(fields, names):
             lists = {field: [_entries(row, field) for row in rows] for field in fields}
             return frame.drop(columns=[rows.name]).assign(**lists)
@@ -74,7 +76,7 @@ def _entries(row: Any, field: str) -> list[Any]:
     """Return what a field holds in each struct of a list; a missing list is empty."""
     if not isinstance(row, list | np.ndarray):
         return []
-    return [one[field] if isinstance(one, Mapping) else getattr(one, field) for one in row]
+    return [one[field] if isinstance(one, Mapping) else getattr(one, field, None) for one in row]
 
 
 def _hold_items(fields: Sequence[str], names: Iterable[str]) -> bool:

@@ -18,6 +18,7 @@ from recometer.data.files import (
     first_line_of,
     parts_of,
 )
+from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path
 from recometer.data.texts import DAMAGED, open_text
 from recometer.errors import FileError
@@ -116,6 +117,8 @@ def _read(
     if len(wrong):
         line = int(wrong[0])
         raise FileError(f"{path}: line {line + 1} is {lines[line]!r}. Hint: expected {expected}.")
+    if names[2] == "score":
+        check_told_apart(large_in_text(fields[names[2]], number), f"scores of {path}")
     return fields.with_columns(number.cast(pl.Float64)).filter(~blank)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.data.numbers import all_numbers, as_array, sizes_of
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.integrations.grouped import GroupedMetrics
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -43,7 +44,8 @@ class RankingMetrics(GroupedMetrics):
     -----
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
     For a query without a relevant document, LightGBM adds 1 independently of its weight, so that
-    its mean may be above 1.
+    its mean may be above 1. A table of gains (``label_gain``) is refused beside ``ndcg@10``, whose
+    gains are 2^label - 1. `of_ranker` does not see the table.
 
     Examples
     --------
@@ -64,14 +66,36 @@ class RankingMetrics(GroupedMetrics):
         super().__init__(metrics, protocol, threads, **rules)
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
-        """Return (name, value, whether higher is better) for each metric; `data` is a Dataset."""
+        """Return (name, value, whether higher is better) for each metric; `data` is a Dataset.
+
+        Raises
+        ------
+        InputError
+            If LightGBM has gains of its own (``label_gain``), and ``ndcg`` of its convention does
+            not. Otherwise as for `of_ranker`.
+        """
         if not hasattr(data, "get_group"):
             raise InputTypeError(
                 f"The data are of type {type(data).__name__}, expected a lightgbm.Dataset. Hint: "
                 "lightgbm.train(..., feval=...); of_ranker is for LGBMRanker."
             )
+        self._check_gains((getattr(data, "params", None) or {}).get("label_gain"))
         data.construct()  # which a data set of train() is already
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
+
+    def _check_gains(self, table: Any) -> None:
+        if table is None or self.evaluator.asked.protocol.name != "lightgbm":
+            return
+        gains = np.array(table.split(",") if isinstance(table, str) else table, np.float64)
+        metric = next(
+            (str(one) for one in self.metrics if re.fullmatch("ndcg(@.*)?", str(one))), ""
+        )
+        if metric and not np.array_equal(gains, 2.0 ** np.arange(gains.size) - 1):
+            raise InputError(
+                f"{metric} has the gains 2^label - 1, but label_gain={brief(table)}. Hint: for "
+                "label_gain=0,1,2,3,... ask for ndcg(label_gain=label)@k; for another table also "
+                "give np.take(label_gain, label) as labels."
+            )
 
     def of_ranker(
         self,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, UInt32, laid_out, slices
 from recometer.data.array_files import MappedFiles, in_place, lies_in_file
-from recometer.data.numbers import as_array
+from recometer.data.numbers import as_array, in_float64
 from recometer.data.tensors import dtype_name
 from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.ranks import UserFlag
@@ -97,6 +97,7 @@ class FactorArrays:
             )
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
+        in_float64(bias, "item biases")  # of integers, which may be too large
         bias = laid_out(bias, dtype)
         without_factors = np.zeros((len(bias), 0), dtype)
         return cls(without_factors[:0], without_factors, None, bias, None)

@@ -194,6 +194,15 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
             f"candidates={given!r} is a number. Hint: rm.SampledCandidates({given!r}) draws this "
             "number of items for each user."
         )
+    if (
+        isinstance(given, list | tuple)
+        and given
+        and isinstance(given[0], list | tuple | np.ndarray)
+    ):
+        raise InputError(
+            "candidates is a list of lists. Hint: {user: [items]} names the users of these lists; "
+            "positions for each user of test in turn are np.array(...), padded with -1."
+        )
     if is_frame(given):
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):

@@ -163,7 +163,7 @@ class Pairs(Source):
         return pairs
 
     @classmethod
-    @without("weight", "weights")
+    @without("weight", "weights", "group", "qid")
     def of(
         cls,
         relevance: npt.ArrayLike,
