@@ -229,7 +229,6 @@ def test_measures_are_taken_one_after_the_other() -> None:
         "model 1        +0.1  no difference shown",
         "",
         "a note",
-        "",
         "Left out, as lines are narrow: mean of all.",
     ]
     assert to_text(table, 33).split("\n")[1:3] == [

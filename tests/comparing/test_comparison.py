@@ -20,6 +20,7 @@ from results import evaluation
 
 import recometer as rm
 from recometer import stats
+from recometer.rendering.formats import to_text
 from recometer.report import page
 
 RNG = np.random.default_rng(5)
@@ -203,10 +204,7 @@ def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
     ]
     one, two = (f"{row.mean:.4f}" for row in found.standings)
     best, near = f"{one}* 1-2", f"{two}≈ 1-2"
-    explained = (
-        "* is the best mean of a metric. ≈ marks a mean for which no difference from the best one "
-        "is shown."
-    )
+    explained = "* is the best mean of a metric. ≈ marks one that is not shown to differ from it."
     assert all(part in str(found) for part in (best, near, explained))
     markdown = found.to_markdown()
     assert rf"| best | **{one}\* 1-2** |" in markdown
@@ -219,8 +217,8 @@ def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
     assert rf"near & {two}$\approx$ 1-2" in board
     within = after.split(r"\end{tabular}")[0].strip().split("\n")
     assert within == [
-        r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks a mean "
-        r"for which no difference from the best one is shown.} \\",
+        r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks one "
+        r"that is not shown to differ from it.} \\",
         r"\multicolumn{2}{l}{\footnotesize The possible ranks follow each mean.} \\",
     ]
 
@@ -813,22 +811,44 @@ def test_a_parameter_taken_from_test_need_not_be_named() -> None:
         rm.compare(models, metrics="err@1(max_gain=2)")
 
 
+@pytest.mark.parametrize("n_users", [300, 25])
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("baseline", [None, "gradientboost0"])
+def test_five_models_by_six_metrics_fit_a_screen(n_users, width, baseline) -> None:
+    rng = np.random.default_rng(0)
+    test = rng.random((n_users, 80)) < 0.06
+    metrics = "ndcg@10 recall@10 precision@10 ap@10 percentile_rank rprecision@100"
+    models = {
+        f"gradientboost{at}": rm.evaluate(
+            rm.Scores(rng.random(test.shape) * (at + 1) + 0.3 * test), test, metrics=metrics
+        )
+        for at in range(5)
+    }
+    lines = to_text(rm.compare(models, baseline=baseline), width).splitlines()
+    assert len(lines) < 60
+    assert max(map(len, lines)) <= width
+    # Each pair has a line with its difference, interval, adjusted p and verdict.
+    verdict = r"\d to [+-]0\.\d+  .*(no difference shown|better|worse)$"
+    pairs = [line for line in lines if re.search(verdict, line)]
+    assert len(pairs) == (10 if baseline is None else 4)
+
+
 def test_print_shows_what_decides_and_a_line_for_each_other_metric() -> None:
     metrics = "ndcg@5 hit@5 ndcg@1..20 recall@1..20 coverage@5"
     models = {f"m{at}": evaluate(0.1 * at, at, metrics) for at in range(6)}
     comparison = rm.compare(models, metrics=metrics, primary="hit@5")
     text = str(comparison)
     pairs = 6 * 5 // 2
-    for line in (r"hit@5 +m0 +m1 .*\n", r"recall@7 +best: m\d"):
+    for line in (r"metric: hit@5\n.*\nm0 +m1 .*\n", r"recall@7 +best: m\d"):
         assert re.search(line, text)
-    assert len(re.findall(r"(?m)^hit@5 +m\d +m\d ", text)) == pairs  # more than six
+    assert len(re.findall(r"(?m)^m\d +m\d ", text)) == pairs  # more than six
     assert not re.search(r"(?m)^recall@7 +m\d +m\d ", text)
     assert "P(better)" not in text
     assert "P(better)" in str(rm.compare({n: models[n] for n in ("m0", "m1")}))
     every = str(comparison.full())
     assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", every)) == 2 * pairs
     assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", every)) == pairs
-    assert "comparison.full() has all pairs by the other metrics" in text
+    assert "comparison.full() has all pairs by all metrics" in text
     assert "full()" not in every
     assert comparison.full().to_csv() == comparison.to_csv()
     assert comparison.full().to_json() == comparison.to_json()

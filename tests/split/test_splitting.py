@@ -1227,3 +1227,10 @@ def test_a_split_of_sessions_can_be_copied_and_names_users_as_they_are():
     assert (made.user.parts, made.item) == (("user", "session"), "item")
     with pytest.raises(InputError, match=r"not in the data, the first: \('a', 7\)"):
         split(frame, Number(1), who=GivenUsers([("a", 7)]), **both)
+
+
+def test_a_split_is_printed_in_lines_that_fit():
+    data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3]})
+    made = split(data, Fraction(0.5), min_train=1, min_test=1, seed=12345)
+    assert max(map(len, str(made).splitlines())) <= 100
+    assert str(made).replace("\n  ", " ") == repr(made)

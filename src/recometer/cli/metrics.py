@@ -58,7 +58,7 @@ def _overview() -> Table:
     columns = [
         Column("name"),
         Column("other names", wraps=True),
-        Column("metric", wraps=True),
+        Column("metric", wraps=True, spare=True),
         Column("formula", wraps=True),
     ]
     notes = [

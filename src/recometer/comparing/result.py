@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MOST_PAIRS = 6  # of which it is shown how users differ, beside other metrics
-MOST_NAMED = 3  # models in the line of a metric that is not shown in full
+MOST_NAMED = 2  # models in the line of a metric that is not shown in full
 
 
 class ComparisonTables(Printed):
@@ -90,10 +90,7 @@ class ComparisonTables(Printed):
         differences, notes = self._differences(metrics), self.said(metrics)
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
-        notes.append(
-            "comparison.full() has all pairs by the other metrics, how their users differ, and how "
-            "p and intervals were found."
-        )
+        notes.append("comparison.full() has all pairs by all metrics, and how they were compared.")
         return [*boards, *users, differences, self._others(others, notes)]
 
     def said(self, metrics: Sequence[str]) -> list[str]:
@@ -150,13 +147,11 @@ class ComparisonTables(Printed):
             return "; ".join(found)
         standings = [one for one in self.standings if one.metric == metric]
         best = [one.model for one in standings if one.leads]
-        near = [one.model for one in standings if one.best and not one.leads]
         differ = sum(len(verdicts.get(said, ())) for said in ("better", "worse"))
         pairs = f"{differ:,} of {len(rows):,} pairs differ"
         if not best:
             return pairs
-        alike = f", no difference shown from {_models_named(near)}" if near else ""
-        return f"best: {_models_named(best)}{alike}; {pairs}"
+        return f"best: {_models_named(best)}; {pairs}"
 
 
 class FullComparison(Printed):

@@ -26,8 +26,7 @@ __all__ = [
 SMALLEST_P = 1e-300  # shown
 NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence
 SIGNS = (
-    "* is the best mean of a metric. ≈ marks a mean for which no difference from the best one "
-    "is shown.",
+    "* is the best mean of a metric. ≈ marks one that is not shown to differ from it.",
     "The possible ranks follow each mean.",
 )
 """What `standing_text` shows."""

@@ -262,7 +262,7 @@ def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
         return "All comparisons" if len(rows) > 1 else _pair(rows[0])
     if len(found) == sum(n_of.values()):
         return _shortened(metrics)
-    return _shortened([_pair(row) for row in found])
+    return _shortened([_pair(row) for row in found], 1)
 
 
 def _by(
@@ -278,10 +278,11 @@ def _by(
     return [f"{name} ({_where(found, all_rows)})" for name, found in ways.items()]
 
 
-def _shortened(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str], shown: int = MOST) -> str:
+    """Return all of a few names, or else the first of them."""
     if len(names) <= MOST:
         return "; ".join(names)
-    return f"{'; '.join(names[:MOST])}; and {len(names) - MOST} more"
+    return f"{'; '.join(names[:shown])}; and {len(names) - shown} more"
 
 
 def _counted(n: int, what: str) -> str:

@@ -81,28 +81,27 @@ def to_text(shown: Shown, width: int | None = None) -> str:
 
     With a width, lines end before this column if that is possible (`fitted`).
     """
-    blocks, left_out = blocks_of(shown, width)
-    blocks.append([LEFT_OUT.format(", ".join(left_out))] if left_out else [])
     texts = (
         _lines(block, width)
         if isinstance(block, Fitted)
         else [wrapped(line, width) for line in block]
-        for block in blocks
+        for block in blocks_of(shown, width)
     )
     return "\n\n".join("\n".join(lines) for lines in texts if lines)
 
 
-def blocks_of(
-    shown: Shown, width: int | None
-) -> tuple[list[Fitted | Sequence[str]], dict[str, None]]:
-    """Return tables as they fit into a width, the lines around them, and columns left out."""
+def blocks_of(shown: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
+    """Return tables as they fit into a width, and the lines around them."""
     blocks: list[Fitted | Sequence[str]] = []
     left_out: dict[str, None] = {}
+    below: Sequence[str] = []
     for table in shown.tables(width):
         parts, titles = fitted(table, width)
-        blocks += [table.head, *parts, table.below]
+        blocks += [below, table.head, *parts]
+        below = table.below
         left_out |= dict.fromkeys(titles)
-    return blocks, left_out
+    said = [LEFT_OUT.format(", ".join(left_out))] if left_out else []
+    return [*blocks, [*below, *said]]
 
 
 def _lines(part: Fitted, width: int | None) -> list[str]:
@@ -155,19 +154,24 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
     """Return a table as it fits into a width, and the titles of columns that are left out.
 
     One measure after the other is taken until it fits: long texts of the last column are broken,
-    and then titles; texts that all rows have go above, and spare columns are left out; other texts
-    are broken; and the columns that are left make further tables, which repeat the first ones.
+    and then titles; texts that all rows have go above, and spare columns are left out; texts of the
+    last column get narrower; where rows share a text of the first column, it goes above that of the
+    second; other texts are broken; and the columns that are left make further tables, which repeat
+    the first ones.
     """
     whole = Fitted(table.shown, table.headers, table.cells(), table.best)
     if width is None or _fits(whole, width, NARROWEST):
         return [_broken(whole, width, NARROWEST)], []
     titled = _with_narrow_titles(whole)
-    if _fits(titled, width, NARROW):
-        return [_broken(titled, width, NARROW)], []
-    for one in (whole, titled):
-        some, left_out = _without_spare(one, width)
-        if _fits(some, width, NARROW):
-            return [_broken(some, width, NARROW)], left_out
+    if _fits(titled, width, NARROWEST):
+        return [_broken(titled, width, NARROWEST)], []
+    for narrow in (NARROWEST, NARROW):
+        for one in (whole, titled):
+            some, left_out = _without_spare(one, width, narrow)
+            if _fits(some, width, narrow):
+                return [_broken(some, width, narrow)], left_out
+    if _fits(grouped := _indented(some), width, NARROWEST):
+        return [grouped], left_out
     keys = next((at for at, one in enumerate(some.columns) if one.number), 1)
     keys = max(1, min(keys, len(some.columns) - 1))
     some = _narrowed(some, width, keys)
@@ -182,17 +186,31 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
     return [_broken(part, width, NARROW) for part in parts], left_out
 
 
-def _without_spare(of: Fitted, width: int) -> tuple[Fitted, list[str]]:
+def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
     """Put above what all rows have, and leave out spare columns until it fits."""
     alike = _alike(of) if len(of.rows) > 1 else []
     titles = [" ".join(title.split()) for title in of.headers]
     kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
     for at in list(kept):
-        if of.columns[at].spare and not _fits(_some(of, kept), width, NARROW):
+        if of.columns[at].spare and not _fits(_some(of, kept), width, narrow):
             kept.remove(at)
             left_out.append(titles[at])
     above = "; ".join(f"{titles[at]}: {of.rows[0][at]}" for at in alike)
     return _some(of, kept)._replace(above=above), left_out
+
+
+def _indented(of: Fitted) -> Fitted:
+    """Put the first column above the second one, where several rows share a text of the first."""
+    firsts = [row[0] for row in of.rows]
+    if len(set(firsts)) == len(firsts) or of.best or any(one.number for one in of.columns[:2]):
+        return of
+    rows: list[list[str]] = []
+    for row, before in zip(of.rows, [None, *firsts], strict=False):
+        if row[0] != before:
+            rows.append([row[0], *[""] * (len(row) - 2)])
+        rows.append(["  " + row[1], *row[2:]])
+    headers = [f"{of.headers[0]}\n  {of.headers[1]}", *of.headers[2:]]
+    return Fitted(of.columns[1:], headers, rows, (), of.above)
 
 
 def _with_narrow_titles(of: Fitted) -> Fitted:
@@ -264,7 +282,7 @@ def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
         ([at for at in texts if at in first], [NARROW // 2] * len(widths)),
     ):
         alone = some is not texts
-        left = width - (max(widths[keys:], default=0) + GAP if alone else 0)
+        left = width - (max(wanted[keys:], default=0) + GAP if alone else 0)
         wanted = _shrunk(wanted, some, least, left, len(first) if alone else len(widths))
 
     def broken(row: Sequence[str]) -> list[str]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from recometer.rendering.formats import (
     GAP,
-    LEFT_OUT,
     Fitted,
     blocks_of,
     render,
@@ -33,9 +32,7 @@ def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
     if not console.is_terminal:
         print(to_text(shown, width_of_lines() if folded else None), flush=True)
         return
-    blocks, left_out = blocks_of(shown, console.width)
-    blocks.append([LEFT_OUT.format(", ".join(left_out))] if left_out else [])
-    for number, block in enumerate(one for one in blocks if one):
+    for number, block in enumerate(filter(None, blocks_of(shown, console.width))):
         if number:
             console.print()
         if not isinstance(block, Fitted):

@@ -20,7 +20,7 @@ from recometer.data.paths import as_path
 from recometer.data.sessions import selected
 from recometer.errors import InputTypeError
 from recometer.rendering import Column, Shown, Table
-from recometer.rendering.formats import to_notebook
+from recometer.rendering.formats import to_notebook, width_of_lines, wrapped
 from recometer.split import saving
 
 if TYPE_CHECKING:
@@ -134,6 +134,9 @@ class Split(Shown, Generic[Part]):
             if counts[name]
         ]
         return f"Split({', '.join(parts)}; {self.protocol})"
+
+    def __str__(self) -> str:
+        return wrapped(repr(self), width_of_lines())
 
     def _repr_html_(self) -> str:
         return to_notebook(self)

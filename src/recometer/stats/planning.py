@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, brief
+from recometer.rendering import width_of_lines, wrapped
 from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import increasing_root
@@ -81,7 +82,7 @@ class Power:
             f"{self.wanted:.0%} by {users} users{middle}. {self.n:,} users find a difference of "
             f"{self.smallest_difference:.2g} with a chance of {self.wanted:.0%}."
         )
-        return f"{text} {self.note}".strip()
+        return wrapped(f"{text} {self.note}".strip(), width_of_lines())
 
 
 def power(
