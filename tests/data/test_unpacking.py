@@ -152,6 +152,22 @@ def test_an_array_that_says_to_be_larger_than_it_is(tmp_path):
         read_factors([str(path)], None, say, {})
 
 
+def test_headers_of_arrays_that_cannot_be(tmp_path):
+    path = tmp_path / "scores.npy"
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (-2, 3)}
+    )
+    path.write_bytes(header.getvalue() + bytes(48))
+    with pytest.raises(FileError, match=r"scores.npy cannot be read as a NumPy array.*Hint"):
+        rm.Scores(path)
+    path = tmp_path / "test.npz"
+    arrays = {"indices": [0], "indptr": [0, 1], "shape": (1, 1), "data": [1.0]}
+    np.savez(path, format=1.5, **arrays)
+    with pytest.raises(FileError, match=r"test.npz cannot be read as a sparse matrix.*Hint"):
+        rm.Interactions.of(path)
+
+
 def test_damaged_files_say_so(tmp_path):
     text = gzip.compress(b"1 0 2 1\n" * 1000)
     for name in ("qrels", "ratings.csv.gz"):

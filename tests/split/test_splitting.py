@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import datetime
 import inspect
+import json
 import pickle
 import sys
 import uuid
@@ -1098,6 +1099,27 @@ def test_a_header_that_is_none_is_said_to_be_damaged(text, tmp_path):
         (tmp_path / "split.json").write_text(written)
         with pytest.raises(FileError, match="is damaged"):
             rm.Split.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        (("protocol", "counts"), {}),
+        (("protocol", "counts", "train"), "many"),
+        (("protocol", "what"), 5),
+        (("columns",), []),
+    ],
+)
+def test_a_header_of_other_types_is_said_to_be_damaged(place, wrong, tmp_path):
+    split(interactions(), Last(1)).save(tmp_path)
+    header = json.loads((tmp_path / "split.json").read_text())
+    inside = header
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = wrong
+    (tmp_path / "split.json").write_bytes(sealed(json.dumps(header).encode()))
+    with pytest.raises(FileError, match="is damaged"):
+        rm.Split.load(tmp_path)
 
 
 def test_folds_that_were_saved_are_evaluated_together(tmp_path):

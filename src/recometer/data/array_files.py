@@ -22,7 +22,8 @@ from recometer.errors import FileError
 
 # What NumPy and zipfile raise for files that are not arrays, or are locked.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
-DAMAGED += (TypeError, ValueError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
+DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
 def in_place(given: Any, what: str) -> Any:

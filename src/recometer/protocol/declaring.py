@@ -103,8 +103,10 @@ class Rule:
 
     def check(self, name: str, value: object) -> None:
         """Refuse a value that the rule does not take."""
-        if not self.says or value is self.default:
+        if value is self.default or (not self.says and isinstance(value, str)):
             return
+        if not self.says:
+            raise InputError(f"{name}={brief(value)} must be a text.")
         try:
             self._entry(value)
         except LookupError:

@@ -219,12 +219,15 @@ class Split(Shown, Generic[Part]):
         with saving.undamaged(path):
             protocol = header["protocol"]
             protocol["filters"] = tuple(protocol["filters"])
-            return cls(
+            names = header["columns"]
+            made = cls(
                 **parts,
                 protocol=SplitProtocol(**protocol),
-                columns=header["columns"] and Columns.from_dict(header["columns"]),
+                columns=None if names is None else Columns.from_dict(names),
                 find_users=lambda: users,
             )
+            repr(made)  # which raises where counts or names are missing, or are none
+            return made
 
 
 class Folds(Shown):
