@@ -952,14 +952,14 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
     nested: dict[object, dict[object, float]] = {}
     for user, item, value in rows:
         nested.setdefault(user_names[user], {})[item_names[item]] = value
-    expected = facts(Interactions.of(nested))
+    expected = facts(Interactions.of(nested, separator=False))
     random.shuffle(rows)
     columns = {
         "user": [user_names[row[0]] for row in rows],
         "item": [item_names[row[1]] for row in rows],
         "value": [row[2] for row in rows],
     }
-    assert facts(Interactions.of(FRAMES[library](columns))) == expected
+    assert facts(Interactions.of(FRAMES[library](columns), separator=False)) == expected
     # A matrix with these ids, less the users and items that nothing is known of.
     user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
     random.shuffle(user_ids)

@@ -20,12 +20,14 @@ VALUED = PLAIN.with_columns(rating=pl.Series([2.0, 0.0, 1.0, -1.0, 3.0]))
 
 
 @pytest.mark.parametrize(
-    ("relevant_from", "everything"),
-    [(None, True), ("not_zero", True), (0.5, True), (1, True), (1.5, False)],
+    "relevant_from",
+    [None, "not_zero", 0.5, 1],
 )
-def test_a_row_without_a_value_is_worth_1(relevant_from, everything):
+def test_a_row_without_a_value_is_worth_1(relevant_from):
     found = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
-    assert found.tolist() == [everything] * len(PLAIN)
+    assert found.tolist() == [True] * len(PLAIN)
+    with pytest.raises(rm.InputError, match=r"relevant_from=1\.5 compares the values of test, but"):
+        relevant_rows(rm.Interactions.of(PLAIN), 1.5)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +50,15 @@ def test_what_is_relevant_is_what_evaluate_counts():
     scores = rm.Scores(
         np.arange(9.0).reshape(3, 3), user_ids=np.arange(1, 4), item_ids=np.arange(1, 4)
     )
-    for relevant_from, plain, valued in ((None, [2, 2, 1], [1, 1, 1]), (2, [0, 0, 0], [1, 0, 1])):
-        for frame, expected in ((PLAIN, plain), (VALUED, valued)):
-            options = {"metrics": "rr", "relevant_from": relevant_from, "undefined": 0}
-            assert rm.evaluate(scores, frame, **options).n_relevant.tolist() == expected
+    for frame, relevant_from, expected in (
+        (PLAIN, None, [2, 2, 1]),
+        (VALUED, None, [1, 1, 1]),
+        (VALUED, 2, [1, 0, 1]),
+    ):
+        options = {"metrics": "rr", "relevant_from": relevant_from, "undefined": 0}
+        assert rm.evaluate(scores, frame, **options).n_relevant.tolist() == expected
+    with pytest.raises(rm.InputError, match="relevant_from=2 compares the values of test"):
+        rm.evaluate(scores, PLAIN, metrics="rr", relevant_from=2)
 
 
 FEEDBACK = pl.DataFrame(

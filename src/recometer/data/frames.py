@@ -165,7 +165,7 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     """
     import polars as pl
 
-    if isinstance(column, pl.Series):
+    if isinstance(column, pl.Series) and isinstance(column.dtype, pl.List | pl.Array):
         lists = column.arr.to_list() if column.dtype == pl.Array else column
         lengths = lists.list.len().fill_null(0)
         return lists.filter(lengths > 0).explode(), lengths.cast(pl.Int64).to_numpy()
