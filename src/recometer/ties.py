@@ -24,7 +24,7 @@ from recometer.remembered import cached_property
 
 Property = Literal[
     "relevance", "gain", "positive_gain", "exponential", "positive_exponential", "shifted",
-    "relevant_gain", "judgement", "inverse_popularity", "inverse_propensity",
+    "relevant_gain", "judgement", "judgement_from_zero", "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
 Found = TypeVar("Found")
@@ -405,7 +405,8 @@ def worth_of(
     ``"positive_exponential"``: if that is above 0. ``"shifted"``: 2^(gain - relevant_from + 1) - 1
     for a relevant item (`relevant_from` 1 where none is given).
     ``"relevant_gain"``: the value in test, if it is positive and the item relevant.
-    ``"judgement"``: 1 for a relevant item, -1 for one that was judged and is not relevant.
+    ``"judgement"``: 1 for a relevant item, -1 for one that was judged and is not relevant;
+    ``"judgement_from_zero"``: none for an item whose value is below 0, unless it is relevant.
     ``"inverse_popularity"``, ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant
     item.
     """
@@ -414,8 +415,11 @@ def worth_of(
         # Mostly all are: then it takes no memory.
         ones = _equal_to(_FEW_ONES, len(relevant))
         return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
-    if by == "judgement":
-        return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
+    if by in ("judgement", "judgement_from_zero"):
+        has = (
+            relevant | ~(gain < 0) if by == "judgement_from_zero" else np.ones(len(gain), np.bool_)
+        )
+        return has, np.where(relevant, 1.0, np.where(has, -1.0, 0.0))
     if by == "gain":
         return gain != 0, gain
     if by in ("positive_gain", "positive_exponential"):

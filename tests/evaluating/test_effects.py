@@ -18,6 +18,8 @@ import polars as pl
 import pytest
 
 import recometer as rm
+from recometer.metrics import parse
+from recometer.metrics.conventions import OF_THE_CALL
 from recometer.protocol import Protocol
 
 NAN = math.nan
@@ -251,3 +253,20 @@ def test_no_rule_is_silently_without_effect(rule: str) -> None:
         if is_silent(kind, family, rule, company)
     ]
     assert silent == []
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize("rule", sorted({*RULES} - {*OF_THE_CALL}))
+def test_what_a_convention_may_state_for_one_metric_changes_it(rule: str) -> None:
+    family = "all users" if rule == "percent" else "ranks"
+
+    def numbers(source: Any, given: dict[str, Any], *rules: tuple[str, Any]) -> Any:
+        asked = [
+            dataclasses.replace(metric, rules=rules, label=str(metric))
+            for metric in parse(METRICS[family])
+        ]
+        return Outcome(rm.evaluate(source, metrics=asked, seed=3, **given)).numbers
+
+    cases = itertools.chain(CASES["Lists"], CASES["Factors"])
+    stated = rule, VALUES[rule]
+    assert any(differ(numbers(*case), numbers(*case, stated)) for case in cases)

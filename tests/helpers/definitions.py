@@ -30,7 +30,6 @@ class Order:
     all_gains: Sequence[float]  # of judged items, those that were not ranked included
     relevant_gains: Sequence[float]  # the same of relevant items
     n_relevant: int  # judged items, those that were not ranked included
-    n_others: int  # the number of those that are not relevant
     n_excluded: int  # training items
     relevant_from: RelevantFrom
     negative_gains: str  # the rule
@@ -89,7 +88,6 @@ def by_definition(
         all_gains=list(gains.values()),
         relevant_gains=[gains[item] for item in relevant],
         n_relevant=len(relevant),
-        n_others=len(gains) - len(relevant),
         n_excluded=n_excluded,
         relevant_from=relevant_from,
         negative_gains=negative_gains,
@@ -301,12 +299,16 @@ def _percentile_rank(one: Order, k: int, weighted: bool) -> float:
     return (sum(places) + missing) / sum(weights)
 
 
-def _bpref(one: Order, k: int) -> float:
+def _bpref(one: Order, k: int, negatives: str) -> float:
+    least = 0.0 if negatives == "unjudged" else -math.inf
+    others = list(one.all_gains)
+    for gain in one.relevant_gains:
+        others.remove(gain)
+    limit = min(one.n_relevant, sum(gain >= least for gain in others))
     value = 0.0
     for rank in one.ranks():
         above = range(rank - 1)
-        wrong = sum(one.judged[j] and not one.rel[j] for j in above)
-        limit = min(one.n_relevant, one.n_others)
+        wrong = sum(one.judged[j] and not one.rel[j] and one.gains[j] >= least for j in above)
         value += 1 - (min(wrong, one.n_relevant) / limit if wrong else 0)
     return value / one.n_relevant
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 import recometer as rm
 from recometer.errors import UnknownNameError
 from recometer.metrics import METRICS, Metric, parse
+from recometer.metrics import conventions as conventions_module
 from recometer.metrics.conventions import conventions, find, parse_under
 from recometer.protocol import Protocol
 
@@ -747,3 +751,46 @@ def test_defects_of_implicit_refuse_auc_where_a_relevant_item_is_not_in_the_list
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
             rm.evaluate(rm.Lists({"a": items}), {"a": [0]}, **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rules", "known"),
+    [
+        ("ndcg_cut.10", {}, "protocol='trec_eval', as ndcg@10(gain=positive)."),
+        ("rr P.5,10", {}, "protocol='trec_eval', as precision@5 precision@10."),
+        ("map_cut.3", {"protocol": "ranx"}, "protocol='trec_eval', as ap@3."),
+        ("LinkPredMRR@2", {}, " It is read under protocol='pyg', as rr@2."),
+    ],
+)
+def test_a_name_of_another_convention_says_whose_it_is(
+    asked: str, rules: dict[str, Any], known: str
+) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        rm.evaluate(rm.Lists(LISTS), TEST, metrics=asked, **rules)
+    assert str(caught.value).endswith(known)
+
+
+@pytest.mark.parametrize("rule", sorted(conventions_module.OF_THE_CALL))
+def test_a_rule_of_the_whole_call_is_refused_for_one_metric(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.spec_from_file_location("again", str(conventions_module.__file__))
+    assert found is not None
+    assert found.loader is not None
+    again = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(sys.modules, "again", again)
+    found.loader.exec_module(again)
+    text = again.TABLE.read_text(encoding="utf-8")
+    again.TABLE = tmp_path / "conventions.toml"
+    stated = f'"LinkPredMRR@{{k}}" = {{ metric = "rr@{{k}}", {rule} = 2.0 }}'
+    again.TABLE.write_text(text.replace('"LinkPredMRR@{k}" = "rr@{k}"', stated), "utf-8")
+    with pytest.raises(rm.InputError, match=rf"the rule {rule} for 'LinkPredMRR@.k.' of pyg, but"):
+        again.conventions()
+
+
+def test_areas_of_one_class_are_undefined_under_sklearn() -> None:
+    """scikit-learn 1.9.1: roc_auc_score([1, 1], [0.25, 0.5]) is NaN, with a warning."""
+    scores = rm.Scores(np.array([[0.25, 0.5], [0.25, 0.5], [0.5, 0.25]]))
+    test = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
+    result = rm.evaluate(scores, test, metrics="roc_auc_score", protocol="sklearn")
+    assert np.array_equal(result["roc_auc_score"], [math.nan, 1.0, 0.0], equal_nan=True)

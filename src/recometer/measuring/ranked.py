@@ -289,7 +289,7 @@ class _Rules:
             beyond = cutoff if rules.all_relevant == "undefined_beyond" else None
             which = self.all_relevant if beyond is None else self.all_relevant & (n > beyond)
             mark(result, which, Reason.ALL_RELEVANT)
-        if facts.reads not in ("relevance", "judgement"):
+        if facts.reads not in ("relevance", "judgement", "judgement_from_zero"):
             without_gain, not_finite = self.gains(facts.reads)
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             if self.protocol.no_relevant != "computed":

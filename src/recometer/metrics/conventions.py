@@ -28,6 +28,10 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # The cut-off of a name, before or after its brackets, or before XGBoost's "-".
 AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
+# Rules that hold for a whole call: sources rank once for all metrics, and the rest is no value.
+OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
+OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
+OF_THE_CALL |= {"unranked", "unknown_items", "seen", "correction", "gamma"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -391,7 +395,25 @@ def find(name: str) -> Convention | None:
 def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
     """Read names of metrics under the convention that a protocol belongs to."""
     convention = find(protocol.name)
-    return parse(metrics) if convention is None else convention.parse(metrics, protocol)
+    try:
+        return parse(metrics) if convention is None else convention.parse(metrics, protocol)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{error}{_whose(str(error), metrics)}") from None
+
+
+def _whose(error: str, metrics: Metrics) -> str:
+    """Return which conventions have the name that an error quotes; nothing if none has it."""
+    for text in map(str, names_in(metrics)):
+        if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
+            known: dict[str, list[str]] = {}
+            for one in conventions():
+                if one.entry(text)[0] is not None:
+                    ours = " ".join(metric.ours for metric in one.parse(text))
+                    known.setdefault(ours, []).append(f"protocol={one.name!r}")
+            if known:
+                ways = (f"{' or '.join(names)}, as {ours}" for ours, names in known.items())
+                return f" It is read under {'; under '.join(ways)}."
+    return ""
 
 
 def describe(protocol: Protocol) -> str:
@@ -440,6 +462,13 @@ def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convent
         _entry(key, value, part.get("defects", {}).get(key, {}), "all" in read or key in read)
         for key, value in part["metrics"].items()
     )
+    given = {entry.name: {*entry.rules, *entry.defect_rules} for entry in entries}
+    for key, of_one in {**given, "defect_rules": {*part.get("defect_rules", ())}}.items():
+        if of_one & OF_THE_CALL:
+            raise InputError(
+                f"conventions.toml states the rule {min(of_one & OF_THE_CALL)} for {key!r} of "
+                f"{name}, but it holds for all metrics of a call. Hint: state it under rules."
+            )
     return Convention(
         name,
         part["library"],

@@ -17,6 +17,8 @@ from recometer.ties import WHOLE
 # Spaces separate names, and so do commas before a letter, but not within the brackets of
 # parameters.
 NAMES = re.compile(r"(?:[^\s(,]|,(?!\s*[^\W\d])|\([^)]*\)|\()+")
+# Several values, as in ndcg@10(gain=[0,1,3]) and ndcg@10(label_gain=0,1,3).
+TABLE_OF_GAINS = re.compile(r"=\s*[\[{]|,\s*[\d.]+\s*(,|$)")
 # Between the cut-offs of one name a space may follow the comma.
 BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
 
@@ -189,6 +191,12 @@ def parse_cutoffs(name: str, text: str) -> list[int]:
 
 def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:
     inside, bracket, after = rest.partition(")")
+    if TABLE_OF_GAINS.search(inside):
+        raise InputError(
+            f"A parameter takes one value, but one in {text!r} has several. Hint: a table of gains "
+            "goes into the values of test, np.take(table, label), which ndcg@10 reads as they are "
+            "(under protocol='lightgbm', ndcg(label_gain=label)@10 does)."
+        )
     if not bracket or after or "(" in inside:
         order = f"{head}{after}({inside})" if after.startswith("@") else f"{head}(...)"
         raise InputError(

@@ -57,9 +57,13 @@ def relevant_candidates(groups: Groups) -> Int64:
     return np.where(whole, found, every)
 
 
-def judged_others(groups: Groups) -> Int64:
-    """Count the items that were judged and are not relevant, ranked or not: int64 [n_users]."""
-    return _count(groups, ~groups.ranks.relevant)
+def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
+    """Count the items that were judged and are not relevant, ranked or not: int64 [n_users].
+
+    `from_zero` leaves out those whose value in test is below 0.
+    """
+    rows = ~groups.ranks.relevant
+    return _count(groups, rows & ~(groups.ranks.gain < 0) if from_zero else rows)
 
 
 def whole_sum(groups: Groups, values: Int64) -> Int64:

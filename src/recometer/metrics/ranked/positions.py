@@ -107,8 +107,19 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
     source="Buckley & Voorhees 2004",
     cutoff="none",
     reads="judgement",
+    parameters={
+        "negatives": Parameter(
+            "The items whose value in test is below 0.",
+            choices={
+                "judged": "they are judged, and not relevant",
+                "unjudged": "they are not judged, unless they are relevant",
+            },
+            for_conventions=True,
+        )
+    },
+    when={"negatives": {"unjudged": {"reads": "judgement_from_zero"}}},
 )
-def bpref(groups: Groups, cutoffs: Int64) -> Float64:
+def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float64:
     """How often relevant items rank above items that were judged not relevant; in [0, 1].
 
     ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)`` with N
@@ -132,7 +143,8 @@ def bpref(groups: Groups, cutoffs: Int64) -> Float64:
     # The sum of min(above + x, R) over x = 0 .. others, of which this number is below R.
     free = np.clip(most - above, 0, others + 1)
     wrong = free * above + free * (free - 1) // 2 + (others + 1 - free) * most
-    divisor = np.minimum(most, judged_others(groups)[groups.user])
+    every = judged_others(groups, from_zero=negatives == "unjudged")
+    divisor = np.minimum(most, every[groups.user])
     share = ratio(wrong.astype(np.float64), divisor * (others + 1))
     value = groups.total(slice(None), relevant * (1 - share))
     return _repeated(ratio(value, groups.n_relevant), cutoffs)
