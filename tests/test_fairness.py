@@ -39,11 +39,12 @@ def ideal(relevant, items, k, d):
 def single_items(draws, items, k, d):
     """EE-D, EE-R and EE-L."""
     found = []
+    every = {*ITEMS, *itertools.chain.from_iterable(row for one in draws for row in one.values())}
     for user, relevant in TEST.items():
         shown = [attention(lists, k, d)[user] for lists in draws]
-        got = {item: sum(one.get(item, 0) for one in shown) / len(shown) for item in ITEMS}
+        got = {item: sum(one.get(item, 0) for one in shown) / len(shown) for item in every}
         wanted = ideal(relevant, items(user), k, d)
-        pairs = [(got[item], wanted.get(item, 0)) for item in ITEMS]
+        pairs = [(got[item], wanted.get(item, 0)) for item in every]
         sums = (lambda e, t: e * e, lambda e, t: e * t, lambda e, t: (e - t) ** 2)
         found.append([sum(f(e, t) for e, t in pairs) for f in sums])
     return np.mean(found, axis=0)
@@ -103,6 +104,27 @@ def test_items_of_train_are_no_candidates():
         DISCOUNTS["log"],
     )
     assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore:coverage@5. the cut-off lies beyond every list")
+@pytest.mark.parametrize("k", [2, 5])
+def test_invented_items_are_no_candidates(k):
+    invented = {"ann": ["a", "x", "b", "y"], "bob": ["z"], "cat": ["d", "a", "x"]}
+    found = [
+        single_items(draws, lambda _: ITEMS, k, DISCOUNTS["log"])
+        for draws in ([invented], [invented, OTHER])
+    ]
+    frame = {"item": list(ITEMS), "group": [[GROUPS[item]] for item in ITEMS]}
+    groups = rm.Catalogue(frame, item="item", title=False, categories="group")
+    results = [
+        rm.evaluate(rm.Lists(lists), TEST, metrics=f"coverage@{k}", catalogue=[*ITEMS])
+        for lists in (invented, OTHER)
+    ]
+    sources = [rm.Lists(lists) for lists in (invented, OTHER)]
+    for of_groups, lists in ((GROUPS, results), (groups, sources)):
+        for expected, given in zip(found, (lists[0], lists), strict=True):
+            one = rm.fairness(given, of_groups, TEST, k=k)
+            assert (one.disparity, one.relevance, one.loss) == pytest.approx(expected)
 
 
 def test_an_ideal_randomised_model_has_no_loss():

@@ -295,13 +295,15 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
             raise InputError("The lists are not about the same items. Hint: ids in all of them.")
         return lists
     known = np.unique(np.concatenate([needed(one.item_ids) for one in lists]))
-    found = []
+    found, lacking = [], np.zeros(0, np.int64)
     for one in lists:
         places = np.append(np.searchsorted(known, needed(one.item_ids)), -1)
+        if one.uncatalogued is not None:
+            lacking = np.union1d(lacking, places[one.uncatalogued])
         found.append(
             dataclasses.replace(one, items=places[one.items], item_ids=known, n_items=len(known))
         )
-    return found
+    return [dataclasses.replace(one, uncatalogued=lacking) for one in found]
 
 
 class _Read:
@@ -319,6 +321,9 @@ class _Read:
         threads: int | None,
     ) -> None:
         self.catalogue = _catalogue(item_groups)
+        # A dict may have the groups of some items alone.
+        whole = isinstance(item_groups, Catalogue)
+        self.item_ids = self.catalogue.item_ids if whole else None
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
             raise InputError(
                 f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63)."
@@ -346,7 +351,8 @@ class _Read:
             self.truth = self._counted(test_of(given, self.given_test))
         self.removes_train = given.removes_train(self.protocol)
         threads = resolve_threads(self.threads)
-        return given.top(Request(self.truth, self.train, self.protocol, threads=threads), self.k)
+        request = Request(self.truth, self.train, self.protocol, self.item_ids, threads=threads)
+        return given.top(request, self.k)
 
     def _counted(self, test: Interactions) -> Interactions:
         return as_counted(test, (), self.protocol)

@@ -110,10 +110,18 @@ def test_no_file_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
     (folder / "parts").chmod(0o755)
 
 
+def test_a_pattern_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
+    (folder / "parts").chmod(0o711)
+    with unprivileged(), pytest.raises(rm.FileError, match=r"parts cannot be listed: .*chmod \+rx"):
+        rm.Interactions.of(folder / "parts" / "*.parquet")
+    (folder / "parts").chmod(0o755)
+
+
 @pytest.mark.parametrize(
     ("command", "match"),
     [
         (["evaluate", "--test", "{closed}", "--run", "m={folder}/x.csv"], r"listed: .*\+rx"),
+        (["show", "{closed}"], r"listed: .*\+rx"),
         (["audit", "{closed}/split"], r"cannot be reached: .*chmod \+x"),
         (["show", "{closed}/result.parquet"], r"cannot be reached: .*chmod \+x"),
     ],

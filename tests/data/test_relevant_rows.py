@@ -20,14 +20,12 @@ VALUED = PLAIN.with_columns(rating=pl.Series([2.0, 0.0, 1.0, -1.0, 3.0]))
 
 
 @pytest.mark.parametrize(
-    "relevant_from",
-    [None, "not_zero", 0.5, 1],
+    ("relevant_from", "everything"),
+    [(None, True), ("not_zero", True), (0.5, True), (1, True), (1.5, False)],
 )
-def test_a_row_without_a_value_is_worth_1(relevant_from):
+def test_a_row_without_a_value_is_worth_1(relevant_from, everything):
     found = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
-    assert found.tolist() == [True] * len(PLAIN)
-    with pytest.raises(rm.InputError, match=r"relevant_from=1\.5 compares the values of test, but"):
-        relevant_rows(rm.Interactions.of(PLAIN), 1.5)
+    assert found.tolist() == [everything] * len(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -50,15 +48,30 @@ def test_what_is_relevant_is_what_evaluate_counts():
     scores = rm.Scores(
         np.arange(9.0).reshape(3, 3), user_ids=np.arange(1, 4), item_ids=np.arange(1, 4)
     )
-    for frame, relevant_from, expected in (
-        (PLAIN, None, [2, 2, 1]),
-        (VALUED, None, [1, 1, 1]),
-        (VALUED, 2, [1, 0, 1]),
-    ):
-        options = {"metrics": "rr", "relevant_from": relevant_from, "undefined": 0}
-        assert rm.evaluate(scores, frame, **options).n_relevant.tolist() == expected
-    with pytest.raises(rm.InputError, match="relevant_from=2 compares the values of test"):
-        rm.evaluate(scores, PLAIN, metrics="rr", relevant_from=2)
+    for relevant_from, plain, valued in ((None, [2, 2, 1], [1, 1, 1]), (2, [0, 0, 0], [1, 0, 1])):
+        for frame, expected in ((PLAIN, plain), (VALUED, valued)):
+            options = {"metrics": "rr", "relevant_from": relevant_from, "undefined": 0}
+            assert rm.evaluate(scores, frame, **options).n_relevant.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("frame", "relevant_from", "cause"),
+    [
+        (
+            PLAIN,
+            2,
+            "Test has no values, so that each of its rows counts as 1, and relevant_from is 2",
+        ),
+        (VALUED, 3.5, "The largest value of test is 3, and relevant_from is 3.5"),
+    ],
+)
+def test_a_threshold_that_no_value_reaches_is_named(frame, relevant_from, cause):
+    ids = {"user_ids": [1, 2, 3], "item_ids": [1, 2, 3]}
+    scores = rm.Scores(np.arange(9.0).reshape(3, 3), **ids)
+    evaluator = rm.Evaluator(frame, metrics="rr", relevant_from=relevant_from)
+    for evaluate in (evaluator, evaluator.mean):
+        with pytest.warns(rm.DataWarning, match=rf"rr: undefined .* no relevant item .* {cause}"):
+            evaluate(scores)
 
 
 FEEDBACK = pl.DataFrame(

@@ -64,6 +64,29 @@ def test_files_of_trec(tmp_path, form, of_run) -> None:
     assert result.mean() == pytest.approx({"ap": 1.0, "ndcg": (first + 1) / 2})
 
 
+def test_a_second_mark(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(MARK + MARK + TABLE)
+    assert rows(rm.Interactions.of(path, user="user_id")) == TEST
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("a.csv", MARK + TABLE + MARK + b"3,20,1\n", "row 2"),
+        ("a.tsv", TABLE.replace(b",", b"\t") + MARK + b"1\t40\t1\n", "row 2"),
+        ("a.qrels", MARK + QRELS + MARK + b"3 0 d1 1\n", "line 3"),
+        ("b.qrels", MARK + MARK + QRELS, "line 0"),
+    ],
+)
+def test_a_mark_where_files_were_put_together(tmp_path, name, content, where) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    told = rf"{name}: {where} \(counted from 0\) begins with a byte order mark"
+    with pytest.raises(rm.FileError, match=told):
+        rm.Interactions.of(path)
+
+
 def test_mark_before_a_quote(tmp_path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_bytes(MARK + b'"user_id","item_id"\n"1","20"\n')

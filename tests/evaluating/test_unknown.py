@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import unicodedata
 import warnings
@@ -99,6 +100,30 @@ def test_positions_are_not_taken_for_ids_from_one_on(kind):
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+@pytest.mark.parametrize(
+    "train", [{"u": ["01"], "v": ["02"]}, {"u": ["A"], "v": ["1"], "w": ["a "]}]
+)
+def test_few_items_of_train_in_another_spelling(train):
+    lists, test = rm.Lists({"u": ["1", "2", "a"], "v": ["2", "a", "b"]}), {"u": ["a"], "v": ["b"]}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        rm.evaluate(lists, test, train=train, metrics="rr")
+        told = [str(one.message) for one in said]
+        said.clear()
+        rm.evaluate(lists, test, train={"u": ["c"], "v": ["1"]}, metrics="rr")
+    assert len(told) == 1
+    assert "Lists have none of some items of train, but have them in another spelling: '" in told[0]
+    assert not said
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_single_item_alone_is_too_few_to_be_a_position(n):
+    lists, test = rm.Lists({"u": [*range(n)]}), {user: [n] for user in "uvwxyz"}
+    refused = pytest.raises(rm.InputError, match=f"have no item 0, and have item {n}")
+    with contextlib.nullcontext() if n == 1 else refused:
+        rm.evaluate(lists, test, metrics="rr@1")
+
+
 def test_a_rule_says_that_shifted_ids_are_meant():
     for name, source in sources(*POSITIONS).items():
         kept = rm.evaluate(source, TEST, shifted_ids="kept")

@@ -1256,3 +1256,15 @@ def test_a_split_is_printed_in_lines_that_fit():
     made = split(data, Fraction(0.5), min_train=1, min_test=1, seed=12345)
     assert max(map(len, str(made).splitlines())) <= 100
     assert str(made).replace("\n  ", " ") == repr(made)
+
+
+def test_a_split_that_cannot_be_written_leaves_no_folder(tmp_path, monkeypatch):
+    made = split(pl.DataFrame({"user": [1, 1], "item": [1, 2]}), Number(1), seed=1)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(FileError, match="No space left"):
+        made.save(tmp_path / "new" / "split")
+    assert not list(tmp_path.iterdir())

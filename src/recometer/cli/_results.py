@@ -9,6 +9,7 @@ import typer
 
 from recometer.cli._models import split_name, stem
 from recometer.cli._stdin import InputFormat, StandardInput
+from recometer.data.files import names_in
 from recometer.data.storage import is_table
 from recometer.errors import FileError
 from recometer.results.evaluation import Evaluation, load
@@ -60,7 +61,8 @@ def _files(path: str) -> list[str]:
     folder = Path(path)
     if not folder.is_dir():
         return [path]
-    found = [str(file) for file in sorted(folder.glob("*.parquet")) if is_table(file)]
+    every = [folder / name for name in names_in(folder) if name.endswith(".parquet")]
+    found = [str(file) for file in every if is_table(file)]
     if not found:
         raise FileError(
             f"{path} holds no saved evaluation. Hint: recometer evaluate --out writes a folder of "

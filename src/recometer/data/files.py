@@ -23,7 +23,7 @@ from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path, check_readable, unreadable
 from recometer.data.sessions import paired, selected
 from recometer.data.structs import without_structs
-from recometer.data.texts import DAMAGED, open_text
+from recometer.data.texts import DAMAGED, MARK, check_marks, open_text
 from recometer.data.times import check_parsed, times_of_text
 from recometer.data.unpacking import check_nested, check_table
 from recometer.errors import ColumnError, FileError, brief
@@ -268,6 +268,8 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
         ]
         none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
+        certain = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
+        names_in(pathlib.Path(*certain))  # what cannot be listed has no names for `glob`
         found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
         none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
@@ -282,6 +284,22 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     if not parts:
         raise FileError(f"{none}. Hint: {hint}.")
     return parts
+
+
+def names_in(folder: pathlib.Path) -> list[str]:
+    """Return the sorted names of what is in a folder; none if there is no such folder.
+
+    Raises
+    ------
+    FileError
+        If it may not be listed.
+    """
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        _unlisted(error)
 
 
 def _unlisted(error: OSError) -> NoReturn:
@@ -531,8 +549,8 @@ def _form(path: pathlib.Path) -> _Form:
 
 
 def _plain(field: str) -> str:
-    """Return a field without blanks around it, and around its quotes."""
-    field = field.strip()
+    """Return a field without blanks around it, around its quotes, and without a second mark."""
+    field = field.lstrip(MARK).strip()
     return field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else field
 
 
@@ -554,9 +572,9 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
         infer_schema=False,
         glob=False,
     )
-    if not form.spaced:
-        return table
     names = table.collect_schema().names()
+    if not form.spaced:
+        return table.rename({name: _plain(name) for name in names if name.startswith(MARK)})
     plain = pl.all().str.strip_chars().str.replace(r'(?s)^"(.*)"$', "${1}").replace("", None)
     return table.rename({name: _plain(name) for name in names}).with_columns(plain)
 
@@ -670,7 +688,10 @@ def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Pat
 
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
-        return integers(text)
+        found = integers(text)
+        if found.dtype == text.dtype:
+            check_marks(text, f"{path}: row")
+        return found
     return times_of_text(text, f"{path}: ") if option == "time" else _floats(text, path, option)
 
 

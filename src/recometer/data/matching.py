@@ -327,17 +327,9 @@ def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
     Raises
     ------
     InputError
-        If the rule is a threshold that rows without values, which are 1, do not reach, or one for
-        rows that repeat a pair.
+        If the rule is a threshold, and rows with values repeat a pair.
     """
     if test.values is None:
-        if is_threshold(relevant_from) and relevant_from > 1:
-            raise InputError(
-                f"relevant_from={relevant_from:g} compares the values of test, but test has none: "
-                "each of its rows counts as 1, so that nothing would be relevant. Hint: "
-                "rm.Interactions.of(test, value=...) names the column of ratings; or leave out "
-                "relevant_from."
-            )
         return np.broadcast_to(is_relevant(np.ones(1), relevant_from), len(test)).copy()
     if test.largest is not None and is_threshold(relevant_from):
         pair = "{!r} and {!r}".format(*test.repeated[0]) if test.repeated else ""

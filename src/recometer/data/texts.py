@@ -6,16 +6,31 @@ import gzip
 import pathlib
 import re
 import zlib
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from recometer.data.unpacking import check_gzip
 from recometer.errors import FileError
 
+if TYPE_CHECKING:
+    import polars as pl
+
+MARK = "\ufeff"  # of the byte order, which is no part of a text
 GZIP = b"\x1f\x8b"
 # A mark, or every other byte of the first letters is 0.
 UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
 # What reading a text raises if it is none, or its compression is damaged.
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
+
+
+def check_marks(texts: pl.Series, where: str) -> None:
+    """Refuse texts of a file that begin with a byte order mark; `where` goes before the number."""
+    marked = texts.str.starts_with(MARK)
+    if marked.any():
+        raise FileError(
+            f"{where} {int(marked.arg_true()[0])} (counted from 0) begins with a byte order mark: "
+            "files that begin with one seem to have been put together. Hint: remove the mark, and "
+            "perhaps the header that follows."
+        )
 
 
 def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:

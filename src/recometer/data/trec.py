@@ -20,7 +20,7 @@ from recometer.data.files import (
 )
 from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path
-from recometer.data.texts import DAMAGED, open_text
+from recometer.data.texts import DAMAGED, check_marks, open_text
 from recometer.errors import FileError
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def _read(
         raise
     except DAMAGED as error:
         raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    check_marks(lines, f"{path}: line")
     fields = lines.str.extract_groups(pattern).struct.unnest()
     fields.columns = list(names)
     number = fields[names[2]].cast(pl.Float64 if names[2] == "score" else pl.Int64, strict=False)

@@ -95,7 +95,7 @@ def _bytes_of_array(file: IO[bytes]) -> int:
 
 def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_columns: int) -> None:
     """Raise FileError if columns of Parquet files take far more than the files have room for."""
-    if n_rows * n_columns * WIDTH > _most(sum(map(_size, parts))):
+    if n_rows * n_columns * WIDTH >= _most(sum(map(_size, parts))):
         way_out = f"and its {n_rows:,} rows are right, load it into a data frame and pass that"
         _refuse(path, way_out)
 
@@ -117,7 +117,7 @@ def check_nested(
             n_values += _n_values(part, frozenset(nested), status.st_size, status.st_mtime_ns)
         else:
             n_values += parquet_pages.n_values(part, nested)
-    if n_values * WIDTH > _most(sum(map(_size, parts))):
+    if n_values * WIDTH >= _most(sum(map(_size, parts))):
         way_out = f"and the {n_values:,} entries of its lists are right, load it into a data frame"
         _refuse(path, f"{way_out} and pass that")
 
@@ -138,6 +138,6 @@ def _most(size: int) -> int:
 
 def _refuse(path: Path, way_out: str) -> NoReturn:
     raise FileError(
-        f"{path} unpacks to more than {MOST / 2**30:.0f} GiB, and to more than {TIMES} times its "
-        f"size: it is not read. Hint: if you know what it holds, {way_out}."
+        f"{path} unpacks to {MOST / 2**30:.0f} GiB or more, and to {TIMES} times its size or more: "
+        f"it is not read. Hint: if you know what it holds, {way_out}."
     )

@@ -11,11 +11,12 @@ import numpy as np
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32, all_of, any_of
 from recometer.data import ids
 from recometer.data.interactions import Interactions
+from recometer.data.matching import is_threshold
 from recometer.errors import InputError, warn
 from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks, TopLists, UserFlag, raised
 from recometer.sources.base import Source
 
@@ -288,7 +289,12 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
         )
 
 
-def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -> None:
+def check_defined(
+    values: Mapping[str, Float64],
+    reasons: Mapping[str, UInt8],
+    test: Interactions,
+    relevant_from: RelevantFrom,
+) -> None:
     """Warn of metrics that no user has a value for, and say why."""
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
@@ -301,4 +307,20 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
         if why:
             alike.setdefault("; or ".join(why), []).append(name)
     for reason, names in alike.items():
-        warn(f"{', '.join(names)}: undefined for all {len(values[names[0]]):,} users: {reason}.")
+        cause = _below(test, relevant_from) if Reason.NO_RELEVANT.sentence in reason else ""
+        n_users = len(values[names[0]])
+        warn(f"{', '.join(names)}: undefined for all {n_users:,} users: {reason}.{cause}")
+
+
+def _below(test: Interactions, relevant_from: RelevantFrom) -> str:
+    """Say that no value of test reaches a threshold, if that is so."""
+    high = test.value_range[1]
+    if not is_threshold(relevant_from) or not len(test) or high >= relevant_from:
+        return ""
+    if test.values is None:
+        return (
+            " Test has no values, so that each of its rows counts as 1, and relevant_from is "
+            f"{relevant_from:g}. Hint: rm.Interactions.of(test, value=...) names the column of "
+            "ratings."
+        )
+    return f" The largest value of test is {high:g}, and relevant_from is {relevant_from:g}."

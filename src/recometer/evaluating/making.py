@@ -55,7 +55,8 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
     [(of_train, find_popular)] = counted
     truth.prepare(of_train)
     known |= {name: prints for name, prints in found.items() if name != "source"}
-    check_defined(measured["values"], measured["reasons"])
+    values, reasons = measured["values"], measured["reasons"]
+    check_defined(values, reasons, truth.test, given.protocol.relevant_from)
     activity, popularity = truth.profiles
     return Evaluation(
         **measured,
@@ -104,7 +105,8 @@ def means_of(given: Inputs, records: Records) -> dict[str, float]:
     """Measure what a source gave, and return the means alone: `Evaluation.mean` without it."""
     truth, asked, users = given.truth, given.asked, records.users
     measured = measure(given, records)
-    check_defined(measured["values"], measured["reasons"])
+    values, reasons = measured["values"], measured["reasons"]
+    check_defined(values, reasons, truth.test, given.protocol.relevant_from)
     averaging = Averaging(
         metrics={str(one): one for one in truth.metrics},
         values=measured["values"],

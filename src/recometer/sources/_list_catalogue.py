@@ -76,8 +76,10 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
         widened = table.with_items({w: more for w, more in given.items() if more is not None})
         _warn_of_strangers(table, test, [other for other in others if other is not None])
-        _warn_of_spelling(table, test)
-        _warn_of_train(table, test, train)
+        _warn_of_spelling(table, test, "test", "They are misses")
+        missed = "They are not left out of a list"
+        if train is None or not _warn_of_spelling(table, train, "train", missed):
+            _warn_of_train(table, test, train)
         return widened, request
     for side, data in (("test", test), ("train", train)):
         if data is not None:
@@ -165,15 +167,15 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
     )
 
 
-def _warn_of_spelling(table: ListTable, test: Interactions) -> None:
-    """Warn where items of test are in no list, and some of them are, written differently.
+def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: str) -> bool:
+    """Warn where items of test or train are in no list, and some of them are, written differently.
 
-    That an item is in no list says nothing by itself. A few items of test show it, since a part of
-    all is enough.
+    That an item is in no list says nothing by itself. A few items of the side show it, since a part
+    of all is enough. Return whether there is a warning.
     """
-    named, its = table.item_ids, test.item_ids
+    named, its = table.item_ids, data.item_ids
     if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
-        return
+        return False
     some = its[np.linspace(0, len(its) - 1, min(len(its), PROBED_ITEMS)).astype(np.int64)]
     unlisted = some[~_among(some, named)].tolist()
     others = [variants(item, len(named[0])) for item in unlisted]
@@ -182,11 +184,12 @@ def _warn_of_spelling(table: ListTable, test: Interactions) -> None:
     found = np.unique(each[_among(every, named)]) if len(every) else each
     guessed = guess([unlisted[number] for number in found], named.tolist()) if len(found) else None
     if guessed is None or len(found) < FEWEST * len(some):
-        return
+        return False
     warn(
-        f"Lists have none of some items of test, but have them in another spelling: {guessed}. "
-        "They are misses. Hint: write item ids alike on both sides."
+        f"Lists have none of some items of {side}, but have them in another spelling: {guessed}. "
+        f"{effect}. Hint: write item ids alike on both sides."
     )
+    return True
 
 
 def _among(some: Array, named: Array) -> Bool:

@@ -124,6 +124,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     given = {name: part for name, part in parts.items() if part is not None}
     # The data may be the file of an earlier split, too.
     temporary = folder / f".recometer-{os.urandom(8).hex()}"
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         temporary.mkdir(parents=True)
         rows = isinstance(parts["train"], Interactions)
@@ -147,6 +148,9 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        with contextlib.suppress(OSError):  # what is not empty was written
+            for one in made:
+                one.rmdir()
 
 
 def _write_frame(frame: pl.DataFrame, path: Path) -> None:

@@ -162,7 +162,8 @@ def expected_exposure(
     attention : sparse [n_users, n_items]
         The mean attention over all lists that a user is shown.
     data
-        With `test`; items of `train`, if there are any, are not candidates.
+        With `test`; items of `train`, if there are any, are not candidates, and neither are listed
+        items that the catalogue lacks, unless they are in test.
     worth : float64 [k]
         The attention that each place gets.
 
@@ -179,7 +180,9 @@ def expected_exposure(
     test, relevant = needed(data.test), needed(data.relevant)
     users, items = users_of(test.indptr)[relevant], test.items[relevant]
     found = np.bincount(users, minlength=data.n_users)
-    candidates = np.full(data.n_users, data.n_items)
+    lacking = data.lists.uncatalogued
+    invented = np.setdiff1d(np.zeros(0, np.int64) if lacking is None else lacking, test.items)
+    candidates = np.full(data.n_users, data.n_items - len(invented))
     if data.train is not None:
         candidates -= np.diff(data.train.indptr)
     above = np.cumsum(worth)
@@ -190,6 +193,8 @@ def expected_exposure(
 
     got = np.bincount(users, np.asarray(attention[users, items]).ravel(), data.n_users)
     total = np.asarray(attention.sum(axis=1)).ravel()
+    if len(invented):
+        total = total - np.asarray(attention[:, invented].sum(axis=1)).ravel()
     disparity = np.asarray(attention.multiply(attention).sum(axis=1)).ravel()
     relevance = got * of_relevant + (total - got) * of_others
     ideal = found * of_relevant**2 + others * of_others**2
