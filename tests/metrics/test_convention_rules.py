@@ -794,3 +794,20 @@ def test_areas_of_one_class_are_undefined_under_sklearn() -> None:
     test = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
     result = rm.evaluate(scores, test, metrics="roc_auc_score", protocol="sklearn")
     assert np.array_equal(result["roc_auc_score"], [math.nan, 1.0, 0.0], equal_nan=True)
+
+
+def test_areas_of_users_with_relevant_items_alone_are_undefined() -> None:
+    """Cornac 3.0.1 prints NaN for them, and RecBole 1.2.1 leaves them out."""
+    scores, test = rm.Scores(np.array([[1.0, 2.0], [1.0, 2.0]])), np.array([[1, 1], [0, 1]])
+    for name, area in (("cornac", "AUC"), ("recbole", "gauc")):
+        result = rm.evaluate(scores, test, metrics=area, protocol=name)
+        assert np.array_equal(result[area], [math.nan, 1.0], equal_nan=True)
+
+
+def test_no_place_beyond_the_rows_is_called_a_miss_where_users_are_undefined() -> None:
+    pairs = rm.Pairs.of([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1])
+    with pytest.warns(rm.DataWarning) as caught:
+        rm.evaluate(pairs, metrics="P@10", protocol="recometrics")
+    assert [str(one.message) for one in caught] == [
+        "P@10: undefined for all 2 users: fewer items to rank than the cut-off."
+    ]

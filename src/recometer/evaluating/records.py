@@ -102,7 +102,8 @@ def find_records(given: Inputs) -> Records:
         counts |= below_relevant(ranks, of_ranks)
         if not asked.some_users:
             warn_below_relevant(counts.get("users_below_relevant", 0), ranks.n_users)
-        if not asked.some_users and ranks.any_cutoff:
+        misses = rules.deep_cutoffs != "undefined_below"
+        if not asked.some_users and ranks.any_cutoff and misses:
             warn_beyond_rows(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)
         ranks = ranks_with(
