@@ -118,7 +118,7 @@ def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
     return rm.evaluate(
         rm.Factors(np.load("users.npy"), np.load(items), **ids),
         rm.Interactions.of("test.parquet"),
-        train=rm.Interactions.of("train.parquet", value=False),
+        train="train.parquet",
         metrics=METRICS,
         **rules,  # type: ignore[arg-type]
     )
@@ -141,6 +141,16 @@ def test_one_model_as_a_table(folder) -> None:
     result = evaluate(*BASIC, *MF)
     assert result.exit_code == 0
     assert one_line(result.stdout) == one_line(str(expected()))
+
+
+def test_values_of_train_are_read_as_the_library_reads_them(folder) -> None:
+    assert evaluate(*BASIC, *MF, "--out", "saved").exit_code == 0
+    both = {"command": rm.load("saved/mf.parquet"), "library": expected()}
+    assert {row.verdict for row in rm.compare(both).rows} == {"no difference shown"}
+    train = pl.read_parquet("train.parquet")
+    train.with_columns(rating=pl.lit(0)).write_parquet("train.parquet")
+    result = evaluate(*BASIC, *MF)
+    assert f"{len(train):,} values of train are 0, and count as seen" in one_line(result.stderr)
 
 
 def test_several_models_as_a_table_best_first(folder) -> None:
@@ -408,7 +418,7 @@ def test_columns_may_be_called_differently_in_each_file(folder) -> None:
     result = evaluate(*BASIC, *MF, "--user", "who", "--item", "what", "--format", "json")
     assert means(result)["mf"] == library.mean()
     assert "test: test.parquet (user 'who', item 'what', value 'rating')" in result.stderr
-    assert "train: train.parquet (user 'user_id', item 'movieId')" in result.stderr
+    assert "train: train.parquet (user 'user_id', item 'movieId', value 'rating')" in result.stderr
 
 
 def test_value_none_counts_every_row(folder) -> None:

@@ -55,7 +55,7 @@ DATA = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 reca
 
 
 def expected(source: rm.Source, **given: Any) -> dict[str, float]:
-    train = rm.Interactions.of("train.parquet", value=False)
+    train = rm.Interactions.of("train.parquet")
     result = rm.evaluate(source, "test.parquet", train=train, metrics="ndcg@5 recall@5", **given)
     return result.mean()
 

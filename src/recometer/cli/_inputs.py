@@ -230,13 +230,13 @@ class Inputs:
         return data
 
     def both(
-        self, test: str | None, train: str | None, *, fitted: bool = False
+        self, test: str | None, train: str | None
     ) -> tuple[Interactions | None, Interactions | None]:
-        """Read test and train if they are given; the values of train if models are fitted."""
+        """Read test and train if they are given, as `recometer.evaluate` reads them."""
         data = None if test is None else self.interactions("test", test, value=True)
         if train is None:
             return data, None
-        return data, self.interactions("train", train, value=fitted, test=data)
+        return data, self.interactions("train", train, value=True, test=data)
 
     def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
         """Read the items that an option names: for each user, or for all in a file of ids."""

@@ -44,7 +44,7 @@ class Job:
     named: Named
     models: Sequence[Model]
     test: Interactions | None  # None if the truth comes with the models
-    train: Interactions | None  # with its values if baselines are fitted to it
+    train: Interactions | None
     given: dict[str, Any]  # arguments of `recometer.evaluate` beside source and test
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
@@ -183,12 +183,10 @@ def _jobs(
         paths = [path for model in of_fold for path in model.paths if path]
         inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
         other = None if named.baseline is None else named.baseline.in_fold(fold)
-        fitted = any(each.kind == "baseline" for each in [*of_fold, *([other] if other else [])])
         with contextlib.nullcontext() if part.split is None else alone(part.split):
-            test, train = inputs.both(part.test, part.train, fitted=fitted)
+            test, train = inputs.both(part.test, part.train)
         given = {
-            # Results say the same of train, whether a baseline was fitted to it or not.
-            "train": dataclasses.replace(train, values=None) if train and fitted else train,
+            "train": train,
             "candidates": inputs.candidates("candidates", data.candidates, test),
             "exclude": inputs.candidates("exclude", data.exclude, test),
             "catalogue": inputs.catalogue(data.catalogue, test, named.catalogue_columns),
