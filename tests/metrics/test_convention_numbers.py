@@ -11,7 +11,7 @@ from convention_numbers import evaluate, found, printed
 import recometer as rm
 
 # Whose numbers were printed in single precision.
-SINGLE_PRECISION = {"keras_rs", "pyg", "warprec"}
+SINGLE_PRECISION = {"keras_rs", "warprec"}
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
