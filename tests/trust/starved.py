@@ -51,7 +51,7 @@ def many_cutoffs():
 
 def many_users():
     """Arrays with an entry for each of very many users."""
-    return rm.Interactions.of(np.array([[2**31 - 5], [7]]), n_users=2**31 - 1, n_items=8)
+    return rm.Interactions.of(np.array([[2**28 - 5], [7]]), n_users=2**28 - 1, n_items=8)
 
 
 def texts():
