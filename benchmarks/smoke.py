@@ -32,7 +32,7 @@ SMALLEST = {
     "scaling": ["--quick", *ONCE],
     "scores": ["--users", "50", "--items", "200", *ONCE],
     "size": ["parts", "--quick", *ONCE],
-    "spark": ["one"],
+    "spark": ["compare", "--users", "200", *ONCE],
     "splits": ["--rows", "20000", "--large", "0", *ONCE, *QUIET, "--others"],
     "stats": ["--quick", "--only", "printing", *QUIET],
 }

@@ -67,8 +67,6 @@ results.groups results.leaderboard results.reported results.saved results.summar
 data.interaction_checks data.interactions
 
 rendering.formats rendering.tables
-
-spark._together spark.result
 """
 
 

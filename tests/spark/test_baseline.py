@@ -30,8 +30,6 @@ def test_a_baseline_is_read_as_on_one_machine(table):
     assert_same(result, expected)
     with pytest.raises(InputError, match="Hint: pass baseline="):
         rs.evaluate(source, tables[0], metrics="overlap@5")
-    with pytest.raises(InputError, match="in baseline= take"):
-        rs.evaluate(rs.Lists(arrays), tables[0], baseline=source, closure=10, **given)
     others = rs.Lists(arrays.selectExpr("concat('x', user) AS user", "item"))
     with pytest.raises(InputError, match="has no list for any user of test"):
         rs.evaluate(source, tables[0], train=tables[1], baseline=others, **given)

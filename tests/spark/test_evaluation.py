@@ -18,8 +18,10 @@ from spark_cases import (
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.errors import DataWarning, InputError
+from recometer.errors import DataWarning, FileError, InputError
 from recometer.results import means
+from recometer.spark import carrying
+from recometer.spark import result as spark_result
 
 pytestmark = MARKS
 
@@ -34,6 +36,20 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     result = rs.evaluate(source, table(test, schema), train=table(train, schema), **given)
     expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
     assert_same(result, expected)
+
+
+def test_factors_travel_as_a_file_or_lie_on_shared_storage(table, monkeypatch, tmp_path):
+    monkeypatch.setattr(carrying, "IN_CALL", 0)  # a job of any size is a file
+    users, items, test, _, rng = data(seed=2)
+    source, one = both_factors(table, rng, "float32", users, items)
+    expected = rm.evaluate(one, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
+    for shared in (None, str(tmp_path)):
+        tested = table(test, schema_of(str))
+        result = rs.evaluate(source, tested, metrics="ndcg@5 roc_auc", shared=shared)
+        assert_same(result, expected)
+        assert len(list(tmp_path.iterdir())) == (shared is not None)
+    with pytest.raises(FileError, match=r"could not be written to .* Hint: shared= names a folder"):
+        rs.evaluate(source, tested, metrics="rr", shared=str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("ids", [str, int])
@@ -150,7 +166,7 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     }
     rows["prediction"][::3] = rows["rating"][::3]  # predictions of several users are the same
     frame = table(rows, "user bigint, item bigint, rating double, prediction double")
-    of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true) rated_roc_auc"
+    of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true)"
     given = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
     result = rs.evaluate(rs.Pairs(frame, threshold=3.5), **given)
     expected = rm.evaluate(rm.Pairs(pl.DataFrame(rows), threshold=3.5), **given)
@@ -160,6 +176,34 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     assert result.mean() == pytest.approx(expected.mean(), rel=1e-12)
     assert result.mean("users") == pytest.approx(expected.mean("users"), rel=1e-12)
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
-    assert result.mean()["rated_roc_auc"] == expected.mean()["rated_roc_auc"]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
+    assert dict(result.over_rows) == dict(expected.over_rows)  # of the same sums, added up alike
+    with pytest.raises(
+        InputError, match=r"rated_roc_auc.* does not follow from sums of users. Hint: rec"
+    ):
+        rs.evaluate(rs.Pairs(frame, threshold=3.5), metrics="rated_roc_auc")
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_more_values_than_the_driver_takes_have_means_from_moments(table, monkeypatch):
+    users, items, test, train, rng = data(seed=12)
+    source, one = both_factors(table, rng, "float32", users, items)
+    given = {"metrics": f"{WHOLE} coverage@5", "no_relevant": 0.0}
+    tables = [table(columns, schema_of(str)) for columns in (test, train)]
+    result = rs.evaluate(source, tables[0], train=tables[1], **given)
+    monkeypatch.setattr(spark_result, "LIMIT", 10)
+    frames = [pl.DataFrame(columns) for columns in (test, train)]
+    expected = rm.evaluate(one, frames[0], train=frames[1], **given)
+    with pytest.raises(InputError, match=r"values \(57 users\) take .* on the driver, more than"):
+        result.collect(10)
+    assert result.mean() == pytest.approx(expected.mean(), rel=1e-12)
+    for row, other in zip(result.moments(), expected.summary(interval="t"), strict=True):
+        assert (row.metric, row.counted, row.skipped) == (
+            other.metric, other.counted, other.skipped,
+        )  # fmt: skip
+        if row.metric != "coverage@5":
+            width = other.high - other.low  # Student's t, which 58 users widen
+            assert [row.low, row.high] == pytest.approx([other.low, other.high], abs=0.05 * width)
+    assert "normal interval" in str(result)
+    assert result.collect(10**6).mean() == pytest.approx(expected.mean(), rel=1e-12)

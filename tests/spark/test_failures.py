@@ -9,7 +9,7 @@ from spark_cases import MARKS, assert_same, data, schema_of
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import ColumnError, DataWarning, InputError, InputTypeError
-from recometer.spark import _plan
+from recometer.spark import evaluation
 
 pytestmark = MARKS
 
@@ -29,14 +29,14 @@ def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_pat
     rows = listed(users, items, rng)
     marks = str(tmp_path)
 
-    class Dying(_plan.Job):
+    class Dying(evaluation.Job):
         """After its first rows each task ends its process, once."""
 
-        def run(self, batches):
+        def __call__(self, batches):
             import pyspark
 
             task = pyspark.TaskContext.get().partitionId()
-            for batch in super().run(batches):
+            for batch in super().__call__(batches):
                 yield batch
                 mark = os.path.join(marks, str(task))
                 if not os.path.exists(mark):
@@ -44,7 +44,7 @@ def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_pat
                         pass
                     os._exit(1)
 
-    monkeypatch.setattr(_plan, "Job", Dying)
+    monkeypatch.setattr(evaluation, "Job", Dying)
     schema = schema_of(str)
     lists = rs.Lists(table(rows, "user string, item string, rank bigint"))
     given = {"metrics": "ndcg@5 recall@5 rr@8", "partitions": 2}
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused(table):
     with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
         rs.evaluate(lists, frame, metrics="roc_auc")
     for call, takes in (
-        (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress")),
+        (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress", "closure")),
         (lambda **given: rs.compare({}, **given), ("threads", "progress")),
         (lambda **given: rs.split(frame, half, **given), ("threads",)),
         (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset")),
@@ -97,6 +97,14 @@ def test_what_does_not_fit_is_refused(table):
         for name in takes:
             with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):
                 call(**{name: 1})
+    texts = rows.selectExpr("user", "item", "CAST(rank AS string) AS score")
+    with pytest.raises(InputTypeError, match=r"scores \(column 'score' of Lists\) must be numbers"):
+        rs.evaluate(rs.Lists(texts), frame)
+    with pytest.raises(InputTypeError, match=r"values \(column 'value' of test\) must be numbers"):
+        rs.evaluate(lists, frame.selectExpr("user", "item", "CAST(value AS string) AS value"))
+    both = rs.Lists(rows.selectExpr("*", "-rank AS score"))
+    with pytest.raises(InputError, match="ranks in column 'rank' and scores in 'score', which may"):
+        rs.evaluate(both, frame)
     with pytest.raises(InputError, match="test is empty"):
         rs.evaluate(lists, frame.where("false"))
     with pytest.raises(InputError, match="knows none of the"):
@@ -108,8 +116,6 @@ def test_what_does_not_fit_is_refused(table):
     )
     with pytest.raises(InputError, match="must be distinct, 'i1' is there twice"):
         rs.evaluate(rs.Factors(vectors, vectors), frame)
-    with pytest.raises(InputError, match=r"of 2 items take .* more than closure=.* such as '1GB'"):
-        rs.evaluate(rs.Factors(vectors, vectors), frame, closure=8)
     with pytest.raises(InputError, match="keeps the order in which items were given"):
         rs.evaluate(lists, frame, ties="input")
     with pytest.warns(DataWarning, match="ndcg@10: the cut-off lies beyond every list"):

@@ -41,9 +41,30 @@ def test_positions_are_not_taken_for_ids(table):
     kept = rs.evaluate(ranked(table, zero, one), test, metrics="rr", shifted_ids="kept")
     assert kept.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, one, one), test, metrics="rr").mean() == {"rr": 0.5}
+    # The other way round: data from 0 on, and a model from 1 on.
+    tested = table({"user": zero, "item": BEST[:, 1]}, IDS)
+    with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
+        rs.evaluate(ranked(table, one, zero), tested, metrics="rr")
     # Ids from 0 on, of which test lacks some.
     some = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
     assert rs.evaluate(ranked(table, zero, zero), some, metrics="rr").mean() == {"rr": 0.5}
+
+
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+def test_positions_that_are_texts_are_not_taken_for_ids(table):
+    texts = "user string, item string"
+    columns = {
+        "user": np.repeat([str(n) for n in range(N)], 5),
+        "item": [f"i{item}" for item in BEST.ravel()],
+        "rank": np.tile(np.arange(5), N),
+    }
+    lists = rs.Lists(table(columns, f"{texts}, rank int"))
+    items = [f"i{item}" for item in BEST[:, 1]]
+    test = table({"user": [str(n) for n in range(1, N + 1)], "item": items}, texts)
+    with pytest.raises(rm.InputError, match=f"have no user 0, and have user 20: {WORDS}"):
+        rs.evaluate(lists, test, metrics="rr")
+    same = table({"user": [str(n) for n in range(N)], "item": items}, texts)
+    assert rs.evaluate(lists, same, metrics="rr").mean() == {"rr": 0.5}
 
 
 def test_users_that_are_written_differently_are_named(table):

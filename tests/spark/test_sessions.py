@@ -8,7 +8,6 @@ from spark_cases import CUT, MARKS, assert_same, both_factors, data
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import DataWarning, InputError
-from recometer.spark import _packing
 
 pytestmark = MARKS
 
@@ -67,8 +66,7 @@ def assert_same_sessions(result, expected):
             assert (row.method, row.note, row.counted) == (other.method, other.note, other.counted)
 
 
-def test_lists_of_sessions_and_train_of_sessions(table, monkeypatch):
-    monkeypatch.setattr(_packing, "MANY", 1)  # sums are put together before they are collected
+def test_lists_of_sessions_and_train_of_sessions(table):
     _, items, test, train, rng = data(seed=4)
     test, train = (ordered(with_sessions(one, rng)) for one in (test, train))
     rows = {"user": [], "session": [], "item": [], "value": []}

@@ -10,7 +10,6 @@ import recometer as rm
 import recometer.spark as rs
 from recometer.errors import DataWarning, InputError
 from recometer.results import means
-from recometer.spark import _resampling
 
 pytestmark = MARKS
 
@@ -42,7 +41,10 @@ def assert_same_whole(result, expected):
 
 
 @pytest.mark.parametrize("ids", [str, int])
-def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids, monkeypatch):
+@pytest.mark.parametrize("together", [False, True], ids=["by item", "lists"])
+def test_lists_of_several_partitions_have_the_values_of_one_machine(
+    table, ids, together, monkeypatch
+):
     monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
     users, items, test, train, rng = data(ids=ids)
     lists = {user: rng.permutation(len(items))[: rng.integers(0, 12)] for user in users[3:]}
@@ -55,14 +57,19 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(table, ids, 
     tables = table(test, schema), table(train, schema)
     frame = table(rows, schema.replace("value", "rank"))
     given = {"metrics": OF_LISTS, "catalogue": items, "users": "test"}
+    how = {"lists": True} if together else {"partitions": 5}
     one = rm.Lists(pl.DataFrame(rows))
     expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
-    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], partitions=5, **given)
+    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], **how, **given)
     assert_same_whole(result, expected)
     assert "coverage@5" not in result.per_user().columns
     assert "ndcg@5" in result.per_user().columns
     assert "coverage@5" not in result.mean("users")
-    if ids is int:
+    if not together:
+        row = next(one for one in result.summary() if one.metric == "coverage@5")
+        assert np.isnan(row.low)
+        assert "Hint: rs.evaluate(..., lists=True)" in row.note
+    if together and ids is int:
         for row, other in zip(result.summary(), expected.summary(), strict=True):
             assert (row.metric, row.counted, row.method) == (
                 other.metric, other.counted, other.method,
@@ -131,34 +138,29 @@ def test_all_candidates_of_users_are_counted_once(table, source):
         given.pop("catalogue")
     tables = table(test, schema), table(sets, "user bigint, item bigint")
     expected = rm.evaluate(one, pl.DataFrame(test), candidates=pl.DataFrame(sets), **given)
-    result = rs.evaluate(on_spark, tables[0], candidates=tables[1], partitions=6, **given)
-    assert_same_whole(result, expected)
+    own = {**given, "candidates": tables[1]}
+    assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **own), expected)
+    with pytest.raises(InputError, match="Hint: lists=True evaluates all together"):
+        rs.evaluate(on_spark, tables[0], partitions=6, **own)
     if source == "pairs":
         given["candidates"] = items[3:20]
         expected = rm.evaluate(one, pl.DataFrame(test), **given)
-        assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **given), expected)
     if source == "factors":
         given["candidates"] = rm.SampledCandidates(5)
         expected = rm.evaluate(one, pl.DataFrame(test), **given)
         assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
 
 
-def test_more_numbers_of_items_than_fit_are_refused(table):
-    columns = {"user": [1, 2], "item": [3, 4], "rank": [1.0, 1.0]}
-    frame = table(columns, "user int, item int, rank double")
-    with pytest.raises(InputError, match="larger closure="):
-        rs.evaluate(rs.Lists(frame), frame, metrics="coverage@1", catalogue=9, closure=32)
-
-
 @pytest.mark.parametrize("spark", ["connect"], indirect=True)
 def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, monkeypatch):
-    monkeypatch.setattr(_resampling, "UNITS_PER_TASK", 5)  # fewer than there are clusters
     monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
     users, items, test, _, rng = data()
     schema, results, expected = schema_of(str), {}, {}
     tests = table(test, schema)
     given = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     given["users"] = "listed"
+    together = {**given, "lists": True}
     for name, some in (("a", users[:50]), ("b", users[6:])):  # each has users of its own
         rows = {
             "user": np.repeat(some, 6),
@@ -166,7 +168,7 @@ def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, monkey
             "rank": np.tile(np.arange(6.0), len(some)),
         }
         frame = table(rows, schema.replace("value", "rank"))
-        results[name] = rs.evaluate(rs.Lists(frame), tests, **given)
+        results[name] = rs.evaluate(rs.Lists(frame), tests, **together)
         expected[name] = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
     clusters = [f"c{n % 11}" for n in range(len(users))]
     frame = table({"user": users, "c": clusters}, "user string, c string")

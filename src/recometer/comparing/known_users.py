@@ -154,21 +154,6 @@ def known_users(
     return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, found)
 
 
-def counted_users(unknown: Mapping[str, int], n: int) -> KnownUsers | None:
-    """Return the record where only numbers are known, and not who it is; None as by `known_users`.
-
-    Parameters
-    ----------
-    unknown
-        See `KnownUsers`.
-    n
-        The number of users who count.
-    """
-    if len(set(unknown.values())) < 2 and max(unknown.values(), default=0) <= FEW * n:
-        return None
-    return KnownUsers(n, unknown, 0, 0, {}, ())
-
-
 def _means(
     metric: str, names: Sequence[str], table: Float64, by_all: Bool, higher: bool
 ) -> KnownMeans:

@@ -3,42 +3,82 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
+import pickle
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+import numpy as np
+
+from recometer import errors
 from recometer.data.catalogue import Catalogue
 from recometer.data.numbers import flag
-from recometer.data.sizes import bytes_of
 from recometer.draws import seed_of
+from recometer.errors import InputError, InputTypeError, warn
+from recometer.evaluating import checks
 from recometer.evaluating.arguments import protocol_of, settled
 from recometer.evaluating.asked import DEFAULT_METRICS
-from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.effects import given_by_hand, warn_without_effect
-from recometer.evaluating.truth import definitions_of
+from recometer.evaluating.folds import check_no_train, each_fold
+from recometer.evaluating.truth import definitions_of, is_uniform, warn_of_zeros, warning_of
+from recometer.evaluating.unknown import say_unknown
+from recometer.measuring import corrections
+from recometer.measuring.reasons import Reason
+from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
 from recometer.metrics.conventions import parse_under
+from recometer.metrics.largest_gain import left_to_test, with_largest_gain
 from recometer.metrics.names import Metrics
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.sources.candidates import read_items
-from recometer.spark import _across, _frames, _whole
-from recometer.spark._columns import ids
-from recometer.spark._elsewhere import RUNNING, refusing
-from recometer.spark._frames import Frame, Spread
-from recometer.spark._job import Job
-from recometer.spark._packing import fewer
-from recometer.spark._plan import Plan, tables_of
-from recometer.spark._resampling import Again
-from recometer.spark._sources import CLOSURE, read_source
-from recometer.spark._sums import Sums, joined
-from recometer.spark.pooling import evaluate_made, is_made
+from recometer.remembered import cached_property
+from recometer.removed import without
+from recometer.results.folds import pool
+from recometer.sources.candidates import (
+    Items,
+    Negatives,
+    SampledCandidates,
+    check_sets,
+    read_items,
+)
+from recometer.spark import population
+from recometer.spark.block import CELLS, Job, Output
+from recometer.spark.carrying import carried
 from recometer.spark.result import SparkEvaluation
-
-# Where a user is much work, however few the bytes of its rows: Spark must not put small partitions
-# together, as it does for all others.
+from recometer.spark.sources import Given, Interactions, read_source
+from recometer.spark.sources import read_items as read_item_factors
+from recometer.spark.splitting import SparkSplit
+from recometer.spark.tables import (
+    RUNNING,
+    IdKinds,
+    Table,
+    acted,
+    check_partitions,
+    gathered,
+    is_frame,
+    kinds_of,
+    persisted,
+    refusing,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recometer.protocol import Rules
+
+# The sums of users that metrics over rows read, by their names in `Predictions`; some are two.
+READ = {
+    "rmse": {"squared_error": 1},
+    "mse": {"squared_error": 1},
+    "mae": {"absolute_error": 1},
+    "log_loss": {"surprisal": 1},
+    "fcp": {"pairs": 2, "having_pairs": 2},
+    "r2": {"squared_error": 1, "mean_actual": 1, "squared_deviation": 1},
+    "explained_variance": {"unexplained": 2, "mean_actual": 1, "squared_deviation": 1},
+}
+Facts = dict[str, dict[str, Any]]
+# Where a user is much work, however few the bytes: scores, and users, of a partition.
+SCORES, USERS = 5 * 10**9, 2**16
 
 
 @refusing(RUNNING)
@@ -55,7 +95,8 @@ def evaluate(
     baseline: object = None,
     seed: int = 0,
     chance: bool = False,
-    closure: str | int = CLOSURE,
+    lists: bool = False,
+    shared: str | None = None,
     partitions: int | None = None,
     keep: bool = True,
     **rules: Unpack[Rules],
@@ -63,8 +104,9 @@ def evaluate(
     """Measure on Spark how well the output of a model finds the items that users chose.
 
     Arguments, metrics, conventions and values are those of `recometer.evaluate`, with DataFrames as
-    data. The users are distributed over the partitions. On each partition, the same functions as on
-    one machine process blocks of users.
+    data. Spark brings the rows of each user together, and the functions of one machine process
+    blocks of users: every user's values are the same to the last bit. Up to several million users,
+    ``recometer.evaluate`` on what ``frame.toArrow()`` returns is faster on the same cores.
 
     Parameters
     ----------
@@ -75,7 +117,7 @@ def evaluate(
         `recometer.spark.Interactions`, which names the columns. Or test is a `SparkSplit`, which
         brings its train; or a list of them, as `folds` returns it: `source` is then a list with
         one for each, or a function that is called with each split and returns a source, and the
-        result is a `SparkFoldedEvaluation`, in which the folds are pooled.
+        result is a `FoldedEvaluation` of one machine, in which the folds are pooled.
     candidates
         A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
         `recometer.Negatives`; or `recometer.SampledCandidates`, which for lists needs a catalogue
@@ -86,22 +128,18 @@ def evaluate(
         Another source, as `source`, for metrics that compare lists with those of another model.
     metrics, protocol, catalogue, seed, chance, **rules
         As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
-    closure
-        Limits the data that are sent to every executor with the function that runs there. The
-        driver reads the factors of all items (4 or 8 bytes a number, and their ids) once, and each
-        task holds one copy: 4 million items with 64 factors in float32 are 1 GB. Larger factors
-        are refused. A message of Spark Connect has at most 128 MB.
+    lists
+        Whether one task evaluates all users, and the driver gets their lists, for metrics with one
+        value for all of them, such as coverage. Without, Spark adds up numbers by item, and these
+        metrics have no intervals.
+    shared
+        A folder that the driver and all executors see, for what is large: the factors of all items.
+        By default Spark copies the file to each executor, whose tasks map it.
     partitions
-        The number of partitions of the users. None takes ``spark.sql.shuffle.partitions``; where
-        lists or pairs are small, Spark may put partitions together.
+        The number of partitions of the users. None makes as many as there are data for.
     keep
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
-        so that they are computed only once. If Spark cannot keep them (serverless), they are
-        computed again whenever they are read.
-
-    Returns
-    -------
-    SparkEvaluation
+        so that they are computed only once. Serverless Spark cannot, and computes them again.
 
     Raises
     ------
@@ -118,110 +156,426 @@ def evaluate(
     """
     given = {name: one for name, one in locals().items() if name not in ("source", "test", "rules")}
     if is_made(test):
-        return evaluate_made(evaluate, source, test, {**given, **rules})
+        return _evaluate_made(source, test, {**given, **rules})  # type: ignore[no-any-return]
     begin = time.perf_counter()
-    _frames.check_partitions(partitions)
-    with_chance, kept = flag("chance", chance), flag("keep", keep)
+    check_partitions(partitions)
+    keep, lists = flag("keep", keep), flag("lists", lists)
     stated = protocol_of(protocol, rules, [*given])
-    found = read_source(source)
-    requested = parse_under(metrics, stated)
-    by_hand = given_by_hand(stated)
-    warn_without_effect(found.like, requested, stated, by_hand, trained=train is not None)
+    found, requested = read_source(source), parse_under(metrics, stated)
+    trained = train is not None
+    warn_without_effect(found.like, requested, stated, given_by_hand(stated), trained=trained)
     plan = Plan(
-        found,
-        tables_of(found, test, train, candidates),
-        settled(found.like, stated, trained=train is not None),
-        stated,
-        requested,
-        catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
-        candidates,
-        None if exclude is None else read_items(exclude, "exclude"),
-        bytes_of(closure, "closure"),
-        None if baseline is None else read_source(baseline, "baseline="),
+        source=found,
+        baseline=None if baseline is None else read_source(baseline, "baseline="),
+        tables=_tables_of(found, test, train, candidates),
+        protocol=settled(found.like, stated, trained=trained),
+        stated=stated,
+        metrics=tuple(requested),
+        catalogue=catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
+        candidates=candidates,
+        exclude=None if exclude is None else read_items(exclude, "exclude"),
+        seed=seed_of(seed),
+        chance=flag("chance", chance),
+        lists=lists,
     )
     plan.check()
-    job = plan.job(seed_of(seed), with_chance)
-    return _evaluated(plan, job, partitions, kept, begin)
-
-
-def _evaluated(
-    plan: Plan, job: Job, partitions: int | None, keep: bool, begin: float
-) -> SparkEvaluation:
-    """Run the job, and put its result together; `begin` is when the call began."""
-    spread = _spread(plan, job, partitions)
-    rows = spread.mapped(job.run, job.schema())
-    kept = keep and _frames.persisted(rows)
-    n_parts = _frames.partitions_of(plan.of_users.frame, partitions)
-    sums, of_items = _collected(rows, job, plan.closure, n_parts)
-    sums = _across.with_pairs(sums, job.given["metrics"], rows)
-    plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
-    plan.check_sums(sums)
-    again = _again(plan, job, spread, sums)
+    job = plan.job()
+    cells = {name: plan.cells(name) for name in job.names}
+    frame = gathered(cells, partitions or plan.partitions(job))
+    if job.lists:
+        frame = frame.coalesce(1)
+    rows = frame.mapInArrow(carried(job, frame, shared), ", ".join(f"{c} binary" for c in CELLS))
+    kept = keep and persisted(rows)
+    notes = acted(rows.where("note IS NOT NULL").select("note").toArrow)
+    facts = _together(notes["note"].to_pylist())
+    plan.check_facts(facts)
+    whole: Any = facts.get("lists") or {"totals": facts["totals"]}
+    if job.over_users and not job.lists:
+        whole["n_catalogue"] = plan.n_catalogue(facts["most"])
     return SparkEvaluation(
-        metrics=job.given["metrics"],
-        protocol=plan.stated,
-        seed=job.given["seed"],
-        sums=sums,
-        over_users=_over_users(plan, sums, of_items, again.known),
-        again=again,
-        rows=rows,
-        counts={name: n for name, n in plan.counts(sums).items() if n},
-        definitions=definitions_of(job.given["metrics"]),
-        inputs=plan.described(sums),
+        metrics=job.metrics,
+        protocol=stated,
+        seed=plan.seed,
+        n_users=facts["sums"]["users"],
+        counts=plan.counts(facts),
+        definitions=definitions_of(job.metrics),
+        inputs=plan.described(facts["sums"]),
         timings={"total": time.perf_counter() - begin},
         kept=kept,
-        chance=job.given["chance"],
+        negative_gains=facts["sums"]["negative"] > 0,
+        binary_gains=not facts["sums"].get("not binary"),
         user=str(plan.of_users.columns["user"]),
         session=plan.of_users.columns.get("session"),
+        rows=rows,
+        job=job,
+        whole=whole,
     )
 
 
-def _spread(plan: Plan, job: Job, partitions: int | None) -> Spread:
-    """Return the rows of all tables, and how they are brought together by user."""
-    kinds, users = plan.kinds(), plan.of_users.frame
-    if partitions is None and job.output.kind == "factors":
-        partitions = _frames.partitions_of(users, None)
-    frame = _frames.together(plan.rows(kinds))
-    # The places of lists; where these are equal, the order of the ids.
-    kinds_of = {one.kind for one in (job.output, job.baseline) if one is not None}
-    within = ("p", "i") if "lists" in kinds_of else ()
-    return Spread(frame, partitions, within)
+@refusing(RUNNING)
+class Evaluator:
+    """An evaluation that is stated once, for many models, as `recometer.Evaluator`.
 
+    ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``. Test
+    may be a `SparkSplit`, which brings its train. Nothing is read before the evaluator is called.
 
-def _again(plan: Plan, job: Job, spread: Spread, sums: Sums) -> Again:
-    """Return what the evaluation is made of, for values over resampled users."""
-    n_catalogue = plan.n_offered()
-    if n_catalogue is None and _whole.over_users(plan.metrics):
-        n_catalogue = _whole.n_catalogue(sums)
-    known = _whole.KnownItems(n_catalogue, job.given["popularity"])
-    return Again(job, spread, known, {name: one.rows for name, one in sums.metrics.items()})
-
-
-def _over_users(
-    plan: Plan, sums: Sums, of_items: Any, known: _whole.KnownItems
-) -> dict[str, float]:
-    """Return the values of the metrics with one value for all users, by name."""
-    if of_items is None:
-        return {}
-    columns = of_items["k"].to_numpy(), ids(of_items["i"]), of_items["x"].to_numpy()
-    totals = {name: one.whole for name, one in sums.metrics.items()}
-    return _whole.values(plan.metrics, plan.protocol, known, columns, totals)
-
-
-def _collected(rows: Frame, job: Job, closure: int, n_parts: int | None) -> tuple[Sums, Any]:
-    """Return the sums of all partitions, and a table of sums by item where metrics need some.
-
-    What was wrong in a partition is raised. `n_parts` is the number of partitions, if it is known.
+    Examples
+    --------
+    >>> import recometer.spark as rs
+    >>> evaluator = rs.Evaluator(test, train=train, metrics="ndcg@10")  # doctest: +SKIP
+    >>> evaluator(model).mean()  # doctest: +SKIP
+    {'ndcg@10': 0.31}
     """
-    of_items = None
-    if _whole.over_users(job.given["metrics"]):
-        ends, of_items = _whole.collected(rows, max(1, closure // _whole.BYTES_PER_ROW))
-        found = sorted(ends.select(["sums", "error"]).to_pylist(), key=str)
-    else:
-        ends = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error")
-        found = _frames.collected(fewer(ends, joined, n_parts))
-    for row in found:
-        if row["error"] is not None:
-            _frames.raise_named(row["error"])
-    check_not_empty(len(found), len(found))
-    return Sums.of_bytes(row["sums"] for row in found), of_items
+
+    def __init__(self, test: object = None, **options: Any) -> None:
+        if is_made(test) and not isinstance(test, SparkSplit):
+            raise InputTypeError(
+                "An evaluator has one test, found several splits. Hint: rs.evaluate(sources, "
+                "folds)."
+            )
+        if isinstance(test, SparkSplit):
+            test, options["train"] = _tables_of_split(test, options.get("train"))
+        self.test, self.options = test, options
+
+    @without("until")
+    def __call__(self, source: object) -> SparkEvaluation:
+        """Evaluate a source."""
+        return evaluate(source, self.test, **self.options)
+
+    def __repr__(self) -> str:
+        return f"<Evaluator on Spark: {self.options.get('metrics', DEFAULT_METRICS)}>"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """What is evaluated, read from the arguments."""
+
+    source: Given
+    baseline: Given | None
+    tables: Mapping[str, Table]
+    protocol: Protocol  # with what the source replaces
+    stated: Protocol
+    metrics: tuple[Metric, ...]
+    catalogue: Catalogue | None
+    candidates: object
+    exclude: Items | None
+    seed: int
+    chance: bool
+    lists: bool
+
+    @property
+    def outputs(self) -> dict[str, Given]:
+        """The source, and the baseline where a metric reads it."""
+        reads = self.baseline is not None and "baseline" in needed_by(self.metrics)
+        return {"source": self.source, **({"baseline": self.baseline} if reads else {})}  # type: ignore[dict-item]
+
+    @property
+    def of_users(self) -> Table:
+        """The table that says who is evaluated."""
+        return self.tables.get("test", self.source.table)
+
+    @property
+    def over_users(self) -> list[Metric]:
+        """The metrics that have one value for all users."""
+        return [metric for metric in self.metrics if metric.definition.over_users]
+
+    @cached_property
+    def chosen(self) -> Any:
+        """What candidates travel with the job."""
+        given = self.candidates
+        if given is None or isinstance(given, SampledCandidates):
+            return given
+        if "candidates" in self.tables:
+            return given if isinstance(given, Negatives) else None
+        return read_items(given, "candidates")
+
+    @cached_property
+    def kinds(self) -> IdKinds:
+        """As what users and items are read, alike in all tables."""
+        items = {table.what: table.kind_of("item") for table in self.tables.values()}
+        tables = list(self.tables.values())
+        for name, one in self.outputs.items():
+            prefix = "" if name == "source" else "baseline: "
+            items[f"{prefix}{one.of_items.what}"] = one.item_kind()
+            tables.append(dataclasses.replace(one.table, what=f"{prefix}{one.table.what}"))
+        return kinds_of(tables, items)
+
+    @cached_property
+    def sums(self) -> tuple[tuple[str, int], ...]:
+        """The sums of each user that metrics over rows read, and of how many numbers each is."""
+        found: dict[str, int] = {}
+        for metric in self.metrics:
+            if metric.definition.over_rows is not None:
+                if metric.name not in READ:
+                    raise InputError(
+                        f"The metric {str(metric)!r} is about the rows of all users together, and "
+                        "does not follow from sums of users. Hint: recometer.evaluate of "
+                        "rm.Pairs(frame.toArrow()), perhaps for a sample of the users."
+                    )
+                found |= {"n_rows": 1, **READ[metric.name]}
+        return tuple(found.items())
+
+    def check(self) -> None:
+        """Refuse arguments that Spark does not support, and those that one machine refuses."""
+        uniform = True if "candidates" in self.tables else is_uniform(self.chosen)
+        corrections.check(self.metrics, self.protocol, uniform)
+        train: Any = self.tables.get("train")
+        sides = {"train": train, "baseline": self.baseline, "catalogue": self.catalogue}
+        check_side_data(needed_by(self.metrics), **sides)
+        warn_of_propensity(self.metrics, self.catalogue)
+        _ = self.sums
+        for metric in self.over_users:
+            if metric.definition.adds_up is None and not self.lists:
+                raise InputError(
+                    f"The metric {str(metric)!r} has one value for all users, and does not say how "
+                    "it adds up from parts of them. Hint: lists=True brings the lists together."
+                )
+        if self.lists and not self.over_users:
+            warn("lists=True changes nothing: no metric has one value for all users.")
+
+    def cells(self, name: str) -> Any:
+        """Return what is read of the rows of a table; see `Table.cells`."""
+        kinds = self.kinds
+        if name in self.outputs:
+            return self.outputs[name].cells(kinds)
+        table = self.tables[name]
+        fields = {"i": f"CAST({table['item']} AS {kinds.item})"}
+        if table.has("value"):
+            hint = "or pass value=False if it contains something else"
+            fields["x"] = table.number("value", "values", hint)
+        return table.cells(kinds, **fields)
+
+    def job(self) -> Job:
+        """Return what runs on the executors."""
+        kinds, metrics = self.kinds, self.metrics
+        if any(map(left_to_test, metrics)):
+            value = "value" if "test" in self.tables else str(self.source.options["truth"])
+            largest = population.largest_gain(self.of_users, value, metrics, self.protocol, kinds)
+            metrics = tuple(with_largest_gain(metrics, largest))
+        drawn = isinstance(self.candidates, SampledCandidates) and self.candidates.by != "uniform"
+        reads = "train" in self.tables and (drawn or "train" in needed_by(self.metrics))
+        tables = {**self.tables, **{name: one.table for name, one in self.outputs.items()}}
+        sessions = {name for name, one in tables.items() if one.has("session")}
+        if "test" not in tables and "source" in sessions:
+            sessions.add("test")
+        if sessions and "test" not in sessions:
+            raise InputError(
+                f"{tables[min(sessions)].what} has sessions of users, but test has none. Hint: "
+                "test=rs.Interactions(frame, user=['user', 'session']); or leave them out."
+            )
+        return Job(
+            outputs={name: self._output(one) for name, one in self.outputs.items()},
+            kinds=kinds,
+            names={
+                name: "baseline" if name == "baseline" else t.what for name, t in tables.items()
+            },
+            sessions=frozenset(sessions),
+            valued=frozenset(name for name, one in self.tables.items() if one.has("value")),
+            every=self.metrics,
+            sums=self.sums,
+            lists=self.lists and bool(self.over_users),
+            settled=self.protocol,
+            candidates=self.chosen,
+            given={
+                "metrics": metrics,
+                "protocol": self.stated,
+                "seed": self.seed,
+                "chance": self.chance,
+                "exclude": self.exclude,
+                "catalogue": self.catalogue,
+                "popularity": population.popularity(self.tables["train"], kinds) if reads else None,
+            },
+        )
+
+    def _output(self, found: Given) -> Output:
+        """Return what is made of a source where the users are."""
+        if found.items is not None:
+            return Output(found.kind, found.options, read_item_factors(found, self.kinds))
+        # What is drawn depends on all items: candidates of pairs (those of lists are drawn from
+        # the catalogue), and the places of tied items that test does not judge.
+        drawn = found.kind == "pairs" and isinstance(self.candidates, SampledCandidates)
+        listed = any(one.definition.record == "lists" for one in self.metrics)
+        if not drawn and not (listed and self.protocol.ties == "random"):
+            return Output(found.kind, found.options)
+        others = [] if found.kind == "pairs" else [*self.tables.values()]
+        every = population.every_item([found.table, *others], self.kinds)
+        return Output(found.kind, found.options, None, every)
+
+    def partitions(self, job: Job) -> int | None:
+        """Return the number of partitions where a user is much work; None lets Spark decide."""
+        items = job.outputs["source"].items
+        if items is None:
+            return None
+        n_users = int(acted(self.source.table.frame.count))
+        return max(1, -(-n_users // USERS), n_users * len(items[0]) // SCORES)
+
+    def n_catalogue(self, most: Mapping[str, int]) -> int | None:
+        """Return how many items could have been recommended, where a metric reads it."""
+        if "catalogue" not in needed_by(self.over_users):
+            return None
+        if most["catalogue"] != -most["less catalogue"]:
+            raise InputError(
+                "How many items could have been recommended does not follow from blocks of users, "
+                "since these have items of their own. Hint: lists=True evaluates all together."
+            )
+        return most["catalogue"]
+
+    def check_facts(self, facts: Facts) -> None:
+        """Refuse and warn of what the blocks found, as on one machine."""
+        like, kinds, rules = self.source.like, self.kinds, self.protocol
+        sums, most, counts = (facts[name] for name in ("sums", "most", "counts"))
+        n_users, n_rows, n_relevant = (sums.get(name, 0) for name in ("users", "rows", "relevant"))
+        checks.check_not_empty(n_users, n_rows)
+        population.check_positions(self.source, self.tables, kinds, self.stated, facts["least"])
+        users, known = sorted(facts["users"]["few"])[:3], ("known", "judged", "unusable")
+        n_known, n_judged, n_unusable = (sums[name] for name in known)
+        of_users = checks.KnownUsers(n_users, n_known, n_judged, n_unusable, users)
+        checks.check_known(of_users, like, self.stated)
+
+        def find(kind: Any) -> Any:
+            return population.find_unknown(self.source, self.of_users, kinds, kind)
+
+        say_unknown(like, counts, n_users, n_relevant, rules, find)
+        of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
+        of_lists = [one for one in self.metrics if one.definition.record == "lists"]
+        if self.candidates is not None:
+            check_sets(counts.get("users_without_candidates", 0), sums["known"])
+        warn_of_zeros(counts.get("train_zeros", 0), rules)
+        checks.check_overlaps(counts, n_relevant, n_rows, self.candidates)
+        if sums.get("early"):
+            checks.warn_beyond_lists(most["depth"], of_ranks)
+        checks.warn_below_relevant(counts.get("users_below_relevant", 0), n_users)
+        if sums.get("any cutoff"):
+            checks.warn_beyond_rows(most["n_candidates"], like, of_ranks)
+        if sums.get("compared") == 0:
+            raise checks.no_list(self.outputs["baseline"].like.describe())
+        if of_lists:
+            checks.warn_beyond_lists(most["listed"], of_lists)
+        codes = np.arange(max(Reason) + 1, dtype=np.uint8)
+        nobody = {
+            name: n for name, n in facts["reasons"].items() if not sums.get(f"defined {name}", 1)
+        }
+        reasons = {name: np.repeat(codes, n) for name, n in nobody.items()}
+        undefined = {name: np.full(n_users, np.nan) for name in nobody}
+        test: Any = _Values(sums.get("not binary"), (0.0, most["value"]))
+        checks.check_defined(undefined, reasons, test, self.protocol.relevant_from)
+
+    def counts(self, facts: Facts) -> dict[str, int]:
+        """Return what the rules settled; what is not a sum over users is counted here."""
+        found = dict(facts["counts"])
+        if found.get("items_unknown"):
+            removes = self.source.like.removes_train(self.protocol)
+            train = self.tables.get("train") if removes else None
+            how = self.source, self.of_users, train, self.kinds
+            found["items_unknown"] = population.n_unknown_items(*how)
+        return {name: n for name, n in found.items() if n}
+
+    def described(self, sums: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+        """Return a description of each argument."""
+        rows = f"{sums['users']:,} users, {sums['rows']:,} interactions"
+        texts = {"source": self.source.like.describe(), "test": f"DataFrame of Spark, {rows}"}
+        for name in ("train", "candidates"):
+            if name in self.tables:
+                columns = filter(None, self.tables[name].columns.values())
+                texts[name] = f"DataFrame of Spark, columns {', '.join(columns)}"
+        if self.chosen is not None:
+            texts.setdefault("candidates", repr(self.chosen))
+        if self.baseline is not None:
+            texts["baseline"] = self.baseline.like.describe()
+        if self.exclude is not None:
+            texts["exclude"] = repr(self.exclude)
+        if self.catalogue is not None:
+            texts["catalogue"] = self.catalogue.describe()
+        found: dict[str, dict[str, Any]] = {
+            name: {"description": text, "fingerprints": {}} for name, text in texts.items()
+        }
+        drawn = self.candidates if isinstance(self.candidates, SampledCandidates) else None
+        if "candidates" in self.tables or drawn is not None:
+            found["candidates"]["warning"] = warning_of(drawn, self.protocol)
+        return found
+
+
+class _Values(NamedTuple):
+    """What is read of a test that nobody has: whether it has values, and their range."""
+
+    values: int | None
+    value_range: tuple[float, float]
+
+
+def _together(notes: list[bytes]) -> Facts:
+    """Put together what blocks say of their users, by kind and name; see `Job`.
+
+    Raises
+    ------
+    RecometerError
+        What was wrong in a block.
+    """
+    how = {"most": max, "least": min}
+    found: Facts = {name: {} for name in ("sums", "counts", "most", "least", "reasons", "totals")}
+    for note in sorted(notes):
+        for kind, numbers in pickle.loads(note).items():  # noqa: S301  # of our own
+            if kind == "error":
+                ((name, message),) = numbers.items()
+                raise getattr(errors, name, errors.InternalError)(message)
+            known = found.setdefault(kind, {})
+            for name, n in numbers.items():
+                known[name] = how.get(kind, operator.add)(known[name], n) if name in known else n
+    return found
+
+
+def _tables_of(found: Given, test: object, train: object, candidates: object) -> dict[str, Table]:
+    """Return the tables of test, train and candidates that there are."""
+    tables, truth = {}, found.options.get("truth")
+    if test is None and truth is None:
+        raise InputError(
+            f"There is no test, and the source ({found.like.describe()}) has no truth of its own. "
+            "Hint: evaluate(source, test)."
+        )
+    if test is not None and truth is not None:
+        raise InputError(
+            f"test was given, but the source ({found.like.describe()}) brings the truth itself. "
+            "Hint: leave test out, or give Pairs relevance=False, rating=False."
+        )
+    for name, data in (("test", test), ("train", train)):
+        if data is not None:
+            tables[name] = Interactions.read(data, name)
+    sets = candidates.items if isinstance(candidates, Negatives) else candidates
+    if isinstance(sets, Interactions) or is_frame(sets):
+        tables["candidates"] = Interactions.read(sets, "candidates")
+    elif isinstance(candidates, Negatives):
+        raise InputTypeError("Negatives on Spark take a DataFrame with a set for each user.")
+    return tables
+
+
+def is_made(test: object) -> TypeGuard[SparkSplit | Sequence[SparkSplit]]:
+    """Return whether test is a `SparkSplit`, or a list of them as `folds` returns it."""
+    if isinstance(test, list | tuple):
+        return bool(test) and all(isinstance(one, SparkSplit) for one in test)
+    return isinstance(test, SparkSplit)
+
+
+def _evaluate_made(
+    source: object, made: SparkSplit | Sequence[SparkSplit], options: dict[str, Any]
+) -> Any:
+    """Evaluate on a split, or on each fold and pooled, with the options of `evaluate`."""
+    if isinstance(made, SparkSplit):
+        test, train = _tables_of_split(made, options["train"])
+        return evaluate(source, test, **{**options, "train": train})
+    check_no_train(made, options["train"])
+    found = []
+    for own, one in each_fold(source, made):
+        result = _evaluate_made(own, one, options)
+        found.append(result.collect())
+        result.unpersist()
+    return pool(found)
+
+
+def _tables_of_split(made: SparkSplit, train: object) -> tuple[Interactions, Interactions]:
+    """Return test and train of a split; InputError: a `train` was given, too."""
+    check_no_train(made, train)
+    columns = made.columns
+    test, own = (
+        Interactions(frame, columns.user, columns.item, columns.value or False)
+        for frame in (made.test, made.train)
+    )
+    return test, own

@@ -1,73 +1,54 @@
-"""SparkEvaluation: the result of `recometer.spark.evaluate`."""
+"""SparkEvaluation: values of users as a DataFrame, of which the driver makes an `Evaluation`."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from recometer import rendering
+from recometer.arrays import Array, Float64, Int64
+from recometer.data.sizes import size_in_words
 from recometer.errors import InputError
+from recometer.evaluating.making import versions
 from recometer.measuring.compute import compute_for_all
-from recometer.measuring.reasons import OF_ONE_USER, Reason
+from recometer.measuring.rated import RatedTogether
+from recometer.measuring.reasons import Reason
+from recometer.metrics.adding_up import Summed
+from recometer.metrics.listed.whole import value_of
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results import summary
 from recometer.results.evaluation import Evaluation
-from recometer.results.means import TWO_FINITE, of_resamples
-from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
-from recometer.results.together import is_over_rows, together_of
-from recometer.spark import _across
-from recometer.spark._frames import Frame, quoted
-from recometer.spark._job import BESIDE, OF_ALL, USERS
-from recometer.spark._local import evaluation
-from recometer.spark._ratios import Ratios
-from recometer.spark._resampling import MOST_UNITS, TOO_MANY, Again
-from recometer.spark._rows import OverRows
-from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
-from recometer.spark._together import intervals_together
-from recometer.spark._weighted import Weighted, interval_of_ratio, ratios_of
+from recometer.spark.block import USERS, Job, unpacked
+from recometer.spark.tables import LIMIT, Frame, acted, ids, memory, quoted
 from recometer.stats import Interval
-from recometer.stats.ends import check_confidence
-from recometer.stats.grouping import Grouped, group
-from recometer.stats.intervals import bootstrap
-from recometer.stats.means import interval_of
 
-Weights = Literal["users", "relevant", "pooled"] | None
-
-NOT_DRAWN = f"{TOO_MANY} Hint: interval='percentile' is the same as 'bootstrap' without drawing."
+SHARE = 0.25  # of the memory of the driver that these may take, since they take it twice
+BY_ITEM = (
+    "Of numbers by item there is no interval. Hint: rs.evaluate(..., lists=True) brings the lists "
+    "to the driver."
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SparkEvaluation(rendering.Printed):
     """The result of an evaluation on Spark: every metric for every user, as a DataFrame.
 
-    Means, intervals and counts come from sums, which are the only data sent to the driver.
+    `collect` makes an ordinary `Evaluation` of it, from which means, intervals, tables and
+    comparisons are read. Of more values than `collect` brings to the driver, Spark's own moments
+    give the means, exact up to the last bits of a sum, and normal intervals.
 
     Attributes
     ----------
-    metrics
-        The requested metrics, in this order.
-    protocol
-        The rules that the numbers depend on.
-    seed
-        Seed of everything that is random.
-    n_users : int
-        Number of users of test.
-    counts
-        The decisions of rules, over all users.
-    over_users
-        The values of metrics that have one for all users, such as ``coverage@10``.
-    definitions
-        As in `Evaluation`.
-    inputs
-        A description of source, test, train and candidates.
-    timings
-        Seconds per step.
+    metrics, protocol, seed, n_users, counts, definitions, inputs, timings
+        As in `Evaluation`; data on Spark have no fingerprints.
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are computed only
         once; see `unpersist`.
@@ -76,26 +57,19 @@ class SparkEvaluation(rendering.Printed):
     metrics: tuple[Metric, ...]
     protocol: Protocol
     seed: int
-    over_users: Mapping[str, float]
-    sums: Sums = dataclasses.field(repr=False)
-    rows: Frame = dataclasses.field(repr=False)
-    again: Again = dataclasses.field(repr=False)
+    n_users: int
     counts: Mapping[str, int]
     definitions: Mapping[str, Mapping[str, str]]
     inputs: Mapping[str, Mapping[str, Any]]
     timings: Mapping[str, float]
     kept: bool
-    chance: bool
+    negative_gains: bool
+    binary_gains: bool
     user: str  # the name of the users' column
-    session: str | None = None  # that of the column of their sessions
-    _ratios: dict[tuple[str, str], Ratios] = dataclasses.field(default_factory=dict, repr=False)
-    _wholes: dict[str, Interval] = dataclasses.field(default_factory=dict, repr=False)
-    without_interval: ClassVar[str] = ""  # why what is one value for all users has none
-
-    @property
-    def n_users(self) -> int:
-        """Number of users of test, those without a defined value included."""
-        return self.sums.n_users
+    session: str | None  # that of the column of their sessions
+    rows: Frame = dataclasses.field(repr=False)  # of cells; see `Job`
+    job: Job = dataclasses.field(repr=False)
+    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # what metrics over users read
 
     def __len__(self) -> int:
         """Return the number of users."""
@@ -115,113 +89,140 @@ class SparkEvaluation(rendering.Printed):
         chosen = [f"u AS {quoted(self.user)}"]
         if self.session is not None:
             chosen.append(f"s AS {quoted(self.session)}")
-        for number, metric in enumerate(self.metrics):
-            if str(metric) in self.over_users:
-                continue
+        for number, metric in self._of_users:
             chosen.append(f"m{number} AS {quoted(str(metric))}")
             if reasons:
                 chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
-        return self.values().selectExpr(*chosen, *(USERS if reasons else ()))
+        return self._values().selectExpr(*chosen, *(USERS if reasons else ()))
 
-    def mean(self, weights: Weights = None) -> dict[str, float]:
-        """Return the mean of each metric over the users for whom it is defined.
-
-        Parameters
-        ----------
-        weights
-            None, ``"users"``, ``"relevant"`` or ``"pooled"``, as in `Evaluation.mean`.
-        """
-        return {str(metric): self._mean(metric, weights) for metric in self._averaged(weights)}
-
-    def interval(self, metric: str | Metric) -> Any:
-        """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
-
-        It is computed from counts of equal values. If a metric has more than some thousands of
-        values, those with the same leading bits count as their mean. The ends then differ from
-        those on one machine by less than a thousandth of the interval.
-
-        Parameters
-        ----------
-        metric
-            The name of the metric, or several cut-offs: ``"ndcg@1..20"``.
-
-        Returns
-        -------
-        recometer.stats.Interval, or a dict by name for several cut-offs
-        """
-        names, several = names_of(metric, self._by_name, self.protocol)
-        found = [self._interval(self._metric(name)) for name in names]
-        return dict(zip(names, found, strict=True)) if several else found[0]
-
-    def skipped(self, metric: str | Metric) -> dict[str, int]:
-        """Return why a metric is undefined, with the number of users for each reason."""
-        users = self._of(self._metric(metric)).reasons
-        undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
-        return {reason.sentence: int(users[reason]) for reason in undefined}
-
-    def summary(self, weights: Weights = None, interval: str | None = None) -> list[SummaryRow]:
-        """Return a row per metric, with its mean, the interval, and the number of users.
-
-        Parameters
-        ----------
-        weights
-            As in `mean`.
-        interval
-            An interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
-        """
-        protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
-        rows = []
-        for metric in self._averaged(weights):
-            sums = self._of(metric)
-            counted = 0 if self._is_nan(metric) else sums.cells.n + sums.n_infinite
-            why = self.skipped(metric)
-            if str(metric) in self.over_users:
-                counted = int(sums.reasons[Reason.DEFINED])
-            if is_over_rows(metric, self.protocol, weights):  # whoever has rows counts
-                counted = int(sums.reasons[list(OF_ONE_USER)].sum())
-                for reason in OF_ONE_USER:
-                    why.pop(reason.sentence, None)
-            found = self._interval(metric, weights, protocol)
-            chance = sums.chance[0] / sums.chance[1] if sums.chance[1] else np.nan
-            mean = self._mean(metric, weights)
-            rows.append(
-                SummaryRow(
-                    str(metric),
-                    mean,
-                    found.low,
-                    found.high,
-                    counted,
-                    self.n_users - counted,
-                    why,
-                    found.method,
-                    found.note,
-                    float(chance),
-                )
-            )
-        return rows
-
-    def collect(self) -> Evaluation:
+    def collect(self, limit: int | None = None) -> Evaluation:
         """Collect the values of all users on this machine, as `recometer.evaluate` returns them.
 
         You can save, compare and report the result. It lacks the further data of an evaluation on
-        one machine (`lists`, `activity`, fingerprints of the inputs).
+        one machine (`activity`, fingerprints of the inputs).
+
+        Parameters
+        ----------
+        limit
+            How many values are collected at most, in the first call: 200 million by default; fewer
+            if these would take more than a quarter of the memory of the driver.
+
+        Raises
+        ------
+        InputError
+            If there are more.
         """
-        facts = self.sums.facts
-        return evaluation(
-            self.values().drop(*BESIDE, *OF_ALL).toArrow(),
-            metrics=self.metrics,
-            over_users=self.over_users,
-            over_rows=self.over_rows,
-            protocol=self.protocol,
-            seed=self.seed,
-            chance=self.chance,
-            counts=self.counts,
-            definitions=self.definitions,
-            timings=self.timings,
-            inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
-            negative_gains=facts.get("negative", 0) > 0,
-            binary_gains=facts.get("not_binary", 0) == 0,
-        )
+        if not self._fits(limit):
+            most = int(min(limit or LIMIT, SHARE * memory() / 8))
+            raise InputError(
+                f"{self._n_values:,} values ({self.n_users:,} users) take "
+                f"{size_in_words(8 * self._n_values)} on the driver, more than "
+                f"{size_in_words(8 * most)}. Hint: ask for fewer metrics; evaluate a sample of the "
+                "users; moments() has the means with normal intervals; or collect(limit=...) on a "
+                "larger driver."
+            )
+        return self._collected
+
+    def mean(self, weights: Any = None) -> dict[str, float]:
+        """Return the mean of each metric over the users for whom it is defined; see `Evaluation`.
+
+        Of more values than `collect` brings to the driver, it is exact up to the last bits of a
+        sum.
+        """
+        if weights is not None or self._fits():
+            return self.collect().mean(weights)
+        return {row.metric: row.mean for row in self.moments()}
+
+    def interval(self, metric: str | Metric) -> Any:
+        """Return the interval of a metric's mean; see `Evaluation.interval`."""
+        return self.collect().interval(metric)
+
+    def skipped(self, metric: str | Metric) -> dict[str, int]:
+        """Return why a metric is undefined, with the number of users for each reason."""
+        return self.collect().skipped(metric)
+
+    def summary(self, weights: Any = None, interval: str | None = None) -> list[SummaryRow]:
+        """Return a row per metric, with its mean, the interval, and the number of users."""
+        if weights is not None or interval is not None or self._fits():
+            return self.collect().summary(weights, interval)
+        return self.moments()
+
+    def moments(self) -> list[SummaryRow]:
+        """Return a row per metric from Spark's own moments, for any number of users.
+
+        Means are exact up to the last bits of a sum. Intervals are normal: at 10 million users they
+        differ from those of one machine by less than a millionth of their width.
+
+        Raises
+        ------
+        InputError
+            If a mean or an interval does not follow from moments, by the rules.
+        """
+        columns = ["count(u)"]
+        for number, metric in self._of_users:
+            rules = rules_of(metric, self.protocol)
+            if rules.average not in ("users", "usual") or self.session is not None:
+                raise InputError(
+                    f"The mean of {str(metric)!r} (average={rules.average!r}"
+                    f"{', sessions of users' if self.session else ''}) does not follow from "
+                    "moments. Hint: collect(), perhaps for a sample of the users."
+                )
+            undefined = {"skip": "NULL", "nan": "double('NaN')"}.get(rules.missing, "0D")
+            value = f"CASE WHEN isnan(m{number}) THEN {undefined} ELSE m{number} END"
+            value = f"CASE WHEN r{number} != {int(Reason.NOT_COUNTED)} THEN {value} END"
+            columns += [f"{name}({value})" for name in ("count", "avg", "stddev_samp")]
+        columns += [f"count_if(r{n} = 0)" for n in self.job.over_users]
+        n_users, *found = acted(self._values().selectExpr(*columns).collect)[0]
+        z = statistics.NormalDist().inv_cdf((1 + self.protocol.confidence) / 2)
+        rows = []
+        for (_, metric), at in zip(self._of_users, itertools.count(0, 3), strict=False):
+            n, *both = found[at : at + 3]
+            mean, deviation = (np.nan if one is None else float(one) for one in both)
+            low, high = metric.bounds(negative=self.negative_gains, binary=self.binary_gains)
+            half = z * deviation / np.sqrt(max(n, 1))
+            ends = max(low, mean - half), min(high, mean + half)
+            note = "A normal interval, from Spark's own moments."
+            note += " The mean is over users." * (metric.definition.over_rows is not None)
+            skipped = n_users - n
+            rows.append(SummaryRow(str(metric), mean, *ends, n, skipped, {}, "t", note, np.nan))
+        for (name, whole), n in zip(self.over_users.items(), found[3 * len(rows) :], strict=False):
+            ends, skipped = (np.nan, np.nan), n_users - n
+            rows.append(SummaryRow(name, whole, *ends, n, skipped, {}, "none", BY_ITEM, np.nan))
+        return rows
+
+    @cached_property
+    def over_users(self) -> Mapping[str, float]:
+        """The values of metrics that have one for all users, such as ``coverage@10``."""
+        metrics = self.job.over_users
+        if not metrics or self.job.lists:
+            found: Mapping[str, float] = self.whole.get("over_users", {})
+            return found
+        by_item = self._unpacked("items", self.job.schema_of_items())
+        added = by_item.groupBy("k", "i").agg({"x": "sum"})
+        table = acted(added.toDF("k", "i", "x").toArrow)
+        numbers, listed, x = table["k"].to_numpy(), ids(table["i"]), table["x"].to_numpy()
+        popularity, named, users = self.job.given["popularity"], [listed], None
+        if popularity is not None:
+            named.append(popularity.item_ids)
+        every = np.unique(np.concatenate([one for one in named if len(one)] or [listed]))
+
+        def spread(items: Array, values: Array) -> Array:
+            found = np.zeros(len(every), values.dtype)
+            found[np.searchsorted(every, items)] = values
+            return found
+
+        if popularity is not None:
+            users = spread(popularity.item_ids, popularity.users)
+        together = _OfAllUsers(self.whole["n_catalogue"], users, {})
+        for number, metric in metrics.items():
+            some, totals = numbers == number, self.whole["totals"][str(metric)]
+            together.found[str(metric)] = Summed(spread(listed[some], x[some]), totals)
+        return compute_for_all(together, list(metrics.values()), self.job.settled)
+
+    @property
+    def over_rows(self) -> Mapping[str, float]:
+        """Metrics of ratings over the rows of all users together; see `Evaluation.over_rows`."""
+        return self.collect().over_rows
 
     def unpersist(self) -> None:
         """Make Spark forget the values of the users, which are computed again if needed."""
@@ -230,185 +231,127 @@ class SparkEvaluation(rendering.Printed):
 
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for other formats."""
+        if self._fits():
+            return self.collect().table()
         notes = summary.notes(self.inputs, self.counts, self.protocol)
-        over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
-        if over_rows:
-            notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
-        if self.session is not None:
-            notes = [*summary.on_sessions(self.n_users, self.sums.facts["people"]), *notes]
-        return summary.table(self.summary(), self.protocol, notes)
-
-    @property
-    def over_rows(self) -> dict[str, float]:
-        """Metrics of ratings over the rows of all users together; see `Evaluation.over_rows`."""
-        return {
-            str(one): compute_for_all(OverRows(self._of(one).rows), [one], self.protocol)[str(one)]
-            for one in self.metrics
-            if one.definition.over_rows is not None
-        }
-
-    @property
-    def together(self) -> dict[str, float]:
-        """The means that are one value for all users; see `Evaluation.together`."""
-        return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, None)
-
-    def known_metric(self, metric: str | Metric) -> Metric:
-        """Return one of the requested metrics, by its name."""
-        return self._metric(metric)
+        return summary.table(self.moments(), self.protocol, notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the users' values as plain values (for JSON)."""
-        return summary.to_dict(self)  # type: ignore[arg-type]  # it has what is read there
+        return self.collect().to_dict()
 
     def __repr__(self) -> str:
         return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
 
-    def values(self) -> Frame:
-        """Return the rows of users with columns by number: ``u``, ``m0``, ``r0``, ..."""
-        of_all = " AND k IS NULL" if self.over_users or _across.about_pairs(self.metrics) else ""
-        return self.rows.where(f"sums IS NULL AND error IS NULL{of_all}")
+    @property
+    def _of_users(self) -> list[tuple[int, Metric]]:
+        """The metrics with a value per user, and their numbers."""
+        return [(n, m) for n, m in enumerate(self.metrics) if n not in self.job.over_users]
 
-    def bounds(self, metric: str | Metric) -> tuple[float, float]:
-        """Return the lowest and the highest possible value of a user, which may be infinite."""
-        facts, known = self.sums.facts, self._metric(metric)
-        return known.bounds(
-            negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0
-        )
+    @property
+    def _n_values(self) -> int:
+        per_user = len(self._of_users) + len(self.job.by_chance)
+        return self.n_users * (per_user + sum(n for _, n in self.job.sums))
 
-    def _averaged(self, weights: Weights) -> list[Metric]:
-        """Return the metrics that have a mean under some weights."""
-        named = {} if weights is None else self.over_users
-        return [metric for metric in self.metrics if str(metric) not in named]
+    def _fits(self, limit: int | None = None) -> bool:
+        known = "_collected" in vars(self)
+        return known or self._n_values <= min(limit or LIMIT, SHARE * memory() / 8)
+
+    def _values(self) -> Frame:
+        return self._unpacked("users", self.job.schema())
+
+    def _unpacked(self, cells: str, schema: Any) -> Frame:
+        """Return a DataFrame of the tables in some cells."""
+
+        def run(batches: Any) -> Any:
+            for batch in batches:
+                for table in unpacked(batch.column(0)):
+                    yield from table.to_batches()
+
+        names = {"int64": "bigint", "int32": "int", "int8": "tinyint"}
+        types = ", ".join(f"{one.name} {names.get(str(one.type), one.type)}" for one in schema)
+        return self._cells(cells).mapInArrow(run, types)
+
+    def _cells(self, name: str) -> Frame:
+        return self.rows.where(f"{name} IS NOT NULL").select(name)
 
     @cached_property
-    def _by_name(self) -> dict[str, Metric]:
-        return {str(one): one for one in self.metrics}
+    def _collected(self) -> Evaluation:
+        import pyarrow as pa
 
-    def _metric(self, metric: str | Metric) -> Metric:
-        return self._by_name[name_of(metric, self._by_name, self.protocol)]
+        table = pa.concat_tables(unpacked(acted(self._cells("users").toArrow)["users"]))
+        named = ids(table["u"])
+        if self.session is not None:
+            pairs = zip(named.tolist(), ids(table["s"]).tolist(), strict=True)
+            named = np.fromiter(pairs, object, len(named))
+        order = np.argsort(named, kind="stable")
 
-    def _of(self, metric: Metric) -> MetricSums:
-        return self.sums.metrics[str(metric)]
+        def column(name: str, kind: Any = np.float64) -> Any:
+            return table[name].to_numpy().astype(kind, copy=False)[order]
 
-    def _is_nan(self, metric: Metric) -> bool:
-        rules = rules_of(metric, self.protocol)
-        return rules.missing == "nan" and self._of(metric).n_missing > 0
-
-    def _mean(self, metric: Metric, weights: Weights) -> float:
-        sums, rules = self._of(metric), rules_of(metric, self.protocol)
-        if str(metric) in self.over_users:
-            return self.over_users[str(metric)]
-        if is_over_rows(metric, self.protocol, weights):
-            return self.over_rows[str(metric)]
-        if self._is_nan(metric):
-            return np.nan
-        if weights is None and rules.average == "parts":
-            return _of_parts(metric, sums)
-        wanted = self._weights(metric, weights)
-        total, weight = sums.weighted[WEIGHTS.index(wanted)]
-        if np.isnan(weight):
-            raise InputError(
-                f"There is no pooled mean of {str(metric)!r}: it is not a ratio whose denominators "
-                "are kept. Hint: weights='relevant'."
-            )
-        return float(total / weight) if weight > 0 else np.nan
-
-    def _interval(
-        self, metric: Metric, weights: Weights = None, protocol: Protocol | None = None
-    ) -> Interval:
-        rules = rules_of(metric, protocol or self.protocol)
-        sums, confidence = self._of(metric), self.protocol.confidence
-        check_confidence(confidence)
-        n, kind = sums.cells.n + sums.n_infinite, rules.interval
-        if str(metric) in self.over_users or is_over_rows(metric, self.protocol, weights):
-            if self.without_interval:
-                return Interval.unknown(confidence, n, self.without_interval)
-            return self._interval_together(str(metric))
-        if weights is None and rules.average == "parts":
-            note = "The interval of a mean of parts is not known."
-            return Interval.unknown(confidence, n, note)
-        if self._is_nan(metric):
-            return Interval.unknown(confidence, n, "")
-        if sums.n_infinite:
-            return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
-        bounds, grouped = self.bounds(metric), sums.cells.grouped()
-        wanted = self._weights(metric, weights)
-        if kind == "bootstrap":
-            return _within(self._bootstrapped(metric, wanted), bounds, grouped)
-        if wanted != "users" or self.session is not None:
-            found = interval_of_ratio(self._ratio(metric, wanted), rules, wanted, bounds)
-            return _within(found, bounds, grouped)
-        found = interval_of(
-            grouped,
-            "auto" if kind == "gaffke" else kind,
-            bounds=bounds,
-            confidence=confidence,
+        reasons = {str(m): column(f"r{n}", np.uint8) for n, m in enumerate(self.metrics)}
+        data = self.whole.get("list_data")
+        more: dict[str, Any] = {"over_users": self.over_users, "list_data": data}
+        if self.job.sums:
+            more["rated"] = rated = RatedTogether(self._sums(column), reasons)
+            of_rows = [one for one in self.metrics if one.definition.over_rows is not None]
+            more["over_rows"] = compute_for_all(rated, of_rows, self.job.settled)
+        same = "metrics protocol seed counts definitions timings inputs negative_gains binary_gains"
+        result = Evaluation(
+            values={str(metric): column(f"m{n}") for n, metric in self._of_users},
+            reasons=reasons,
+            chance={str(metric): column(f"c{n}") for n, metric in self.job.by_chance.items()},
+            user_ids=named[order],
+            **{name: column(name, np.uint32 if name == "flags" else np.int64) for name in USERS},
+            **{name: getattr(self, name) for name in same.split()},
+            versions=versions(),
+            lists=None if data is None else data.lists,
+            **more,
         )
-        return _within(found, bounds, grouped)
+        if data is None:
+            unknown = Interval.unknown(self.protocol.confidence, self.n_users, BY_ITEM)
+            result._intervals.update(dict.fromkeys(result.over_users, unknown))
+        return result
 
-    def _interval_together(self, name: str) -> Interval:
-        """Return the interval of a value of all users; those of all such metrics in one pass."""
-        if name not in self._wholes:
-            self._wholes.update(intervals_together(self))
-        return self._wholes[name]
-
-    def _bootstrapped(self, metric: Metric, weights: str) -> Interval:
-        """Return the interval over resampled users: which are drawn depends on values alone."""
-        n_users = self.n_users if self.session is None else self.sums.facts["people"]
-        if n_users > MOST_UNITS:
-            return Interval.unknown(self.protocol.confidence, n_users, NOT_DRAWN)
-        found, columns = self._of(metric).cells.grouped(), []
-        if weights != "users" or self.session is not None:
-            ratio = self._ratio(metric, weights)
-            found = group([]) if ratio is None else ratio.grouped()
-        sizes = np.broadcast_to(found.sizes, found.values.shape)
-        n, counts = found.n, found.counts.astype(np.int64)
-        for own, other in ((found.values / sizes, np.nan), (sizes, 0.0)):
-            columns.append(np.append(np.repeat(own, counts), np.full(n_users - n, other)))
-        confidence = self.protocol.confidence
-        (ends,) = bootstrap([columns[0]], confidence, self.seed, weights=[columns[1]])
-        return of_resamples(ends, confidence, n, TWO_FINITE)
-
-    def _ratio(self, metric: Metric, weights: str) -> Ratios | None:
-        """Return what a mean is the ratio of; that of all metrics is found in one pass."""
-        key = str(metric), weights
-        if key not in self._ratios:
-            asked = []
-            for number, one in enumerate(self.metrics):
-                sums = self._of(one)
-                total, weight = sums.weighted[WEIGHTS.index(weights)]
-                if str(one) not in self.over_users and not sums.n_infinite and weight > 0:
-                    rules = rules_of(one, self.protocol)
-                    asked.append(Weighted(number, one, rules, weights, float(total / weight)))
-            found = ratios_of(self.values(), asked, sessions=self.session is not None)
-            for number, ratios in found.items():
-                self._ratios[str(self.metrics[number]), weights] = ratios
-        return self._ratios.get(key)
-
-    def _weights(self, metric: Metric, weights: Weights) -> str:
-        """Return how users weigh in a mean: as it was asked for, or as the rule says."""
-        rule = rules_of(metric, self.protocol).average
-        wanted = rule if weights is None else weights
-        if weights is None and wanted not in WEIGHTS:
-            wanted = "users"
-        if wanted not in WEIGHTS:
-            raise InputError(
-                f"weights={weights!r} does not exist on Spark. Hint: 'users', 'relevant', 'pooled' "
-                "or None."
-            )
-        return wanted
+    def _sums(self, column: Any) -> Any:
+        numbers, at = {}, 0
+        for name, n in self.job.sums:
+            parts = tuple(column(f"w{k}") for k in range(at, at + n))
+            numbers[name], at = parts[0] if n == 1 else parts, at + n
+        return _UserSums(numbers)
 
 
-def _within(found: Interval, bounds: tuple[float, float], values: Grouped) -> Interval:
-    """Cut an interval off at the metric's bounds, except at one that a value is beyond."""
-    lower = -np.inf if (values.values < bounds[0]).any() else bounds[0]
-    upper = np.inf if (values.values > bounds[1]).any() else bounds[1]
-    return found.within((lower, upper))
+@dataclasses.dataclass(frozen=True, eq=False)
+class _OfAllUsers:
+    """What all users add up to, and what is known of the items; see `measured.Together`."""
+
+    n_catalogue: int | None
+    item_users: Int64 | None
+    found: dict[str, Summed]
+    n_users: int = 1
+    size: int = 1
+
+    def users(self, chosen: Int64) -> _OfAllUsers:
+        """Return this object, since there are no users to choose from."""
+        return self
+
+    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
+        """Return the value of all users."""
+        return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
 
 
-def _of_parts(metric: Metric, sums: MetricSums) -> float:
-    """Return the F measure of the mean precision and the mean recall."""
-    precision, recall, n = sums.parts
-    square = beta_of(metric) ** 2
-    below = square * precision + recall
-    return float((1 + square) * precision * recall / below / n) if below > 0 and n else np.nan
+class _UserSums:
+    """Sums of each user's rows, in the place of `Predictions`, whose rows stayed where they are."""
+
+    def __init__(self, numbers: Mapping[str, Any]) -> None:
+        vars(self).update(numbers, numbers=numbers)
+        self.n_users = len(numbers["n_rows"])
+        self.user = range(int(numbers["n_rows"].sum()))  # whose length is the number of rows
+
+    def taken(self, users: Int64) -> _UserSums:
+        """Return the sums of some users."""
+
+        def of(one: Any) -> Any:
+            return tuple(map(of, one)) if isinstance(one, tuple) else one[users]
+
+        return _UserSums({name: of(one) for name, one in vars(self)["numbers"].items()})

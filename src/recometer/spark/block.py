@@ -1,0 +1,427 @@
+"""What runs where the users are: a block of users, evaluated by the engine of one machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data.combined import in_either
+from recometer.data.interactions import Interactions
+from recometer.data.sessions import split_pairs
+from recometer.errors import DataWarning, InputError, RecometerError
+from recometer.evaluating.asked import Asked, counts_listed
+from recometer.evaluating.chance import knows_chance
+from recometer.evaluating.checks import KnownUsers
+from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.making import measure
+from recometer.evaluating.records import Records, find_records
+from recometer.evaluating.truth import Truth, as_brought, as_counted
+from recometer.evaluating.unknown import KINDS, ids_of
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.reasons import Reason
+from recometer.metrics.registry import Metric, rules_of
+from recometer.sources.base import Source
+from recometer.sources.candidates import Candidates, Negatives
+from recometer.sources.factors import Factors
+from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
+from recometer.spark.tables import LIMIT, IdKinds, ids, vectors
+
+ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
+USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
+LETTERS = {"u": "user", "i": "item", "s": "session"}
+CELLS = ("note", "users", "items")  # of what a job returns
+CELL_USERS = 2**20  # whose values are one cell, at most
+BLOCK_BYTES = 2**24  # of the rows of a block of users, as Arrow has them
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Output:
+    """The output of a model: a source of one machine for each block; see `sources.Given`."""
+
+    kind: str
+    options: Mapping[str, Any]
+    items: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
+    every_item: Array | None = None  # of all users, where something is drawn that depends on them
+
+    def source(self, table: Any, user: list[str]) -> Source:
+        """Return the source of some users, of their rows; `user` are the columns that name one."""
+        named: dict[str, Any] = {"user": user if len(user) > 1 else user[0], "item": "i"}
+        if self.items is not None:
+            item_ids, factors, item_bias = self.items
+            bias, dtype = None, factors.dtype
+            if "x" in table.column_names:
+                bias = table["x"].to_numpy(zero_copy_only=False).astype(dtype)
+            own = vectors(table["f"].combine_chunks(), factors.shape[1], "user_factors")
+            return Factors(
+                own.astype(dtype, copy=False),
+                factors,
+                user_bias=bias,
+                item_bias=item_bias,
+                user_ids=ids(table["u"]),
+                item_ids=item_ids,
+            )
+        names = self.options.keys() & {"threshold", "depth"}
+        options = {"every_item": self.every_item, **{name: self.options[name] for name in names}}
+        if self.kind == "pairs":
+            truth = self.options["truth"]
+            named |= {"score": "x", **({} if truth is None else {truth: "y"})}
+            return Pairs.of_some_users(table, **options, **named)
+        by = self.options["by"]
+        named |= {name: "x" if by == name else False for name in ("rank", "score")}
+        given = _listed(table, user) if self.kind == "arrays" else table
+        return Lists.of_some_users(given, **options, **named)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Job:
+    """What is done with a partition.
+
+    Attributes
+    ----------
+    outputs
+        The output of the model as ``"source"``, and perhaps that of a ``"baseline"``.
+    kinds
+        As what ids are read.
+    names
+        The tables that there are, with what they are called in messages.
+    sessions, valued
+        Which of them have sessions of users, and values.
+    every
+        All metrics as they were asked for: their rules say which users count.
+    sums
+        The sums of users that metrics over rows read, by their names in `Predictions`, and of how
+        many numbers each is.
+    lists
+        Whether all users are one block, and the driver gets what metrics over users read.
+    settled
+        The protocol with what the source replaces.
+    candidates
+        Those that travel.
+    given
+        Fields of `Asked` that are the same for all users (`ASKED`).
+    """
+
+    outputs: Mapping[str, Output]
+    kinds: IdKinds
+    names: Mapping[str, str]
+    sessions: frozenset[str]
+    valued: frozenset[str]
+    every: tuple[Metric, ...]
+    sums: tuple[tuple[str, int], ...]
+    lists: bool
+    settled: Any
+    candidates: Any
+    given: Mapping[str, Any]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Return the values of users, and of each block a note of what it adds to the whole.
+
+        Tables travel as bytes, so that Spark has few cells to convert; see `packed`.
+        """
+        try:
+            for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
+                yield from self._block(table)
+        except RecometerError as error:
+            # As a row: Spark would run the task again, and bury the message in its own.
+            yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that are measured."""
+        found: tuple[Metric, ...] = self.given["metrics"]
+        return found
+
+    @property
+    def over_users(self) -> dict[int, Metric]:
+        """Those that have one value for all users, by their number."""
+        return {n: one for n, one in enumerate(self.metrics) if one.definition.over_users}
+
+    @property
+    def by_chance(self) -> dict[int, Metric]:
+        """Those whose value for a random order is measured, by their number."""
+        every = self.metrics if self.given["chance"] else ()
+        return {number: one for number, one in enumerate(every) if knows_chance(one)}
+
+    @property
+    def brings_truth(self) -> bool:
+        """Whether the truth is in the pairs."""
+        return "test" not in self.names
+
+    def _block(self, table: Any) -> Iterator[Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
+            given = self._inputs(table)
+            if not given.truth.test.n_users:
+                return
+            records = find_records(given)
+            measured = measure(given, records)
+        note, items = self._note(given, records, measured), None
+        if self.lists:
+            n_places = measured["list_data"].lists.items.size
+            if n_places > LIMIT:
+                raise InputError(
+                    f"lists=True would bring {n_places:,} places of lists to the driver, more than "
+                    f"{LIMIT:,}. Hint: leave it out; or evaluate a sample of the users."
+                )
+            note["lists"] = {name: measured[name] for name in ("over_users", "list_data")}
+        elif self.over_users:
+            items = packed(self._of_items(given, measured["list_data"], note))
+        yield row(note=pickle.dumps(note), items=items)
+        users = self._rows(given, records, measured)
+        for begin in range(0, users.num_rows, CELL_USERS):
+            yield row(users=packed(users.slice(begin, CELL_USERS)))
+
+    def _inputs(self, table: Any) -> Inputs:
+        """Return what the users of a block are evaluated with."""
+        parts = {name: unnested(table, name, what) for name, what in self.names.items()}
+        sources = {
+            name: one.source(parts[name], self._user(name)) for name, one in self.outputs.items()
+        }
+        source, protocol = sources["source"], self.given["protocol"]
+        train = self._interactions(parts, "train") if "train" in parts else None
+        own = source.test() if self.brings_truth else self._interactions(parts, "test")
+        assert own is not None
+        chosen = self.candidates
+        if "candidates" in parts:
+            sets = self._interactions(parts, "candidates")
+            chosen = in_either(sets, own) if isinstance(chosen, Negatives) else sets
+        asked = Asked(
+            **{name: self.given[name] for name in ASKED},
+            train=train,
+            baseline=sources.get("baseline"),
+            threads=1,
+            progress=False,
+            as_given={},
+            some_users=True,
+        )
+        test = (as_brought if self.brings_truth else as_counted)(own, self.every, protocol)
+        listed = source.listed_users() if counts_listed(self.every, protocol) else None
+        if listed is not None:
+            test = test.with_users(listed)
+        candidates = chosen if isinstance(chosen, Candidates) else None
+        truth = Truth(asked, own, test, candidates, asked.metrics)
+        return Inputs(source, truth, self.settled, self.brings_truth)
+
+    def _interactions(self, parts: Mapping[str, Any], name: str) -> Interactions:
+        user, value = self._user(name), "x" if name in self.valued else False
+        columns = parts[name].select([*user, "i", *(["x"] if value else [])])
+        named = user if len(user) > 1 else user[0]
+        return Interactions.of(columns, user=named, item="i", value=value, time=False)
+
+    def _user(self, name: str) -> list[str]:
+        """Return the columns that name a user in one of the tables."""
+        return ["u", "s"] if name in self.sessions else ["u"]
+
+    def _rows(self, given: Inputs, records: Records, measured: Mapping[str, Any]) -> Any:
+        """Return a row per user: values, reasons, and what else is known."""
+        found: dict[str, Any] = {"u": given.truth.test.user_ids}
+        if self.kinds.session is not None:
+            found |= dict(zip("us", split_pairs(found["u"]), strict=True))
+        for number, metric in enumerate(self.metrics):
+            name = str(metric)
+            found[f"m{number}"] = measured["values"].get(name)
+            found[f"r{number}"] = measured["reasons"][name].astype(np.int8)
+            found[f"c{number}"] = measured.get("chance", {}).get(name)
+        found |= {name: getattr(records.users, name).astype(np.int32) for name in USERS}
+        columns: list[Array] = []
+        for name, n in self.sums:
+            one = getattr(measured["rated"].predictions, name)
+            columns += [one] if n == 1 else one
+        found |= {f"w{n}": np.asarray(one, np.float64) for n, one in enumerate(columns)}
+        return _table(self.schema(), found)
+
+    def _of_items(self, given: Inputs, data: Any, note: dict[str, Any]) -> Any:
+        """Return a row per metric k and item i, with its number x; other totals are in the note."""
+        named = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
+        listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [named[:0]], [np.zeros(0)]
+        for number, metric in self.over_users.items():
+            summed = listed.add_up(metric, rules_of(metric, given.protocol))
+            note["totals"][str(metric)] = np.asarray(summed.totals, np.float64)
+            if summed.items is not None:
+                some = np.flatnonzero(summed.items)
+                k.append(np.full(len(some), number, np.int32))
+                i.append(named[some])
+                x.append(summed.items[some])
+        columns = (np.concatenate(one) for one in (k, i, x))
+        return _table(self.schema_of_items(), dict(zip("kix", columns, strict=True)))
+
+    def _note(self, given: Inputs, records: Records, measured: Any) -> dict[str, Any]:
+        """Return what the users of a block add to the whole; see `together`."""
+        truth, users = given.truth, records.users
+        most: dict[str, float] = {}
+        test, known = truth.test, KnownUsers.of(users.flags, users.n_relevant, [])
+        sums = {"known": known.n_known, "judged": known.n_judged, "unusable": known.n_unusable}
+        sums |= {"users": test.n_users, "rows": len(test), "negative": int(truth.negative_gains)}
+        sums["relevant"] = int(users.n_relevant.sum())
+        for name, column in measured["values"].items():
+            sums[f"defined {name}"] = int(np.count_nonzero(~np.isnan(column)))
+        if test.values is not None:
+            sums["not binary"] = int(np.count_nonzero((test.values != 0) & (test.values != 1)))
+        most["value"] = test.value_range[1]
+        if records.ranks is not None:
+            sums["early"] = int(np.count_nonzero(records.ranks.ends_early))
+            sums["any cutoff"] = int(records.ranks.any_cutoff)
+            most["depth"] = int(records.ranks.depth.max(initial=0))
+            most["n_candidates"] = int(records.ranks.n_candidates.max(initial=0))
+        if records.lists is not None:
+            most["listed"] = int(records.lists.lengths.max(initial=0))
+            if records.lists.n_catalogue is not None:
+                most["catalogue"] = records.lists.n_catalogue
+                most["less catalogue"] = -records.lists.n_catalogue
+        if records.baseline is not None:
+            sums["compared"] = int(np.count_nonzero(records.baseline.known))
+        data = [side for side in (truth.given, given.asked.train) if side is not None]
+        least: dict[str, int | None] = {}
+        for kind in KINDS:
+            sides = [ids_of(side, kind) for side in data[self.brings_truth :]]
+            least |= {f"data {kind}": _least(sides)}
+            least |= {f"source {kind}": _least([given.source.known_ids(kind)])}
+        reasons = measured["reasons"].items()
+        return {
+            "sums": sums,
+            "counts": {**records.counts, **truth.settled},
+            "most": most,
+            "least": {name: low for name, low in least.items() if low is not None},
+            "reasons": {name: np.bincount(one, minlength=max(Reason) + 1) for name, one in reasons},
+            "totals": {},
+            "users": {"few": [] if test.user_ids is None else test.user_ids[:3].tolist()},
+        }
+
+    def schema(self) -> Any:
+        """Return the schema of the values of users."""
+        import pyarrow as pa
+
+        fields = [("u", _type_of(self.kinds.user))]
+        if self.kinds.session is not None:
+            fields.append(("s", _type_of(self.kinds.session)))
+        for number in range(len(self.metrics)):
+            if number not in self.over_users:
+                fields.append((f"m{number}", pa.float64()))
+            fields.append((f"r{number}", pa.int8()))
+            if number in self.by_chance:
+                fields.append((f"c{number}", pa.float64()))
+        fields += [(name, pa.int32()) for name in USERS]
+        return pa.schema(
+            fields + [(f"w{n}", pa.float64()) for n in range(sum(n for _, n in self.sums))]
+        )
+
+    def schema_of_items(self) -> Any:
+        """Return the schema of numbers by metric and item."""
+        import pyarrow as pa
+
+        item = _type_of(self.kinds.item)
+        return pa.schema([("k", pa.int32()), ("i", item), ("x", pa.float64())])
+
+
+def _type_of(kind: str) -> Any:
+    import pyarrow as pa
+
+    return pa.int64() if kind == "bigint" else pa.string()
+
+
+def _table(schema: Any, columns: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    arrays = [pa.array(columns[field.name], field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def row(**cells: bytes | None) -> Any:
+    """Return a row of what a job returns: some of `CELLS`."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array([cells.get(name)], pa.binary()) for name in CELLS}
+    )
+
+
+def packed(table: Any) -> bytes:
+    """Return an Arrow table as bytes, which `unpacked` reads."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
+    """Return the tables of cells of an Arrow column."""
+    import pyarrow as pa
+
+    for cell in cells:
+        yield pa.ipc.open_stream(cell.as_buffer()).read_all()
+
+
+def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[Any]:
+    """Make tables of about this size from batches of users, cut between users."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    size = 0
+    for batch in batches:
+        step = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 1))
+        for begin in range(0, batch.num_rows, step):
+            waiting.append(batch.slice(begin, step))
+            size += waiting[-1].nbytes
+            if size >= block_bytes:
+                yield pa.Table.from_batches(waiting)
+                waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def unnested(table: Any, name: str, what: str) -> Any:
+    """Return the rows of one table, named `what`; a missing user, session or item is refused."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = table[name].combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(cells), 0).to_numpy(zero_copy_only=False)
+    rows = cells.flatten()
+    columns = {"u": table["u"].take(pa.array(np.repeat(np.arange(len(cells)), lengths)))}
+    columns |= dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
+    for letter, called in LETTERS.items():
+        if letter in columns and columns[letter].null_count:
+            raise InputError(
+                f"{what} has rows in which the {called} is missing. Hint: drop them: "
+                "frame.dropna()."
+            )
+    return pa.table(columns)
+
+
+def _listed(table: Any, user: list[str]) -> Any:
+    """Return a row per user with lists of items, and of their scores where there are some."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lists = table["f"].combine_chunks()
+    flat = lists.flatten()
+    cells = {"i": flat}
+    if pa.types.is_struct(flat.type):
+        cells = dict(zip([field.name for field in flat.type], flat.flatten(), strict=True))
+    if cells["i"].null_count:
+        raise InputError(
+            "Lists has arrays in which an item is missing. Hint: drop it: filter(items, item -> "
+            "item IS NOT NULL)."
+        )
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
+    columns = {name: pa.ListArray.from_arrays(offsets, cell) for name, cell in cells.items()}
+    return pa.table({**{name: table[name] for name in user}, **columns})
+
+
+def _least(sides: list[Array | None]) -> int | None:
+    """Return the least id; of texts, 0 or 1 where one of them is written so."""
+    known = [one for one in sides if one is not None and len(one)]
+    if any(one.dtype == object for one in known):
+        return next((n for n in (0, 1) if any((one == str(n)).any() for one in known)), None)
+    return min((int(one.min()) for one in known), default=None)

@@ -1,0 +1,124 @@
+"""Facts about all users and items that Spark counts, since no block of users knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.evaluating.effects import given_by_hand
+from recometer.evaluating.truth import rows_stay
+from recometer.evaluating.unknown import ASKED, KINDS, Kind, Unknown, check_shifted, settle_shifted
+from recometer.measuring.settling import COUNT_EACH
+from recometer.measuring.side_data import Popularity
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
+from recometer.spark.sources import Given
+from recometer.spark.tables import IdKinds, Table, acted, ids
+
+MOST_KNOWN = 2**20  # ids of a source that are compared with unknown ones for their spelling
+Tables = Mapping[str, Table]
+
+
+def popularity(train: Table, kinds: IdKinds) -> Popularity:
+    """Return how many users of train have each item."""
+    rows = train.pairs(kinds).distinct()
+    counted = acted(rows.groupBy("i").count().toArrow)
+    named = ids(counted["i"])
+    order = np.argsort(named, kind="stable")
+    users = counted["count"].to_numpy()[order]
+    n_users = acted(rows.drop("i").distinct().count)
+    return Popularity(named[order], users, int(n_users), int(users.sum()))
+
+
+def every_item(tables: Sequence[Table], kinds: IdKinds) -> Array:
+    """Return the ids of the items of some tables, ascending."""
+    found = tables[0].ids("item", kinds)
+    for one in tables[1:]:
+        found = found.unionByName(one.ids("item", kinds))
+    found = found.where("id IS NOT NULL").distinct()
+    return np.sort(ids(acted(found.toArrow)["id"]))
+
+
+def largest_gain(
+    table: Table, value: str, metrics: Sequence[Metric], protocol: Protocol, kinds: IdKinds
+) -> float:
+    """Return the largest value of test; 1 where there is none. `value` is the option with it."""
+    if not table.has(value):
+        return 1.0
+    each = any(rules_of(one, protocol).repeated_test in COUNT_EACH for one in metrics)
+    stays = value != "value" and rows_stay(metrics, protocol)
+    how = "avg" if each else "sum"
+    if stays or protocol.repeated_test == "largest":
+        how = "max"
+    user = table.users(kinds)
+    columns = [f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"]
+    rows = table.frame.selectExpr(*user, *columns).where("x IS NOT NULL")
+    per_pair = rows.groupBy(*rows.columns[:-1]).agg({"x": how}).toDF(*rows.columns)
+    finite = per_pair.where("abs(x) < double('infinity')").agg({"x": "max"})
+    largest = acted(finite.collect)[0][0]
+    return float(largest) if largest and largest > 0 else 1.0
+
+
+def n_unknown_items(source: Given, test: Table, train: Table | None, kinds: IdKinds) -> int:
+    """Count the items of test, except for pairs in `train`, that the source does not know."""
+    rows = test.pairs(kinds)
+    if train is not None:
+        by = [name for name in train.pairs(kinds).columns if name in rows.columns]
+        rows = rows.join(train.pairs(kinds).select(*by), by, "left_anti")
+    there = source.of_items.ids("item", kinds).toDF("i")
+    return int(acted(rows.select("i").distinct().join(there, "i", "left_anti").count))
+
+
+def find_unknown(source: Given, test: Table, kinds: IdKinds, kind: Kind) -> Unknown:
+    """Return some ids of test that a source does not know, and those that it knows."""
+    table = source.of_items if kind == "item" else source.table
+    known = table.ids(kind, kinds).where("id IS NOT NULL").distinct()
+    lost = test.ids(kind, kinds).distinct().join(known, "id", "left_anti")
+    asked = acted(lost.where("id IS NOT NULL").limit(ASKED).toArrow)["id"].to_pylist()
+    there = acted(known.limit(MOST_KNOWN).toArrow)["id"].to_pylist()
+    return Unknown(sorted(asked), sorted(there))
+
+
+def check_positions(
+    source: Given, tables: Tables, kinds: IdKinds, protocol: Protocol, least: Mapping[str, int]
+) -> None:
+    """Refuse ids that look like positions, by the check of one machine.
+
+    `least` has the least id of each side, or of texts "0" or "1", as blocks of users found it.
+    Only if these do not begin alike, the ids of all users and items come to the driver.
+    """
+    by_hand = given_by_hand(protocol)
+    data = [tables[name] for name in ("test", "train") if name in tables]
+
+    def differ(kind: Kind) -> bool:
+        here, there = least.get(f"data {kind}"), least.get(f"source {kind}")
+        return (there == 0 and here != 0) or (here == 0 and there == 1)
+
+    if not data or kinds.session is not None or not any(map(differ, KINDS)):
+        settle_shifted([], protocol, by_hand)
+        return
+    sides = [_Side(*(_sorted(table, kind, kinds) for kind in KINDS)) for table in data]
+    known = {
+        kind: _sorted(source.of_items if kind == "item" else source.table, kind, kinds)
+        for kind in KINDS
+    }
+    like: Any = source.like
+    like.known_ids = known.__getitem__
+    like.known_ends = lambda kind: (int(known[kind][0]), int(known[kind][-1]))
+    given: list[Any] = [*sides, None]
+    check_shifted(like, given[0], given[1], protocol, by_hand)
+
+
+class _Side:
+    """The ids of test or train, as the check reads them."""
+
+    def __init__(self, user_ids: Array, item_ids: Array) -> None:
+        self.user_ids, self.item_ids, self.n_users = user_ids, item_ids, len(user_ids)
+
+
+def _sorted(table: Table, kind: Kind, kinds: IdKinds) -> Array:
+    found = table.ids(kind, kinds).where("id IS NOT NULL").distinct()
+    return np.sort(ids(acted(found.toArrow)["id"]))

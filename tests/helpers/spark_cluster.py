@@ -1,0 +1,79 @@
+"""A standalone cluster of Spark on the loopback: a master, and workers in their own processes."""
+
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import pyspark
+
+HOST = "127.0.0.1"
+HOME = pathlib.Path(pyspark.__file__).parent
+SETTINGS = {
+    "spark.driver.bindAddress": HOST,
+    "spark.driver.host": HOST,
+    "spark.executor.memory": "1g",
+    "spark.sql.shuffle.partitions": "2000",  # which must not matter
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+@contextlib.contextmanager
+def cluster(folder, environments=({}, {})):
+    """Start a master, and a worker with one core for each environment; yield the master's address.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where logs and work are.
+    environments
+        Variables that are set for the executors of each worker.
+    """
+    with contextlib.ExitStack() as stack:
+        log = folder / "master.log"
+        _start(stack, log, {}, "master.Master", "--port", "0")
+        address = _waited_for(log, r"Starting Spark master at (spark://\S+)")
+        for number, environment in enumerate(environments):
+            log, work = folder / f"worker{number}.log", str(folder / f"work{number}")
+            options = ["--cores", "1", "--memory", "2g", "--work-dir", work, address]
+            _start(stack, log, environment, "worker.Worker", *options)
+            _waited_for(log, r"Successfully (registered) with master")
+        yield address
+
+
+def session(address, **settings):
+    """Return a session on a cluster."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(address)
+    for name, value in {**SETTINGS, **settings}.items():
+        builder = builder.config(name, value)
+    found = builder.getOrCreate()
+    found.sparkContext.setLogLevel("OFF")
+    return found
+
+
+def _start(stack, log, environment, name, *options):
+    command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+    command += ["--host", HOST, "--webui-port", "0", *options]
+    more = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "512m", "PYSPARK_PYTHON": sys.executable}
+    file = stack.enter_context(log.open("wb"))
+    env = {**os.environ, **more, **environment, "SPARK_HOME": str(HOME)}
+    process = stack.enter_context(
+        subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env)
+    )
+    stack.callback(process.terminate)
+
+
+def _waited_for(log, pattern, seconds=300):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = re.search(pattern, log.read_text())
+        if found is not None:
+            return found[1]
+        time.sleep(0.2)
+    raise TimeoutError(f"{pattern} is not in {log.name}: {log.read_text()[-2000:]}")

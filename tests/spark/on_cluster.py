@@ -1,0 +1,149 @@
+"""What `test_cluster` runs on a cluster: python on_cluster.py ADDRESS FOLDER CASE..."""
+
+import json
+import os
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+import polars as pl
+from spark_cases import data
+from spark_cluster import session
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.spark import carrying, evaluation
+
+METRICS = "ndcg@5 recall@5 rr@8"
+PAIR = "user long, item long"
+
+
+def frame_of(spark, columns, schema, n=3):
+    rows = zip(*(np.asarray(one, object).tolist() for one in columns.values()), strict=True)
+    return spark.createDataFrame(list(rows), schema).repartition(n)
+
+
+def listed(users, items, rng, n=8):
+    return {
+        "user": np.repeat(users, n).tolist(),
+        "item": [items[place] for _ in users for place in rng.permutation(len(items))[:n]],
+        "rank": list(range(1, n + 1)) * len(users),
+    }
+
+
+def same(result, expected):
+    found = result.collect()
+    users = found.user_ids.tolist() == expected.user_ids.tolist()
+    values = [
+        np.array_equal(found.values[name], one, equal_nan=True)
+        and np.array_equal(found.reasons[name], expected.reasons[name])
+        for name, one in expected.values.items()
+    ]
+    return {"same": users and all(values) and len(values) > 0}
+
+
+def both(spark, *, n=3, **more):
+    """Evaluate lists on the cluster and on one machine."""
+    users, items, test, train, rng = data(ids=int)
+    rows = listed(users, items, rng)
+    frames = [
+        frame_of(spark, {"user": one["user"], "item": one["item"]}, PAIR, n)
+        for one in (test, train)
+    ]
+    lists = rs.Lists(frame_of(spark, rows, f"{PAIR}, rank int", n))
+    result = rs.evaluate(lists, frames[0], train=frames[1], metrics=METRICS, **more)
+    here = [pl.DataFrame(one).select("user", "item") for one in (test, train)]
+    one = rm.Lists(pl.DataFrame(rows))
+    return same(result, rm.evaluate(one, here[0], train=here[1], metrics=METRICS))
+
+
+def factors_in_a_file(spark, _):
+    carrying.IN_CALL = 0  # so that a job of any size is a file
+    users, items, test, train, rng = data(ids=int)
+    factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
+    schema = "id long, features array<float>"
+    tables = [
+        frame_of(spark, {"id": ids, "features": [row.tolist() for row in one]}, schema)
+        for ids, one in zip((users, items), factors, strict=True)
+    ]
+    frames = [
+        frame_of(spark, {"user": one["user"], "item": one["item"]}, PAIR) for one in (test, train)
+    ]
+    result = rs.evaluate(rs.Factors(*tables), frames[0], train=frames[1], metrics=METRICS)
+    here = [pl.DataFrame(one).select("user", "item") for one in (test, train)]
+    one = rm.Factors(*factors, user_ids=users, item_ids=items)
+    return same(result, rm.evaluate(one, here[0], train=here[1], metrics=METRICS))
+
+
+def executor_killed(spark, folder):
+    class Killing(evaluation.Job):
+        """After its first rows the first task ends its executor, the Java process."""
+
+        def __call__(self, batches):
+            for batch in super().__call__(batches):
+                yield batch
+                mark = os.path.join(folder, "killed")
+                if not os.path.exists(mark):
+                    pathlib.Path(mark).touch()
+                    daemon = os.getppid()
+                    stat = pathlib.Path(f"/proc/{daemon}/stat").read_text()
+                    os.kill(int(stat.rpartition(")")[2].split()[1]), 9)
+                    os._exit(1)
+
+    evaluation.Job = Killing
+    found = both(spark, partitions=4)
+    assert os.path.exists(os.path.join(folder, "killed"))
+    return found
+
+
+def many_rows_of_a_user(spark, _):
+    n = 200_000
+    rng = np.random.default_rng(0)
+    users = np.append(np.zeros(n, np.int64), np.repeat(np.arange(1, 51), 4))
+    items = np.append(np.arange(n), rng.integers(0, n, 200))
+    drawn = pl.DataFrame({"user": users, "item": items}).unique(maintain_order=True)
+    rows = drawn.with_columns(score=rng.random(len(drawn)))
+    test = drawn.sample(fraction=0.3, seed=0)
+    train = pl.DataFrame({"user": [0, 1], "item": [0, 1]})
+    frames = [spark.createDataFrame(one.to_pandas()) for one in (rows, test, train)]
+    metrics = "ndcg@5 recall@5 ap@10"
+    result = rs.evaluate(rs.Lists(frames[0]), frames[1], train=frames[2], metrics=metrics)
+    return same(result, rm.evaluate(rm.Lists(rows), test, train=train, metrics=metrics))
+
+
+def many_partitions(spark, _):
+    found = both(spark, n=64)  # of 58 users, so that some are empty
+    before = spark.sparkContext.statusTracker()
+    assert before is not None
+    rows = frame_of(spark, {"user": [1], "item": [1], "rank": [1]}, f"{PAIR}, rank int")
+    result = rs.evaluate(rs.Lists(rows), rows.select("user", "item"), metrics="rr")
+    assert result.rows.rdd.getNumPartitions() < 50  # and not spark.sql.shuffle.partitions
+    return found
+
+
+def _refused(call):
+    try:
+        call()
+    except rm.RecometerError as error:
+        return {"type": type(error).__name__, "message": str(error)}
+    return {}
+
+
+def evaluated(spark, _):
+    return _refused(lambda: both(spark))
+
+
+def split(spark, _):
+    frame = frame_of(spark, {"user": [1, 1], "item": [1, 2]}, PAIR)
+    return _refused(lambda: rs.split(frame, rm.split.Fraction(0.5)))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    address, folder, *cases = sys.argv[1:]
+    spark = session(address)
+    try:
+        print(json.dumps({case: globals()[case](spark, folder) for case in cases}))
+    finally:
+        spark.stop()

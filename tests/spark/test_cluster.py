@@ -1,0 +1,55 @@
+"""On a standalone cluster with two workers: what happens to executors changes no value."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from spark_cases import MARKS
+from spark_cluster import cluster
+
+pytestmark = MARKS
+
+SCRIPT = pathlib.Path(__file__).with_name("on_cluster.py")
+HELPERS = pathlib.Path(__file__).parents[1] / "helpers"
+
+
+def run(address, folder, *cases):
+    """Run cases of `on_cluster` in a process of its own, which has one session."""
+    path = os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])
+    given = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, str(SCRIPT), address, str(folder), *cases]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_values_are_those_of_one_machine(tmp_path):
+    cases = ["factors_in_a_file", "many_partitions", "many_rows_of_a_user", "executor_killed"]
+    with cluster(tmp_path) as address:
+        found = run(address, tmp_path, *cases)
+    assert found == {case: {"same": True} for case in cases}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise ImportError(\"No module named 'recometer'\")", "has no recometer"),
+        ("__version__ = '0.0.1'", "has recometer 0.0.1, the driver has recometer"),
+    ],
+    ids=["without", "another version"],
+)
+def test_a_worker_without_recometer_is_said_in_one_line(code, said, tmp_path):
+    other = tmp_path / "other" / "recometer"
+    other.mkdir(parents=True)
+    (other / "__init__.py").touch()
+    (other / "version.py").write_text(code)
+    with cluster(tmp_path, [{"PYTHONPATH": str(other.parent)}]) as address:
+        found = run(address, tmp_path, "evaluated", "split")
+    for case, one in found.items():
+        assert one["type"] == "InputError", case
+        assert "Hint: install recometer in the Python environment of the exec" in one["message"]
+        assert "\n" not in one["message"]
+    assert said in found["evaluated"]["message"]
