@@ -30,6 +30,10 @@ ALLOWED = {
     # States of one training: written so, and read by what knows arrays and ids alone.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
+    # What the driver and the tasks of one Spark job send each other, as Spark itself does.
+    ("spark/block.py", "pickle"),
+    ("spark/carrying.py", "pickle"),
+    ("spark/evaluation.py", "pickle"),
     ("integrations/sentence_transformers.py", "urllib.parse"),  # names files, and opens nothing
     ("data/files.py", "urllib.parse"),  # reads names of folders, and opens nothing
     ("data/structs.py", "eval"),  # of Polars: an expression on the entries of lists

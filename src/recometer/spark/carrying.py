@@ -6,6 +6,7 @@ Spark pickles only a function that needs no recometer, and says in one line if t
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import mmap
 import os
 import pickle
@@ -43,21 +44,21 @@ def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
     arrays: list[pickle.PickleBuffer] = []
     plain = cloudpickle.dumps(job, protocol=5, buffer_callback=arrays.append)
     views = [one.raw() for one in arrays]
-    name, content = f"recometer-{uuid.uuid4().hex}.job", None
+    name, content, digest = f"recometer-{uuid.uuid4().hex}.job", None, b""
     if len(plain) + sum(one.nbytes for one in views) <= IN_CALL:
         content = cloudpickle.dumps(job, protocol=5)
     elif shared is not None:
         name = os.path.join(os.path.abspath(shared), name)
-        _write(name, plain, views)
+        digest = _write(name, plain, views)
     else:
         path = os.path.join(_folder(), name)
-        _write(path, plain, views)
+        digest = _write(path, plain, views)
         frame.sparkSession.addArtifacts(path, file=True)
-    return _runner(content, name, __version__, INSTALL)
+    return _runner(content, name, digest, __version__, INSTALL)
 
 
 def _runner(
-    content: bytes | None, name: str, version: str, install: str
+    content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
     def run(batches: Any) -> Iterator[Any]:
         # Pickled by value: nothing of this module is needed where it runs.
@@ -83,16 +84,16 @@ def _runner(
             return
         from recometer.spark.carrying import job_of
 
-        yield from job_of(content, name)(batches)
+        yield from job_of(content, name, digest)(batches)
 
     return run
 
 
-def job_of(content: bytes | None, name: str) -> Any:
+def job_of(content: bytes | None, name: str, digest: bytes) -> Any:
     """Return a job where it runs: pickled in `content`, or mapped from the file of this name."""
     if name not in _jobs:
         # Pickled by the driver of the same job.
-        found = pickle.loads(content) if content is not None else _read(name)  # noqa: S301
+        found = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()
         _jobs[name] = found
     return _jobs[name]
@@ -104,8 +105,11 @@ def _folder() -> str:
     return _folders[0].name
 
 
-def _write(path: str, plain: bytes, views: list[memoryview]) -> None:
-    """Write arrays, each at a multiple of `ALIGNED`, and then what refers to them."""
+def _write(path: str, plain: bytes, views: list[memoryview]) -> bytes:
+    """Write arrays, each at a multiple of `ALIGNED`, and then what refers to them.
+
+    Returns the SHA-256 of the latter, which is unpickled.
+    """
     try:
         with open(path, "wb") as file:
             file.write(bytes(ALIGNED))
@@ -116,9 +120,11 @@ def _write(path: str, plain: bytes, views: list[memoryview]) -> None:
                 ends.append((begin, file.tell()))
                 file.write(bytes(-file.tell() % ALIGNED))
             begin = file.tell()
-            file.write(pickle.dumps((plain, ends)))
+            pickled = pickle.dumps((plain, ends))
+            file.write(pickled)
             file.seek(0)
             file.write(begin.to_bytes(SIZE, "little"))
+            return hashlib.sha256(pickled).digest()
     except OSError as error:
         raise FileError(
             f"The item factors could not be written to {path}: {error.strerror}. Hint: shared= "
@@ -126,7 +132,7 @@ def _write(path: str, plain: bytes, views: list[memoryview]) -> None:
         ) from None
 
 
-def _read(name: str) -> Any:
+def _read(name: str, digest: bytes) -> Any:
     from pyspark import SparkFiles
 
     path = name if os.path.isabs(name) else SparkFiles.get(name)
@@ -134,5 +140,10 @@ def _read(name: str) -> Any:
         file = stack.enter_context(open(path, "rb"))
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     begin = int.from_bytes(content[:SIZE], "little")
+    if hashlib.sha256(content[begin:]).digest() != digest:
+        raise FileError(
+            f"{path} is not what the driver wrote. Hint: shared= names a folder in which nobody "
+            "else writes."
+        )
     plain, ends = pickle.loads(content[begin:])  # noqa: S301
     return pickle.loads(plain, buffers=[content[a:b] for a, b in ends])  # noqa: S301
