@@ -15,11 +15,13 @@ template <class T>
 class Buffer {
  public:
     explicit Buffer(std::size_t size) {
-        const std::size_t bytes = (size * sizeof(T) + 64 + 63) / 64 * 64;
-        data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
-        if (data_ == nullptr) throw std::bad_alloc();
+        // Not std::aligned_alloc, which Windows lacks.
+        allocated_ = std::malloc(size * sizeof(T) + 2 * kBoundary);
+        if (allocated_ == nullptr) throw std::bad_alloc();
+        const auto address = reinterpret_cast<std::uintptr_t>(allocated_);
+        data_ = reinterpret_cast<T*>((address + kBoundary - 1) / kBoundary * kBoundary);
     }
-    ~Buffer() { std::free(data_); }
+    ~Buffer() { std::free(allocated_); }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     T* get() const { return data_; }
@@ -29,6 +31,9 @@ class Buffer {
     }
 
  private:
+    static constexpr std::size_t kBoundary = 64;
+
+    void* allocated_;
     T* data_;
 };
 

@@ -36,7 +36,7 @@ class Board {
     using Keyed = Counting<N, K, kLowPlanes - 1>;  // its vectors have twice the lanes
     static_assert(!K::kUsed || (Keyed::kChunk == C::kChunk && K::kTables <= D::kTables));
 
-    /// @param finished null, or see RankFactors
+    /// @param finished null, or see FactorScores
     Board(const Judged<Real>& judged, const Falling& falling, const std::uint8_t* finished,
           std::size_t n_users, std::int64_t first, std::int64_t last, std::int64_t limit)
         : judged_(judged),

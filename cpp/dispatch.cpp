@@ -7,7 +7,7 @@ namespace {
 
 template <class Real>
 std::int64_t rank_with_vbmi2(const RankFactors<Real>& p) {
-    return p.check ? kernel(kAvx512, Real{}).rank_factors(p) : rank_by_signs(p);
+    return p.scores.check ? kernel(kAvx512, Real{}).rank_factors(p) : rank_by_signs(p);
 }
 
 /// AVX-512 with VBMI2.

@@ -1,13 +1,14 @@
 // The kernel, written once over an instruction set S and compiled once for each.
 //
 //     tile.hpp      scores of users x items
+//     scoring.hpp   the loops over the scores of a block of users
 //     top.hpp       the best candidates of a block of users
 //     counting.hpp  a chunk of scores against the thresholds of a user
 //     descent.hpp   the same for a vector of scores: a search tree
 //     keys.hpp      the same for scores that are rounded to 16 bits
 //     excluding.hpp items taken out of a chunk of scores
 //     board.hpp     the thresholds of a block of users
-//     kernel.hpp    the loops around them
+//     kernel.hpp    where judged items land
 //
 // S offers, for scores of the type Real,
 //     Vec, Mask, Int    vectors of kLanes Reals, of as many truth values, and of as many integers
@@ -39,158 +40,135 @@
 
 #include "board.hpp"
 #include "counting.hpp"
-#include "excluding.hpp"
 #include "ranking.hpp"
-#include "tile.hpp"
+#include "scoring.hpp"
 
 namespace recometer {
 namespace {
 
+/// Counts the candidates that factors score, see score_by_factors.
 /// @tparam D one of descent.hpp
 /// @tparam K one of keys.hpp
-template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
-std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
+template <class S, class D, class K>
+class FactorCounts {
+ public:
     using Real = typename S::Real;
     using Int = typename S::Int;
-    using C = Counting<S, D>;
-    constexpr std::int64_t kChunk = C::kChunk;
-    constexpr std::size_t kUsers = S::kUsers;
 
-    const std::size_t row = p.n_factors + 1;
-    const std::int64_t range = p.last - p.first;
-    std::int64_t chunks = packed_chunks<Real>(p.n_factors, range, kChunk);
-    if (chunks > kMaxChunks) chunks = kMaxChunks;
+    explicit FactorCounts(const RankFactors<Real>& p)
+        : p_(p.scores),
+          board_(p.judged, p_.falling, p_.finished, p_.n_users, p_.first, p_.last, p.limit),
+          chunks_(chunks_at_once<S>(p_)),
+          everybody_(p.limit >= p_.items.n_items),
+          most_(everybody_ && chunks_ < kKeptChunks ? kKeptChunks : chunks_),
+          n_planes_(Counting<S, D>::planes_for(most_)),
+          user_planes_(board_.max_groups() * static_cast<std::size_t>(n_planes_)),
+          keeps_(everybody_ && p_.n_users * user_planes_ * sizeof(Int) <= kKeptBytes),
+          n_planes_in_all_((keeps_ ? p_.n_users : std::size_t{S::kUsers}) * user_planes_),
+          planes_(n_planes_in_all_) {
+        std::memset(static_cast<void*>(planes_.get()), 0, n_planes_in_all_ * sizeof(Int));
+    }
 
-    Board<S, D, K> board(p.judged, p.falling, p.finished, p.n_users, p.first, p.last, p.limit);
+    bool leaves() const { return !everybody_; }
+
+    bool stays(std::size_t user, std::int64_t from) {
+        board_.drop(user);
+        return board_.active(user) &&
+               (from == p_.items.n_items || !p_.falling.all_below(board_.lowest(user), user, from));
+    }
+
+    void prefetch(std::size_t user) const { board_.prefetch(user); }
+
+    void next(std::int64_t n_chunks, bool last) {
+        pending_ += n_chunks;
+        flushes_ = !keeps_ || last || pending_ + chunks_ > most_;
+        if (flushes_) pending_ = 0;
+    }
+
+    void begin(std::size_t first) { group_ = planes_.get() + (keeps_ ? first * user_planes_ : 0); }
+
+    void put(std::size_t u, std::size_t user, const Real* scores, std::int64_t from) {
+        board_.count(user, scores, from, group_ + u * user_planes_, n_planes_);
+    }
+
+    void end(const std::size_t* users, std::size_t n) {
+        for (std::size_t u = 0; flushes_ && u < n; ++u) {
+            board_.flush(users[u], group_ + u * user_planes_, n_planes_);
+        }
+    }
+
+    std::int64_t finish() { return board_.finish(); }
+
+ private:
+    const FactorScores<Real>& p_;
+    Board<S, D, K> board_;
+    const std::int64_t chunks_;
+    const bool everybody_;
     // Planes are read out seldom where nobody leaves and those of all users fit into a cache.
-    const bool everybody = p.limit >= p.items.n_items;
-    const std::int64_t most = everybody && chunks < kKeptChunks ? kKeptChunks : chunks;
-    const int n_planes = C::planes_for(most);
-    const std::size_t user_planes = board.max_groups() * static_cast<std::size_t>(n_planes);
-    const bool keep = everybody && p.n_users * user_planes * sizeof(Int) <= kKeptBytes;
-    const std::size_t n_slots = keep ? p.n_users : kUsers;
-    Buffer<Real> items(static_cast<std::size_t>(chunks * kChunk) * row);
-    Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
-    Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
-    Buffer<Int> planes(n_slots * user_planes);
-    Excluding<S> excluding(p.excluded, p.n_users, p.first, chunks);
-    std::memset(static_cast<void*>(planes.get()), 0, n_slots * user_planes * sizeof(Int));
-    // Users with something left to count; all of them where scores are to be looked at.
-    Buffer<std::size_t> active(p.n_users);
-    std::size_t n_active = 0;
-    // Whether the items from a place on can change what is kept of the user.
-    const auto undecided = [&](std::size_t u, std::int64_t from) {
-        if (p.check) return true;
-        return board.active(u) &&
-               (from == p.items.n_items || !p.falling.all_below(board.lowest(u), u, from));
-    };
-    for (std::size_t u = 0; u < p.n_users; ++u) {
-        if (p.finished[u] != 0) continue;
-        if (undecided(u, p.first)) {
-            active[n_active++] = u;
-        } else {
-            p.finished[u] = 1;
-        }
+    const std::int64_t most_;
+    const int n_planes_;
+    const std::size_t user_planes_;
+    const bool keeps_;
+    const std::size_t n_planes_in_all_;
+    Buffer<Int> planes_;
+    Int* group_ = nullptr;      // the planes of the group's first user
+    bool flushes_ = false;      // whether planes are read out after these chunks
+    std::int64_t pending_ = 0;  // chunks counted since planes were read out
+};
+
+template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
+std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
+    FactorCounts<S, D, K> counts(p);
+    score_by_factors<S>(p.scores, counts);
+    return counts.finish();
+}
+
+/// Counts the candidates among given scores, see read_scores.
+template <class S>
+class ScoreCounts {
+ public:
+    using Real = typename S::Real;
+    using Int = typename S::Int;
+
+    explicit ScoreCounts(const RankScores<Real>& p)
+        : board_(p.judged, Falling{}, nullptr, p.scores.n_users, 0, p.scores.n_items, p.limit),
+          first_step_(p.limit < p.scores.n_items ? 1 : kMaxChunks),
+          planes_(board_.max_groups() * kPlanes) {
+        std::memset(static_cast<void*>(planes_.get()), 0,
+                    board_.max_groups() * kPlanes * sizeof(Int));
     }
 
-    // Where judged items are given up, most are after a few candidates: begin with few.
-    std::int64_t step = p.limit < p.items.n_items ? kChunk : chunks * kChunk;
-    bool users_changed = true;
-    std::int64_t pending = 0;  // chunks counted since planes were read out
-    for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
-        to = p.last - from < step ? p.last : from + step;
-        step = next_step(step, kChunk, chunks * kChunk);
-        const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
-        pending += n_chunks;
-        const bool full = !keep || to == p.last || pending + chunks > most;
-        if (full) pending = 0;
-        pack_items<S>(p.items, p.falling, p.n_factors, from, to, from + n_chunks * kChunk,
-                      items.get());
-        if (users_changed) {
-            pack_users<S>(p.users, p.n_factors, active.get(), n_active, users.get());
-            users_changed = false;
-        }
-        for (std::size_t first = 0; first < n_active; first += kUsers) {
-            const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
-            Int* const slots = planes.get() + (keep ? first * user_planes : 0);
-            const Real* panel = items.get();
-            const std::size_t* const group = active.get() + first;
-            excluding.find(group, n, from, to);
-            // What the next group needs comes while this one is scored, where that takes a while.
-            const std::size_t next = n_chunks > 1 ? first + n + kUsers : 0;
-            for (std::size_t a = first + n; a < n_active && a < next; ++a) {
-                excluding.prefetch(active[a]);
-                board.prefetch(active[a]);
-            }
-            for (std::int64_t c = from; c < to; c += kChunk) {
-                const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
-                panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
-                                       scores.get(), kChunk);
-                std::int64_t absent = 0;
-                finish_chunk(excluding, (c - from) / kChunk, scores.get(), group, n, n_items,
-                             p.check, p.nan_rule, false, p.flags, absent);
-                for (std::size_t u = 0; u < n; ++u) {
-                    board.count(group[u], scores.get() + u * static_cast<std::size_t>(kChunk), c,
-                                slots + u * user_planes, n_planes);
-                }
-            }
-            for (std::size_t u = 0; full && u < n; ++u) {
-                board.flush(group[u], slots + u * user_planes, n_planes);
-            }
-        }
-        if (!full || everybody) continue;
-        // Users whose judged items have all been given up, or found, need no more scores.
-        std::size_t left = 0;
-        for (std::size_t a = 0; a < n_active; ++a) {
-            const std::size_t u = active[a];
-            board.drop(u);
-            if (undecided(u, to)) {
-                active[left++] = u;
-            } else {
-                p.finished[u] = 1;
-            }
-        }
-        if (left < n_active) users_changed = true;
-        n_active = left;
+    void begin(std::size_t) {
+        pending_ = 0;
+        step_ = first_step_;
     }
-    return board.finish();
-}
+
+    void put(std::size_t user, const Real* scores, std::int64_t from) {
+        board_.count(user, scores, from, planes_.get(), kPlanes);
+        if (++pending_ < step_) return;
+        end(user);
+        board_.drop(user);
+        pending_ = 0;
+        step_ = 2 * step_ < kMaxChunks ? 2 * step_ : kMaxChunks;
+    }
+
+    void end(std::size_t user) { board_.flush(user, planes_.get(), kPlanes); }
+
+    std::int64_t finish() { return board_.finish(); }
+
+ private:
+    Board<S> board_;
+    // Where judged items are given up, most are after a few candidates: look early, then later.
+    const std::int64_t first_step_;
+    Buffer<Int> planes_;
+    std::int64_t pending_ = 0, step_ = 0;
+};
 
 template <class S>
 std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
-    using Real = typename S::Real;
-    using Int = typename S::Int;
-    constexpr std::int64_t kChunk = Counting<S>::kChunk;
-
-    Board<S> board(p.judged, Falling{}, nullptr, p.n_users, 0, p.n_items, p.limit);
-    Excluding<S> excluding(p.excluded, p.n_users, 0, 1);
-    Buffer<Real> scores(static_cast<std::size_t>(kChunk));
-    const std::size_t n = board.max_groups() * kPlanes;
-    Buffer<Int> planes(n);
-    std::memset(static_cast<void*>(planes.get()), 0, n * sizeof(Int));
-    for (std::size_t u = 0; u < p.n_users; ++u) {
-        const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
-        // Where judged items are given up, most are after a few candidates: look early, then later.
-        std::int64_t absent = 0, pending = 0, step = p.limit < p.n_items ? 1 : kMaxChunks;
-        // Scores are looked at even where nothing is left to count: flags and candidates.
-        for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
-            const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
-            read_chunk<S>(in, p.columns, from, to, scores.get());
-            excluding.find(&u, 1, from, to);
-            finish_chunk(excluding, 0, scores.get(), &u, 1, to - from, true, p.nan_rule, true,
-                         p.flags, absent);
-            board.count(u, scores.get(), from, planes.get(), kPlanes);
-            if (++pending == step) {
-                board.flush(u, planes.get(), kPlanes);
-                board.drop(u);
-                pending = 0;
-                step = 2 * step < kMaxChunks ? 2 * step : kMaxChunks;
-            }
-        }
-        board.flush(u, planes.get(), kPlanes);
-        p.no_candidates[u] += absent;
-    }
-    return board.finish();
+    ScoreCounts<S> counts(p);
+    read_scores<S>(p.scores, counts);
+    return counts.finish();
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 // in full (board.hpp).
 #pragma once
 
+#include <type_traits>
+
 #include "basics.hpp"
 #include "descent.hpp"
 
@@ -43,11 +45,11 @@ struct ByKeys {
 
     /// The scale and the offset come first, then 16-bit numbers: per level the thresholds by path,
     /// and those reached last.
-    static std::int16_t* numbers(Real* tables) {
-        return reinterpret_cast<std::int16_t*>(tables + S::kStart);
-    }
-    static const std::int16_t* numbers(const Real* tables) {
-        return reinterpret_cast<const std::int16_t*>(tables + S::kStart);
+    template <class Tables>
+    static auto numbers(Tables* tables) {
+        using Number =
+            std::conditional_t<std::is_const_v<Tables>, const std::int16_t, std::int16_t>;
+        return reinterpret_cast<Number*>(tables + S::kStart);
     }
 
     static std::int16_t key(Real score, const Real* tables) {

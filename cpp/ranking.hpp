@@ -91,18 +91,16 @@ struct ScoreItems {
     Real* scores;
 };
 
-/// Rank the items at the places [first, last) for a block of users, scored by factors.
+/// Scores of a block of users and the items at the places [first, last), by factors.
 template <class Real>
-struct RankFactors {
+struct FactorScores {
     const Real* users;  ///< [n_users][n_factors], contiguous
     std::size_t n_users;
     std::size_t n_factors;
     ItemFactors<Real> items;
     Falling falling;
     std::int64_t first, last;
-    Ragged excluded;  ///< places
-    Judged<Real> judged;
-    std::int64_t limit;      ///< judged items with this many candidates above them are given up
+    Ragged excluded;         ///< places
     bool check;              ///< look for scores that are not finite
     NanRule nan_rule;        ///< read where `check` is set
     std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added where `check` is set
@@ -110,20 +108,27 @@ struct RankFactors {
                              ///< follows can change anything that is kept
 };
 
-/// Rank all items for a block of users, scores given. -inf marks what is not a candidate.
+/// Scores of a block of users and all items, given. -inf marks what is not a candidate.
 template <class Real>
-struct RankScores {
+struct GivenScores {
     const Real* scores;  ///< [n_users][n_items]
     std::ptrdiff_t user_stride;
     std::size_t n_users;
     const std::int64_t* columns;  ///< [n_items]: the column of each item, or null
     std::int64_t n_items;
     Ragged excluded;
-    Judged<Real> judged;
-    std::int64_t limit;
     NanRule nan_rule;
     std::uint32_t* flags;         ///< [n_users]
     std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded but scored -inf
+};
+
+/// Rank the judged items of a block of users.
+/// @tparam Scores FactorScores or GivenScores
+template <class Scores, class Real>
+struct Rank {
+    Scores scores;
+    Judged<Real> judged;
+    std::int64_t limit;  ///< judged items with this many candidates above them are given up
 };
 
 /// In which order candidates with equal scores stand.
@@ -142,37 +147,22 @@ struct Top {
                                 ///< score like the last of them
 };
 
-/// Find the best of the items at the places [first, last) for a block of users, scored by factors.
-template <class Real>
-struct TopFactors {
-    const Real* users;  ///< [n_users][n_factors], contiguous
-    std::size_t n_users;
-    std::size_t n_factors;
-    ItemFactors<Real> items;
-    Falling falling;
-    std::int64_t first, last;
-    Ragged excluded;  ///< places
+/// Find the best candidates of a block of users.
+/// @tparam Scores FactorScores or GivenScores
+template <class Scores, class Real>
+struct FindTop {
+    Scores scores;
     Top<Real> top;
-    bool check;              ///< look for scores that are not finite
-    NanRule nan_rule;        ///< read where `check` is set
-    std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added where `check` is set
-    std::uint8_t* finished;  ///< [n_users]: as in RankFactors
 };
 
-/// Find the best of all items for a block of users, scores given. -inf is not a candidate.
 template <class Real>
-struct TopScores {
-    const Real* scores;  ///< [n_users][n_items]
-    std::ptrdiff_t user_stride;
-    std::size_t n_users;
-    const std::int64_t* columns;  ///< [n_items]: the column of each item, or null
-    std::int64_t n_items;
-    Ragged excluded;
-    Top<Real> top;
-    NanRule nan_rule;
-    std::uint32_t* flags;         ///< [n_users]
-    std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded but scored -inf
-};
+using RankFactors = Rank<FactorScores<Real>, Real>;
+template <class Real>
+using RankScores = Rank<GivenScores<Real>, Real>;
+template <class Real>
+using TopFactors = FindTop<FactorScores<Real>, Real>;
+template <class Real>
+using TopScores = FindTop<GivenScores<Real>, Real>;
 
 /// The functions of one instruction set.
 ///

@@ -221,7 +221,7 @@ const typename S::Real* score_chunk(const typename S::Real* panel, const typenam
 }
 
 /// A chunk of given scores, those of the items [from, to), filled up with NaN.
-/// @param columns see RankScores
+/// @param columns see GivenScores
 template <class S>
 void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,
                 std::int64_t to, typename S::Real* out) {

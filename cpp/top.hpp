@@ -6,10 +6,9 @@
 #pragma once
 
 #include "counting.hpp"
-#include "excluding.hpp"
 #include "ranking.hpp"
+#include "scoring.hpp"
 #include "sorting.hpp"
-#include "tile.hpp"
 
 namespace recometer {
 namespace {
@@ -111,91 +110,55 @@ class Shelves {
     Buffer<Entry<Real>> entries_;
 };
 
+/// Puts what factors score on shelves, see score_by_factors.
+template <class S>
+class FactorShelves {
+ public:
+    using Real = typename S::Real;
+
+    explicit FactorShelves(const TopFactors<Real>& p)
+        : p_(p.scores), shelves_(p.top, p_.falling, p_.n_users) {}
+
+    bool leaves() const { return p_.falling.items != nullptr && !p_.check; }
+    bool stays(std::size_t user, std::int64_t from) const {
+        return !leaves() || from == p_.items.n_items || !shelves_.decided(user, from);
+    }
+    void prefetch(std::size_t) const {}
+    void next(std::int64_t, bool) const {}
+    void begin(std::size_t) const {}
+    void put(std::size_t, std::size_t user, const Real* scores, std::int64_t from) {
+        shelves_.put(user, scores, from);
+    }
+    void end(const std::size_t*, std::size_t) const {}
+    void finish() { shelves_.finish(); }
+
+ private:
+    const FactorScores<Real>& p_;
+    Shelves<S> shelves_;
+};
+
 template <class S>
 void top_factors(const TopFactors<typename S::Real>& p) {
-    using Real = typename S::Real;
-    constexpr std::int64_t kChunk = Counting<S>::kChunk;
-    constexpr std::size_t kUsers = S::kUsers;
-
-    const std::int64_t most = kChunk * packed_chunks<Real>(p.n_factors, p.last - p.first, kChunk);
-    const bool leaving = p.falling.items != nullptr && !p.check;
-    Shelves<S> shelves(p.top, p.falling, p.n_users);
-    Excluding<S> excluding(p.excluded, p.n_users, p.first, most / kChunk);
-    Buffer<Real> items(static_cast<std::size_t>(most) * (p.n_factors + 1));
-    Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
-    Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
-    Buffer<std::size_t> active(p.n_users);
-    std::size_t n_active = 0;
-    for (std::size_t u = 0; u < p.n_users; ++u) {
-        if (p.finished[u] == 0) active[n_active++] = u;
-    }
-
-    // Where users leave, most do after a few items: begin with few.
-    std::int64_t step = leaving ? kChunk : most;
-    bool users_changed = true;
-    for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
-        to = p.last - from < step ? p.last : from + step;
-        step = next_step(step, kChunk, most);
-        const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
-        pack_items<S>(p.items, p.falling, p.n_factors, from, to, from + n_chunks * kChunk,
-                      items.get());
-        if (users_changed) {
-            pack_users<S>(p.users, p.n_factors, active.get(), n_active, users.get());
-            users_changed = false;
-        }
-        for (std::size_t first = 0; first < n_active; first += kUsers) {
-            const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
-            const Real* panel = items.get();
-            const std::size_t* const group = active.get() + first;
-            excluding.find(group, n, from, to);
-            for (std::int64_t c = from; c < to; c += kChunk) {
-                const std::int64_t n_items = to - c < kChunk ? to - c : kChunk;
-                panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
-                                       scores.get(), kChunk);
-                std::int64_t absent = 0;
-                finish_chunk(excluding, (c - from) / kChunk, scores.get(), group, n, n_items,
-                             p.check, p.nan_rule, false, p.flags, absent);
-                for (std::size_t u = 0; u < n; ++u) {
-                    shelves.put(group[u], scores.get() + u * static_cast<std::size_t>(kChunk), c);
-                }
-            }
-        }
-        if (!leaving || to == p.items.n_items) continue;
-        std::size_t left = 0;
-        for (std::size_t a = 0; a < n_active; ++a) {
-            if (shelves.decided(active[a], to)) {
-                p.finished[active[a]] = 1;
-            } else {
-                active[left++] = active[a];
-            }
-        }
-        if (left < n_active) users_changed = true;
-        n_active = left;
-    }
+    FactorShelves<S> shelves(p);
+    score_by_factors<S>(p.scores, shelves);
     shelves.finish();
 }
 
+/// Puts scores that are given on shelves, see read_scores.
+template <class S>
+class ScoreShelves : public Shelves<S> {
+ public:
+    explicit ScoreShelves(const TopScores<typename S::Real>& p)
+        : Shelves<S>(p.top, Falling{}, p.scores.n_users) {}
+
+    void begin(std::size_t) const {}
+    void end(std::size_t) const {}
+};
+
 template <class S>
 void top_scores(const TopScores<typename S::Real>& p) {
-    using Real = typename S::Real;
-    constexpr std::int64_t kChunk = Counting<S>::kChunk;
-
-    Shelves<S> shelves(p.top, Falling{}, p.n_users);
-    Excluding<S> excluding(p.excluded, p.n_users, 0, 1);
-    Buffer<Real> scores(static_cast<std::size_t>(kChunk));
-    for (std::size_t u = 0; u < p.n_users; ++u) {
-        const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
-        std::int64_t absent = 0;
-        for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
-            const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
-            read_chunk<S>(in, p.columns, from, to, scores.get());
-            excluding.find(&u, 1, from, to);
-            finish_chunk(excluding, 0, scores.get(), &u, 1, to - from, true, p.nan_rule, true,
-                         p.flags, absent);
-            shelves.put(u, scores.get(), from);
-        }
-        p.no_candidates[u] += absent;
-    }
+    ScoreShelves<S> shelves(p);
+    read_scores<S>(p.scores, shelves);
     shelves.finish();
 }
 

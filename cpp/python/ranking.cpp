@@ -75,19 +75,42 @@ Top<Real> top(std::size_t n_users, TieOrder order, const In1<std::uint64_t>& key
             left.data()};
 }
 
-void require_range(std::int64_t first, std::int64_t last, std::int64_t n_items) {
-    require(0 <= first && first <= last && last <= n_items, "no such items");
+/// The scores of all users and the items at the places [first, last), checked.
+template <class Real>
+FactorScores<Real> factor_scores(
+    const In2<Real>& users, const Strided2<Real>& items, const std::optional<In1<Real>>& bias,
+    const std::optional<In1<std::int64_t>>& rows, const std::optional<In1<std::int32_t>>& by_place,
+    const std::optional<In1<std::int32_t>>& places, const std::optional<In1<double>>& item_bound,
+    const std::optional<In1<double>>& user_bound, std::int64_t first, std::int64_t last,
+    const In1<std::int64_t>& excluded_indptr, const In1<std::int32_t>& excluded, bool check,
+    NanRule nan_rule, const Out1<std::uint32_t>& flags, const Out1<std::uint8_t>& finished) {
+    const std::size_t n_users = users.shape(0);
+    const ItemFactors<Real> factors = item_factors<Real>(users, items, bias, rows);
+    require(0 <= first && first <= last && last <= factors.n_items, "no such items");
+    require(flags.shape(0) == n_users && finished.shape(0) == n_users, "one flag per user");
+    return {users.data(),
+            n_users,
+            users.shape(1),
+            factors,
+            falling(n_users, factors.n_items, by_place, places, item_bound, user_bound),
+            first,
+            last,
+            ragged(excluded_indptr, excluded, n_users),
+            check,
+            nan_rule,
+            flags.data(),
+            finished.data()};
 }
 
-/// Where items are scored in another order: puts places for the excluded items of a problem.
+/// Checks the excluded items, and puts places for them where items are scored in another order.
 class OwnPlaces {
  public:
-    template <class Problem>
-    OwnPlaces(Problem& problem, std::size_t n_users) {
-        if (problem.falling.items == nullptr) return;
-        places_.emplace(problem.excluded, n_users, problem.falling, problem.first, problem.last,
-                        problem.finished);
-        problem.excluded = places_->table();
+    template <class Real>
+    explicit OwnPlaces(FactorScores<Real>& p) {
+        require_ascending(p.excluded, p.n_users, p.items.n_items);
+        if (p.falling.items == nullptr) return;
+        places_.emplace(p.excluded, p.n_users, p.falling, p.first, p.last, p.finished);
+        p.excluded = places_->table();
     }
 
  private:
@@ -129,30 +152,16 @@ void bind_factors(nb::module_& m) {
            bool check, NanRule nan_rule, Out1<std::uint32_t> flags, Out1<std::uint8_t> finished) {
             const std::size_t n_users = users.shape(0);
             RankFactors<Real> problem{
-                users.data(),
-                n_users,
-                users.shape(1),
-                item_factors<Real>(users, items, bias, rows),
-                {},
-                first,
-                last,
-                ragged(excluded_indptr, excluded, n_users),
+                factor_scores<Real>(users, items, bias, rows, by_place, places, item_bound,
+                                    user_bound, first, last, excluded_indptr, excluded, check,
+                                    nan_rule, flags, finished),
                 judged<Real>(ragged(judged_indptr, judged_items, n_users), judged_items,
                              judged_scores, above, tied, before),
-                limit.value_or(kNoLimit),
-                check,
-                nan_rule,
-                flags.data(),
-                finished.data()};
-            require_range(first, last, problem.items.n_items);
-            require(flags.shape(0) == n_users && finished.shape(0) == n_users, "one flag per user");
-            problem.falling =
-                falling(n_users, problem.items.n_items, by_place, places, item_bound, user_bound);
+                limit.value_or(kNoLimit)};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
-            require_ascending(problem.excluded, n_users, problem.items.n_items);
-            require_ascending(problem.judged.table, n_users, problem.items.n_items);
-            const OwnPlaces own(problem, n_users);
+            const OwnPlaces own(problem.scores);
+            require_ascending(problem.judged.table, n_users, problem.scores.items.n_items);
             const SortedJudged<Real> sorted(problem.judged, n_users);
             problem.judged = sorted.judged();
             return kernel(chosen, Real{}).rank_factors(problem);
@@ -176,27 +185,14 @@ void bind_factors(nb::module_& m) {
            Out1<std::int64_t> left, bool check, NanRule nan_rule, Out1<std::uint32_t> flags,
            Out1<std::uint8_t> finished) {
             const std::size_t n_users = users.shape(0);
-            TopFactors<Real> problem{users.data(),
-                                     n_users,
-                                     users.shape(1),
-                                     item_factors<Real>(users, items, bias, rows),
-                                     {},
-                                     first,
-                                     last,
-                                     ragged(excluded_indptr, excluded, n_users),
-                                     top(n_users, order, keys, top_scores, top_items, n, left),
-                                     check,
-                                     nan_rule,
-                                     flags.data(),
-                                     finished.data()};
-            require_range(first, last, problem.items.n_items);
-            require(flags.shape(0) == n_users && finished.shape(0) == n_users, "one flag per user");
-            problem.falling =
-                falling(n_users, problem.items.n_items, by_place, places, item_bound, user_bound);
+            TopFactors<Real> problem{
+                factor_scores<Real>(users, items, bias, rows, by_place, places, item_bound,
+                                    user_bound, first, last, excluded_indptr, excluded, check,
+                                    nan_rule, flags, finished),
+                top(n_users, order, keys, top_scores, top_items, n, left)};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
-            require_ascending(problem.excluded, n_users, problem.items.n_items);
-            const OwnPlaces own(problem, n_users);
+            const OwnPlaces own(problem.scores);
             kernel(chosen, Real{}).top_factors(problem);
         },
         nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
@@ -207,14 +203,27 @@ void bind_factors(nb::module_& m) {
         exact("left"), nb::arg("check"), exact("nan_rule"), exact("flags"), exact("finished"));
 }
 
-/// Users, items and the place of the scores in memory, checked.
+/// The scores of all users and items, checked.
 template <class Real>
-void require_scores(const Strided2<Real>& scores, const Out1<std::uint32_t>& flags,
-                    const Out1<std::int64_t>& no_candidates) {
+GivenScores<Real> given_scores(const Strided2<Real>& scores,
+                               const std::optional<In1<std::int64_t>>& columns,
+                               const In1<std::int64_t>& excluded_indptr,
+                               const In1<std::int32_t>& excluded, NanRule nan_rule,
+                               const Out1<std::uint32_t>& flags,
+                               const Out1<std::int64_t>& no_candidates) {
     const std::size_t n_users = scores.shape(0);
     require(scores.shape(1) <= 1 || scores.stride(1) == 1,
             "the scores of a user must be contiguous");
     require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users, "one flag per user");
+    return {scores.data(),
+            static_cast<std::ptrdiff_t>(scores.stride(0)),
+            n_users,
+            data_or_null(columns),
+            static_cast<std::int64_t>(columns ? columns->shape(0) : scores.shape(1)),
+            ragged(excluded_indptr, excluded, n_users),
+            nan_rule,
+            flags.data(),
+            no_candidates.data()};
 }
 
 template <class Real>
@@ -228,24 +237,15 @@ void bind_scores(nb::module_& m) {
            std::optional<std::int64_t> limit, NanRule nan_rule, Out1<std::uint32_t> flags,
            Out1<std::int64_t> no_candidates) {
             const std::size_t n_users = scores.shape(0);
-            require_scores(scores, flags, no_candidates);
-            RankScores<Real> problem{
-                scores.data(),
-                static_cast<std::ptrdiff_t>(scores.stride(0)),
-                n_users,
-                data_or_null(columns),
-                static_cast<std::int64_t>(columns ? columns->shape(0) : scores.shape(1)),
-                ragged(excluded_indptr, excluded, n_users),
-                judged<Real>(ragged(judged_indptr, judged_items, n_users), judged_items,
-                             judged_scores, above, tied, before),
-                limit.value_or(kNoLimit),
-                nan_rule,
-                flags.data(),
-                no_candidates.data()};
+            RankScores<Real> problem{given_scores<Real>(scores, columns, excluded_indptr, excluded,
+                                                        nan_rule, flags, no_candidates),
+                                     judged<Real>(ragged(judged_indptr, judged_items, n_users),
+                                                  judged_items, judged_scores, above, tied, before),
+                                     limit.value_or(kNoLimit)};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
-            require_ascending(problem.excluded, n_users, problem.n_items);
-            require_ascending(problem.judged.table, n_users, problem.n_items);
+            require_ascending(problem.scores.excluded, n_users, problem.scores.n_items);
+            require_ascending(problem.judged.table, n_users, problem.scores.n_items);
             const SortedJudged<Real> sorted(problem.judged, n_users);
             problem.judged = sorted.judged();
             return kernel(chosen, Real{}).rank_scores(problem);
@@ -262,21 +262,13 @@ void bind_scores(nb::module_& m) {
            Out1<std::int64_t> n, Out1<std::int64_t> left, NanRule nan_rule,
            Out1<std::uint32_t> flags, Out1<std::int64_t> no_candidates) {
             const std::size_t n_users = scores.shape(0);
-            require_scores(scores, flags, no_candidates);
             const TopScores<Real> problem{
-                scores.data(),
-                static_cast<std::ptrdiff_t>(scores.stride(0)),
-                n_users,
-                data_or_null(columns),
-                static_cast<std::int64_t>(columns ? columns->shape(0) : scores.shape(1)),
-                ragged(excluded_indptr, excluded, n_users),
-                top(n_users, order, keys, top_scores, top_items, n, left),
-                nan_rule,
-                flags.data(),
-                no_candidates.data()};
+                given_scores<Real>(scores, columns, excluded_indptr, excluded, nan_rule, flags,
+                                   no_candidates),
+                top(n_users, order, keys, top_scores, top_items, n, left)};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
-            require_ascending(problem.excluded, n_users, problem.n_items);
+            require_ascending(problem.scores.excluded, n_users, problem.scores.n_items);
             kernel(chosen, Real{}).top_scores(problem);
         },
         nb::kw_only(), nb::arg("instruction_set"), exact("scores"), exact_or_none("columns"),
