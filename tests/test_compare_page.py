@@ -24,9 +24,10 @@ def measured(results, name):
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
-    if "mllib" in results:
-        part, _, key = name.rpartition(": ")
-        return results[part or "mllib"][key]
+    part, _, pair = name.partition(": ")
+    if part in results:  # seconds of what ran in turns
+        theirs, ours = pair.split(" / ")
+        return results[part][theirs] / results[part][ours]
     parts = results["cases"].values() if "cases" in results else [results]
     for part in parts:
         for measure in part["measures"]:

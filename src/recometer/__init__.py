@@ -25,18 +25,17 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.checking import Preflight, check
-    from recometer.comparing.explanation import explain
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
-    from recometer.evaluating.evaluator import Evaluator
-    from recometer.evaluation import evaluate
+    from recometer.evaluation import Evaluation, evaluate, load
+    from recometer.evaluator import Evaluator
+    from recometer.explanation import explain
     from recometer.group_exposure import Fairness, exposure, fairness
+    from recometer.leaderboard import Leaderboard
     from recometer.metrics.conventions import Convention, conventions
     from recometer.protocol import Protocol
     from recometer.ranks import Ranks, TopLists, UserFlag
-    from recometer.results.evaluation import Evaluation, load
-    from recometer.results.leaderboard import Leaderboard
     from recometer.sources.candidates import Negatives, SampledCandidates
     from recometer.sources.factors import Factors
     from recometer.sources.lists import Lists
@@ -102,13 +101,13 @@ LAZY = {
     "Catalogue": "data.catalogue",
     "Comparison": "comparison",
     "Convention": "metrics.conventions",
-    "Evaluation": "results.evaluation",
-    "Evaluator": "evaluating.evaluator",
+    "Evaluation": "evaluation",
+    "Evaluator": "evaluator",
     "Factors": "sources.factors",
     "Fairness": "group_exposure",
     "Folds": "split.result",
     "Interactions": "data.interactions",
-    "Leaderboard": "results.leaderboard",
+    "Leaderboard": "leaderboard",
     "Lists": "sources.lists",
     "Negatives": "sources.candidates",
     "Pairs": "sources.pairs",
@@ -125,11 +124,11 @@ LAZY = {
     "compare": "comparison",
     "conventions": "metrics.conventions",
     "evaluate": "evaluation",
-    "explain": "comparing.explanation",
+    "explain": "explanation",
     "exposure": "group_exposure",
     "fairness": "group_exposure",
     "from_model": "sources.models",
-    "load": "results.evaluation",
+    "load": "evaluation",
     "power": "comparison",
 }
 

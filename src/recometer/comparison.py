@@ -1,11 +1,12 @@
-"""compare: whether the difference between models is real, and how large it is."""
+"""compare and Comparison: whether the difference between models is real, and how large it is."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from recometer.comparing.corrections import (
     on_tukey,
     tukey_by,
 )
+from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
 from recometer.comparing.known_users import KnownUsers, known_users
 from recometer.comparing.models import (
     Model,
@@ -33,9 +35,9 @@ from recometer.comparing.models import (
     with_chance,
 )
 from recometer.comparing.pairs import IntervalKind, Options, check_users, compare_by
-from recometer.comparing.result import Comparison
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import PairRow, difference_columns, user_columns
 from recometer.comparing.standings import standings_by, standings_of_whole
+from recometer.comparing.tables import ComparisonTables
 from recometer.comparing.whole import compare_whole
 from recometer.data.numbers import flag
 from recometer.data.sessions import are_pairs
@@ -46,19 +48,158 @@ from recometer.errors import (
     UnknownNameError,
     brief,
     did_you_mean,
+    visible,
     warn,
 )
 from recometer.removed import without
+from recometer.rendering import Column, Table
+from recometer.reporting import Reported
 from recometer.results.clusters import read_clusters
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
+from recometer.results.flat import FlatName
 from recometer.results.naming import names_among
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads, run_tasks
+from recometer.tracking import Tracked
+from recometer.version import __version__
 
-Results = Evaluation | str | os.PathLike[str]
+if TYPE_CHECKING:
+    import polars
+
+
+Results = EvaluationRecord | str | os.PathLike[str]
 Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
+
+
+class Comparison(ComparisonTables, Tracked, Reported):
+    """The result of `compare`: models side by side, and pairs of them.
+
+    ``print(comparison)`` shows the leaderboard; by the primary metrics, or else the first, the
+    differences with intervals and p-values, and how many users gain and lose; and a line for each
+    other metric. `to_markdown`, `to_latex` and `to_html` show the same. `full` has all pairs by all
+    metrics for all of these. `to_json` and `to_csv` always have everything, with all digits.
+
+    Attributes
+    ----------
+    models : tuple of Model
+        The models that were compared.
+    baseline : str or None
+    metrics, primary : tuple of str
+    rows : tuple of PairRow
+        One for each metric and pair.
+    standings : tuple of Standing
+        The leaderboard: per metric every model, best first, with the ranks that it can have.
+    correction
+    options
+        How pairs were compared: `test`, `interval`, `confidence`, ...
+    users : Users
+        All users, in the order of `per_user`.
+    notes : tuple of str
+        The inputs and rules that were allowed to differ.
+    chosen : bool
+        Whether the primary metrics were chosen; if not, they are all metrics.
+    known_users : KnownUsers or None
+        Users who count although some models do not know them, and the means without them. None if
+        all models know the same users, and nearly all.
+    """
+
+    @without("mode")
+    def gate(
+        self, gates: str | Gate | Sequence[str | Gate], undecided: Undecided | None = None
+    ) -> GateReport:
+        """Check bounds for the difference of every model, except chance, to the baseline.
+
+        A gate is passed if the lower end of the interval reaches the bound, failed if the upper
+        end is below it, and undecided otherwise; it then says how many users would decide it.
+
+        Parameters
+        ----------
+        gates
+            ``"ndcg@10 >= -5%"`` bounds the relative difference, and ``"coverage@10 >= -0.02"``
+            the absolute difference. Use ``<=`` if lower values are better; the two ends of the
+            interval then change roles.
+        undecided
+            How an undecided gate counts in ``passed`` of the report and in JUnit: ``"pass"`` or
+            ``"fail"``. Its verdict stays ``"undecided"``.
+
+        Raises
+        ------
+        InputError
+            If a gate cannot be read, or there is no baseline.
+        UnknownNameError
+            If a metric or value of `undecided` does not exist.
+        """
+        return check_gates(self, gates, undecided)
+
+    def data(self) -> Table:
+        """Return a row per metric and pair, with all values."""
+        columns = difference_columns(self.confidence, margin=self.options.margin is not None)
+        more = ("mean_other", "n_only_model", "n_only_other", "primary", "smallest_difference")
+        return Table(
+            [*columns, *user_columns(self.confidence), *(Column(name) for name in more)], self.rows
+        )
+
+    def frame(self) -> polars.DataFrame:
+        """Return a Polars frame: a row per metric and pair."""
+        import polars as pl
+
+        return pl.DataFrame(self.data().records(), infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        return {
+            "recometer": __version__,
+            "models": {model.name: len(model.runs) for model in self.models},
+            "baseline": self.baseline,
+            "metrics": list(self.metrics),
+            "primary": list(self.primary),
+            "test": self.options.test,
+            "correction": self.correction,
+            "confidence": self.confidence,
+            "standings": [dataclasses.asdict(row) for row in self.standings],
+            "comparisons": [
+                {**dataclasses.asdict(row), "p_value": row.p_value, "verdict": row.verdict}
+                for row in self.rows
+            ],
+            "known_users": None
+            if self.known_users is None
+            else dataclasses.asdict(self.known_users),
+            "notes": self.said(self.metrics),
+        }
+
+    def flat_values(self) -> Iterator[tuple[FlatName, float]]:
+        """Yield the values of `flat`, with their names."""
+        for one in self.standings:
+            of = (one.metric, one.model)
+            yield from _named(*of, None, mean=one.mean, low=one.low, high=one.high, counted=one.n)
+        for row in self.rows:
+            yield from _named(
+                row.metric,
+                row.model,
+                row.other,
+                mean=row.difference,
+                low=row.low,
+                high=row.high,
+                counted=row.n,
+                p_value=row.p_value,
+                adjusted_p=row.adjusted_p,
+            )
+
+    def _save_artifacts(self, folder: str, prefix: str) -> None:
+        self.to_json(os.path.join(folder, f"{prefix}comparison.json"))
+
+    def __repr__(self) -> str:
+        names = ", ".join(model.name for model in self.models)
+        return visible(f"<Comparison of {names}: {', '.join(self.metrics)}>")
+
+
+def _named(
+    metric: str, model: str, other: str | None, **values: float
+) -> Iterator[tuple[FlatName, float]]:
+    for statistic, value in values.items():
+        yield FlatName(metric, statistic, model, other), value  # type: ignore[arg-type]
 
 
 @without("evaluator", "until")
@@ -237,7 +378,7 @@ def compare(
 
 
 def power(
-    of: Evaluation | Comparison,
+    of: EvaluationRecord | Comparison,
     metric: str,
     difference: float | None = None,
     *,
@@ -292,7 +433,7 @@ def power(
     """
     if isinstance(of, Comparison):
         return of.power(metric, difference, model=model, other=other, wanted=wanted, alpha=alpha)
-    if not isinstance(of, Evaluation):
+    if not isinstance(of, EvaluationRecord):
         raise InputError(
             f"power reads an evaluation or a comparison, found {type(of).__name__}. "
             "Hint: rm.power(result, 'ndcg@10', difference=0.005)."

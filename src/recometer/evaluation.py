@@ -1,28 +1,135 @@
-"""evaluate: from model output and test to an Evaluation, or several."""
+"""evaluate: from model output and test to an Evaluation, or several; load reads one."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 from recometer.errors import InputError, naming
 from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
-from recometer.evaluating.evaluator import Evaluator
-from recometer.evaluating.folds import evaluate_made, is_made, parts_of
+from recometer.evaluating.folds import check_no_train, each_fold, is_made
+from recometer.evaluating.preparation import Preparation
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
-from recometer.results.evaluation import Evaluation
+from recometer.reporting import Reported
+from recometer.results.evaluation import EvaluationRecord
+from recometer.results.folds import FoldedRecord, pool
 from recometer.sources.base import Source
+from recometer.tracking import Tracked
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recometer.protocol import Rules
-    from recometer.results.folds import FoldedEvaluation
     from recometer.sources.models import Recommender
     from recometer.split.result import Folds, Split
+
+Made = TypeVar("Made")
+Prepared = Callable[[object, object], Preparation]  # from test and train
+
+
+class Evaluation(EvaluationRecord, Tracked, Reported):
+    """The result of `evaluate`: every metric for every user.
+
+    ``result["ndcg@10"]`` is the metric's value for each user, and ``result["ndcg@1..10"]`` has a
+    column per cut-off; ``print(result)`` shows the means. Arrays are read-only.
+
+    Attributes
+    ----------
+    values : mapping of str to float64 [n_users]
+        For each metric with a value per user: the values. An undefined value is NaN, or the
+        number of the rule ``undefined``.
+    reasons : mapping of str to uint8 [n_users]
+        For each metric: why it is undefined (`Reason`), or 0 if it is defined.
+    user_ids : [n_users] or None
+        The ids, in the order of all other arrays. None if users are positions.
+    n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
+        Numbers of relevant items, of items that were ranked, of items that were not because they
+        are in train, and of places that are known (the length of a list). The last three are -1
+        if they are unknown, or no metric reads them.
+    flags : uint32 [n_users]
+        `UserFlag` bits.
+    metrics
+        The requested metrics, in this order.
+    protocol
+        The rules that the numbers depend on.
+    seed
+        Seed of everything that is random.
+    counts
+        The decisions of rules, over all users, for instance ``users_unknown``.
+    definitions
+        For each name of a metric without cut-off (``"f(beta=0.5)"``): its formula, its source and
+        the meaning of its parameters, as texts.
+    timings
+        Seconds per step.
+    versions
+        Versions of recometer, Python, NumPy, and the platform.
+    inputs
+        For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
+        some cases a warning.
+    over_rows
+        Metrics of ratings over the rows (for fcp, pairs) of all users together. They are the `mean`
+        unless the rule ``average`` or weights differ; ``mean(weights="users")`` is over users.
+    negative_gains : bool
+        Whether a gain is below 0; if not, intervals of ndcg are not below 0 either.
+    binary_gains : bool
+        Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
+        versions contain neither, and give True and False.
+    activity : int64 [n_users] or None
+        The number of training items of each user. None without train.
+    popularity : float64 [n_users] or None
+        The mean number of training users of these items; NaN without any.
+    by_popularity : recometer.results.profiles.FoundByPopularity or None
+        Relevant and found items by their popularity. None without train, or without ranks.
+    over_users : mapping of str to float
+        Metrics with one value for all users, such as ``"coverage@10"``; `mean` has them as well.
+    chance : mapping of str to float64 [n_users]
+        Expected values for a random order of the same candidates; empty without ``chance=True``.
+    lists : TopLists or None
+        The first places of each user's ranking, if a metric of lists was requested. Not saved.
+    inputs_kept : mapping or None
+        The arguments of `evaluate`, so that `recometer.explain` can repeat it. Not saved. None
+        if they take more than 256 MB, or the scores are a function.
+    """
+
+    def _tags(self) -> dict[str, str]:
+        tags = {"recometer.protocol": self.protocol.describe()}
+        for name in ("source", "test", "train"):
+            if name in self.inputs:
+                tags[f"recometer.{name}"] = self.inputs[name]["description"]
+        return tags
+
+    def _save_artifacts(self, folder: str, prefix: str) -> None:
+        self.save(os.path.join(folder, f"{prefix}evaluation.parquet"))
+
+
+class FoldedEvaluation(FoldedRecord, Evaluation):
+    """Several folds pooled: the value of a user is the mean over the folds that define it.
+
+    Every user counts once, no matter how many folds test the user. Intervals of means are therefore
+    over users, who are independent of each other, whereas folds are not. Numbers of relevant items
+    are added up over folds; for other numbers of a user, the largest is kept. A metric of all users
+    together is the mean over folds. `save` stores the pooled values.
+
+    Attributes
+    ----------
+    folds : tuple of Evaluation
+        The evaluation of each fold.
+    """
+
+
+def load(path: str | os.PathLike[str]) -> Evaluation:
+    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, the same to the last bit.
+
+    Raises
+    ------
+    FileError
+        If the file does not exist, has another content, or is of a newer version of recometer.
+    """
+    return Evaluation.read(path)
 
 
 @overload
@@ -36,7 +143,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | Evaluation | None = None,
+    baseline: Source | EvaluationRecord | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -56,7 +163,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | Evaluation | None = None,
+    baseline: Source | EvaluationRecord | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -76,7 +183,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | Evaluation | None = None,
+    baseline: Source | EvaluationRecord | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -95,7 +202,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | Evaluation | None = None,
+    baseline: Source | EvaluationRecord | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -217,16 +324,38 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    options = {**locals()}  # all parameters, by their names
-    for name in ("source", "test", "rules"):
-        del options[name]
-    if _are_models(source):
-        return _evaluate_models(source, test, {**options, **rules})
-    if is_made(test):
-        return evaluate_made(evaluate, source, test, {**options, **rules})
+
+    def prepared(test: object, train: object) -> Preparation:
+        return Preparation(
+            test,
+            train=train,
+            candidates=candidates,
+            exclude=exclude,
+            metrics=metrics,
+            protocol=protocol,
+            catalogue=catalogue,
+            baseline=baseline,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+            chance=chance,
+            **rules,
+        )
+
+    evaluate_all = _evaluate_models if _are_models(source) else _evaluate_one
+    return evaluate_all(source, test, train, prepared)
+
+
+def _evaluate_one(source: object, test: object, train: object, prepared: Prepared) -> Evaluation:
+    """Evaluate a model, perhaps on folds."""
+    if is_made(test) and not hasattr(test, "interactions"):
+        check_no_train(test, train)
+        made = each_fold(source, test)
+        folds = [_evaluate_one(one, split, None, prepared) for one, split in made]
+        return pool(folds, FoldedEvaluation)
     begin = time.perf_counter()
     check_evaluable(source, test)
-    return Evaluator(test, **options, **rules).evaluated(source, begin)
+    return Evaluation(**prepared(test, train).fields(source, begin))
 
 
 def _are_models(given: object) -> TypeGuard[Mapping[Any, Any]]:
@@ -248,7 +377,7 @@ def _is_output(given: object) -> bool:
 
 
 def _evaluate_models(
-    sources: Mapping[Any, Any], test: object, options: Mapping[str, Any]
+    sources: Mapping[Any, Any], test: object, train: object, prepared: Prepared
 ) -> dict[str, Evaluation]:
     """Evaluate each of several models; messages of warnings and errors begin with its name.
 
@@ -263,18 +392,21 @@ def _evaluate_models(
         )
     named = dict(zip(names, sources.values(), strict=True))
     if is_made(test) and not hasattr(test, "interactions"):
-        return {name: _named(name, evaluate, one, test, **options) for name, one in named.items()}
+        return {
+            name: _named(name, _evaluate_one, one, test, train, prepared)
+            for name, one in named.items()
+        }
     for name, one in named.items():
         _named(name, check_evaluable, one, test)
-    made = test
-    if is_made(test):
-        made, train = parts_of(test, options["train"])
-        options = {**options, "train": train}
-    evaluator = Evaluator(made, **options)
-    return {name: _named(name, evaluator, one) for name, one in named.items()}
+    preparation = prepared(test, train)
+    return {name: _named(name, _evaluated, preparation, one) for name, one in named.items()}
 
 
-def _named(name: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+def _evaluated(preparation: Preparation, source: object) -> Evaluation:
+    return Evaluation(**preparation.fields(source, time.perf_counter()))
+
+
+def _named(name: str, function: Callable[..., Made], *given: object) -> Made:
     """Call a function for a model, whose name warnings and errors then tell."""
     with naming(name):
-        return function(*given, **options)
+        return function(*given)

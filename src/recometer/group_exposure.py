@@ -1,4 +1,4 @@
-"""exposure() and fairness(): the attention that groups of items get, beside what they make up."""
+"""exposure() and fairness(): how much attention groups of items get, and whether it is fair."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from recometer.data.matching import in_train
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
 from recometer.evaluating.truth import as_counted
+from recometer.evaluation import Evaluation
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
 from recometer.metrics.listed.data import ListData, needed
@@ -29,7 +30,6 @@ from recometer.metrics.listed.exposure import (
 from recometer.metrics.listed.sums import places_discount
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
-from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 from recometer.sources.memory import Memory
 from recometer.tasks import resolve_threads

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.cli._app import app
-from recometer.comparing.explanation import Explanation
-from recometer.results.evaluation import Evaluation
+from recometer.evaluation import Evaluation
+from recometer.explanation import Explanation
 
 NAMES = [convention.name for convention in rm.conventions()]
 LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}

@@ -19,8 +19,8 @@ from results import evaluation
 
 from recometer.data import storage
 from recometer.errors import FileError, InputTypeError
+from recometer.evaluation import Evaluation, load
 from recometer.protocol import Protocol
-from recometer.results.evaluation import Evaluation, load
 
 
 def same(one: Evaluation, other: Evaluation) -> None:

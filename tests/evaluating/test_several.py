@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
+from recometer.evaluating.preparation import Preparation
 
 RNG = np.random.default_rng(0)
 TEST, TRAIN = RNG.random((40, 20)) < 0.2, RNG.random((40, 20)) < 0.1
@@ -23,9 +24,9 @@ def test_each_is_what_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"metrics": "ndcg@5 recall@5 coverage@5", "ties": "random", "catalogue": 20}
     options["train"] = TRAIN
     alone = {str(name): rm.evaluate(one, TEST, **options) for name, one in SOURCES.items()}
-    made, original = [], rm.Evaluator.__init__
+    made, original = [], Preparation.__init__
     monkeypatch.setattr(
-        rm.Evaluator, "__init__", lambda *a, **o: (made.append(0), original(*a, **o))[1]
+        Preparation, "__init__", lambda *a, **o: (made.append(0), original(*a, **o))[1]
     )
     found = rm.evaluate(SOURCES, TEST, **options)
     assert len(made) == 1  # however many models

@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from recometer.evaluation import Evaluation
 from recometer.metrics.names import parse
 from recometer.protocol import Protocol
-from recometer.results.evaluation import Evaluation
 
 
 def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:

@@ -28,11 +28,10 @@ import recometer as rm
 from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
-from recometer.evaluation import evaluate
+from recometer.evaluation import evaluate, load
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
-from recometer.results.evaluation import load
 from recometer.sources.base import Request
 from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores

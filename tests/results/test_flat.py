@@ -14,6 +14,7 @@ from results import evaluation
 
 import recometer as rm
 from recometer.errors import FileError, InputError
+from recometer.evaluation import FoldedEvaluation
 from recometer.metrics import METRICS, Metric, conventions
 from recometer.results.flat import STATISTICS, FlatName
 from recometer.results.folds import pool
@@ -170,7 +171,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
 
 def test_folds_are_pooled():
     folds = [evaluation({"ndcg@10": [0.1, 0.5, 0.7]}), evaluation({"ndcg@10": [0.3, 0.5, 0.9]})]
-    pooled = pool(folds)
+    pooled = pool(folds, FoldedEvaluation)
     assert pooled.flat()["ndcg_at_10"] == pytest.approx(0.5)
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.results.evaluation import Evaluation
+from recometer.evaluation import Evaluation
 from recometer.stats import interval as interval_of
 from recometer.stats.intervals import bootstrap
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 import recometer as rm
-from recometer.evaluating.held import held_bytes
+from recometer.evaluating.preparation import held_bytes
 from recometer.sources.memory import Memory
 
 

@@ -9,7 +9,7 @@ from spark_comparisons import assert_same_rows, frame_of
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.results.folds import FoldedEvaluation
+from recometer.evaluation import FoldedEvaluation
 from recometer.split import Fraction, KFold, folds
 
 pytestmark = MARKS

@@ -742,7 +742,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         raise InterruptedError
 
     evaluation = sys.modules["recometer.evaluation"]
-    monkeypatch.setattr(evaluation, "Evaluator", evaluator)
+    monkeypatch.setattr(evaluation, "Preparation", evaluator)
     monkeypatch.setattr(
         evaluation, "check_evaluable", lambda source, test: received.update(source=source)
     )
@@ -757,8 +757,8 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         assert {name: received[name] for name in names} == asked
         assert received["ties"] == "item"
         assert received["source"] is source
-        assert isinstance(received["test"], rm.Interactions)
-        assert isinstance(received["train"], rm.Interactions)
+        assert isinstance(received["test"], rm.Split)  # which has train, too
+        assert received["train"] is None
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, rm.Interactions.of])

@@ -8,7 +8,7 @@ from typing_extensions import assert_type
 
 import recometer as rm
 from recometer.baselines import most_popular
-from recometer.results.folds import FoldedEvaluation
+from recometer.evaluation import FoldedEvaluation
 from recometer.split import After, Last
 
 DATA = pl.DataFrame({"user": ["a", "a", "b", "b"], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})

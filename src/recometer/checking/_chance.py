@@ -10,7 +10,7 @@ from recometer.auditing.findings import Finding, Level
 from recometer.checking._looked import Looked
 from recometer.errors import RecometerError
 from recometer.evaluation import evaluate
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 
 CONFIDENCE = 0.95
 
@@ -67,7 +67,7 @@ def _difference(values: Float64, chance: Float64) -> stats.Interval:
     return stats.interval(values - chance, bounds=bounds, confidence=CONFIDENCE)
 
 
-def _evaluated(looked: Looked) -> Evaluation:
+def _evaluated(looked: Looked) -> EvaluationRecord:
     given, asked = looked.given, looked.given.asked
     return evaluate(
         given.source,

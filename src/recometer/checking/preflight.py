@@ -16,8 +16,8 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
 from recometer.evaluating.arguments import check_evaluable
-from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.folds import is_made, parts_of
+from recometer.evaluator import Evaluator
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.tasks import waiting

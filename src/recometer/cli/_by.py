@@ -11,7 +11,7 @@ from recometer.cli._models import split_name
 from recometer.data.columns import common_names
 from recometer.data.files import column_names, read_columns
 from recometer.errors import ColumnError, did_you_mean
-from recometer.results.evaluation import Evaluation
+from recometer.evaluation import Evaluation
 from recometer.results.saved import PROFILE
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.data.files import names_in
 from recometer.data.storage import is_table
 from recometer.errors import FileError
-from recometer.results.evaluation import Evaluation, load
+from recometer.evaluation import Evaluation, load
 
 
 def paths_of(text: str) -> list[str]:

@@ -13,8 +13,8 @@ from recometer.cli._models import Model
 from recometer.cli._options import RuleOptions
 from recometer.errors import did_you_mean, warn
 from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
+from recometer.evaluation import load
 from recometer.protocol import Protocol
-from recometer.results.evaluation import load
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:

@@ -25,13 +25,12 @@ from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.data.times import values_in_words
 from recometer.errors import InputError
-from recometer.evaluation import evaluate
+from recometer.evaluation import Evaluation, evaluate
+from recometer.leaderboard import Leaderboard
 from recometer.metrics.names import parse
 from recometer.rendering import wrapped
 from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
-from recometer.results.evaluation import Evaluation
-from recometer.results.leaderboard import Leaderboard
 from recometer.sources.base import Source
 from recometer.split.splitting import split
 from recometer.split.what import Fraction, LastFraction, What

@@ -19,12 +19,12 @@ from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
 from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluation import Evaluation, FoldedEvaluation
 from recometer.evaluation import evaluate as run_evaluation
+from recometer.leaderboard import SUMMARY_FIELDS, Leaderboard
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import write_text
-from recometer.results.evaluation import Evaluation
 from recometer.results.folds import pool
-from recometer.results.leaderboard import SUMMARY_FIELDS, Leaderboard
 from recometer.tasks import resolve_threads
 
 SUMMARY = "summary.csv"
@@ -103,7 +103,10 @@ def evaluate(
                     )
                 written.save(model_read.name, result, fold)
                 found.setdefault(model_read.name, []).append(result)
-        results = {name: pool(each) if named.folds else each[0] for name, each in found.items()}
+        results = {
+            name: pool(each, FoldedEvaluation) if named.folds else each[0]
+            for name, each in found.items()
+        }
         board = Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
     if out is not None:
         run.note(written.finish(results))

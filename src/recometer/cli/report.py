@@ -26,13 +26,12 @@ from recometer.comparison import compare
 from recometer.data.files import column_names
 from recometer.data.storage import is_table
 from recometer.errors import FileError, UnknownNameError, did_you_mean
-from recometer.evaluation import evaluate
+from recometer.evaluation import Evaluation, evaluate
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 from recometer.report import Report
 from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
-from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs

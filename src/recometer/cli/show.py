@@ -12,7 +12,7 @@ from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import loaded, named_results, paths_of
 from recometer.cli._words import output
-from recometer.results.leaderboard import Leaderboard
+from recometer.leaderboard import Leaderboard
 
 
 @command

@@ -13,9 +13,9 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._job import named_alone, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
-from recometer.comparing.explanation import explain
 from recometer.evaluating.arguments import protocol_names
 from recometer.evaluation import evaluate
+from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 
 Metric = Annotated[

@@ -9,7 +9,7 @@ import numpy as np
 from recometer.comparing.models import Model, Users
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.protocol import Protocol
-from recometer.results.evaluation import Evaluation, fingerprints
+from recometer.results.evaluation import EvaluationRecord, fingerprints
 
 INPUTS = {
     "test": "test data",
@@ -118,7 +118,7 @@ def check_batches(models: Sequence[Model]) -> None:
             )
 
 
-Run = tuple[str, Evaluation, Model, int]
+Run = tuple[str, EvaluationRecord, Model, int]
 
 
 def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
@@ -175,7 +175,7 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
         )
 
 
-def _described(result: Evaluation, name: str) -> str:
+def _described(result: EvaluationRecord, name: str) -> str:
     found = [
         described.get("description", "not described")
         for key, described in result.inputs.items()

@@ -19,7 +19,7 @@ from recometer.data import sessions
 from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.metrics.names import names_in
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.results.naming import name_of, names_of
 from recometer.stats import Power
 from recometer.stats.comparing import differences_of
@@ -121,14 +121,14 @@ class Compared:
         return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)])
 
     def changes(self, metric: str, model: str, other: str | None = None, *, n: int = 5) -> Changes:
-        """Return the n users whom a model harms most and helps most, beside another one.
+        """Return the n users who lose most and the n who gain most by a model instead of another.
 
         Parameters
         ----------
         metric, model, other
             As in `row`.
         n
-            Maximum number of either.
+            Maximum number of users who gain, and of those who lose.
         """
         name = self.known(metric)
         self._check_per_user(name)
@@ -253,7 +253,7 @@ class Compared:
             raise InputError(f"{metric} is one value for all users, and none for each of them.")
 
 
-def known_metric(metric: str, metrics: Sequence[str], result: Evaluation) -> str:
+def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
     """Return the name of one of some metrics, which may be written otherwise.
 
     Raises
@@ -271,7 +271,7 @@ def known_metric(metric: str, metrics: Sequence[str], result: Evaluation) -> str
 
 
 def primary_of(
-    primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation
+    primary: str | Iterable[str], metrics: Sequence[str], result: EvaluationRecord
 ) -> list[str]:
     """Return the metrics that decide, each once; see `known_metric`."""
     known = {str(one): one for one in result.metrics if str(one) in metrics}
@@ -286,7 +286,7 @@ def primary_of(
     return list(found)
 
 
-def margin_of(margin: Any, metrics: Sequence[str], result: Evaluation) -> Any:
+def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
     """Return the margin, or those of metrics by the names that these have; see `known_metric`."""
     if not isinstance(margin, Mapping):
         return margin

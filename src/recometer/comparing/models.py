@@ -15,7 +15,7 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.ranks import UserFlag, raised
-from recometer.results.evaluation import Evaluation, load
+from recometer.results.evaluation import EvaluationRecord
 from recometer.stats.runs import mean_of_runs
 
 HINT = 'Hint: rm.compare({"als": result, "pop": other}, baseline="pop").'
@@ -37,12 +37,12 @@ class Model:
     """
 
     name: str
-    runs: tuple[Evaluation, ...]
+    runs: tuple[EvaluationRecord, ...]
     batches: bool = False
     by_chance: bool = False
 
     @property
-    def first(self) -> Evaluation:
+    def first(self) -> EvaluationRecord:
         """Return its only or first evaluation."""
         return self.runs[0]
 
@@ -55,7 +55,7 @@ class Model:
         """Return whether it was evaluated by a metric; a random order has no value of some."""
         return metric in self.first.reasons
 
-    def once(self) -> tuple[Evaluation, ...]:
+    def once(self) -> tuple[EvaluationRecord, ...]:
         """Return the evaluations that together have every user once."""
         return self.runs if self.batches else self.runs[:1]
 
@@ -196,9 +196,9 @@ def with_chance(
     return left, [f"Left out: {names}. The baseline, a random order, has no value there."]
 
 
-def _random_order(run: Evaluation) -> Evaluation:
+def _random_order(run: EvaluationRecord) -> EvaluationRecord:
     """Return the evaluation of a random order; users are undefined where the model's value is."""
-    plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(Evaluation)}
+    plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(EvaluationRecord)}
     plain.pop("_intervals")
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
     changes = {
@@ -213,7 +213,7 @@ def _random_order(run: Evaluation) -> Evaluation:
         "over_rows": {},
         **dict.fromkeys(("by_popularity", "lists", "list_data", "rated", "inputs_kept")),
     }
-    return Evaluation(**{**plain, **changes})
+    return EvaluationRecord(**{**plain, **changes})
 
 
 def name_of(number: int, given: Any) -> str:
@@ -232,7 +232,7 @@ def _model(name: str, given: Any) -> Model:
     return Model(name, runs, batches=_are_batches(name, runs))
 
 
-def check_metrics(name: str, runs: Sequence[Evaluation]) -> None:
+def check_metrics(name: str, runs: Sequence[EvaluationRecord]) -> None:
     """Refuse runs of one model that have different metrics."""
     metrics = [set(map(str, one.metrics)) for one in runs]
     for number, found in enumerate(metrics):
@@ -243,18 +243,18 @@ def check_metrics(name: str, runs: Sequence[Evaluation]) -> None:
             )
 
 
-def _evaluation(name: str, given: Any) -> Evaluation:
-    if isinstance(given, Evaluation):
+def _evaluation(name: str, given: Any) -> EvaluationRecord:
+    if isinstance(given, EvaluationRecord):
         return given
     if isinstance(given, str | os.PathLike):
-        return load(given)
+        return EvaluationRecord.read(given)
     raise InputTypeError(
         f"{name!r} is of type {type(given).__name__}, and no evaluation, path of one, or list of "
         f"them. {HINT}"
     )
 
 
-def _are_batches(name: str, runs: Sequence[Evaluation]) -> bool:
+def _are_batches(name: str, runs: Sequence[EvaluationRecord]) -> bool:
     """Tell batches of users from runs with the same users; refuse runs that are neither."""
     if len(runs) == 1 or any(run.user_ids is None for run in runs):
         return False

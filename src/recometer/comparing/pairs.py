@@ -15,7 +15,7 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError
 from recometer.metrics.registry import rules_of
-from recometer.results.folds import FoldedEvaluation
+from recometer.results.folds import FoldedRecord
 from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
 from recometer.stats.comparing import Test
 from recometer.stats.grouping import group
@@ -256,7 +256,7 @@ def _runs(metric: str, pair: Pair, users: Users, options: Options) -> Runs | Non
     if max(model.n_seeds, other.n_seeds) > 1:
         tables = [np.column_stack(users.runs(one, metric)) for one in pair]
         return stats.over_runs(*tables, confidence=options.confidence)
-    folds = [one.first for one in pair if isinstance(one.first, FoldedEvaluation)]
+    folds = [one.first for one in pair if isinstance(one.first, FoldedRecord)]
     if len(folds) < 2 or len(folds[0].folds) != len(folds[1].folds):
         return None
     differences = []

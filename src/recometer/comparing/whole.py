@@ -13,9 +13,8 @@ from recometer.comparing.models import Users
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
-from recometer.results.folds import FoldedEvaluation
+from recometer.results.folds import FoldedRecord
 from recometer.results.means import NO_WIDTH
-from recometer.results.together import read_together
 from recometer.stats import Interval, Runs, TestResult
 from recometer.stats.relative import on_side_of
 from recometer.stats.runs import over_values
@@ -49,8 +48,8 @@ def compare_whole(
         runs = [run for model in pair for run in model.runs]
         if any(model.batches for model in pair):
             found += [untested(name, pair, BATCHES, confidence) for name in metrics]
-        elif any(isinstance(run, FoldedEvaluation) for run in runs):
-            folds = [run.folds for run in runs if isinstance(run, FoldedEvaluation)]
+        elif any(isinstance(run, FoldedRecord) for run in runs):
+            folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
             found += [of_folds(name, pair, folds, confidence) for name in metrics]
         else:
             found += _by_values(metrics, pair, users, options)
@@ -64,7 +63,7 @@ def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Option
     of_lists = [name for name in metrics if name in runs[0].over_users]
     found = []
     for names in (of_lists, [name for name in metrics if name not in of_lists]):
-        if names and all(read_together(run, names[0]) is not None for run in runs):
+        if names and all(run.read_together(names[0]) is not None for run in runs):
             values = resampled_values(names, pair, users, options)
         else:
             values = {name: saved_values(name, pair, confidence) for name in names}

@@ -13,9 +13,8 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
 from recometer.measuring.compute import computed_for_all
 from recometer.measuring.measured import Together
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.results.means import resamples_of
-from recometer.results.together import read_together
 from recometer.stats.intervals import resampled
 
 Pair = tuple[Model, Model]
@@ -150,7 +149,7 @@ def saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
     return WholeValues(values[0], values[1], n, error, ratio, note=note)
 
 
-def _known(run: Evaluation, metric: str) -> tuple[float, float]:
+def _known(run: EvaluationRecord, metric: str) -> tuple[float, float]:
     """Return a value, and the distance to the end of its interval that is not cut off."""
     value, (low, high) = run.together[metric], run.interval(metric)
     return value, max(high - value, value - low)
@@ -180,7 +179,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
     """Return the data of the users whom all runs have, in one order, and these users."""
-    own: list[tuple[Evaluation, Int64]] = []
+    own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
             own.append((run, np.arange(users.n) if place is None else place))
@@ -190,7 +189,7 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
     common = np.flatnonzero(counts == len(own))
     found = []
     for run, place in own:
-        read = read_together(run, metric)
+        read = run.read_together(metric)
         assert read is not None
         at = np.full(users.n, -1)
         at[place] = np.arange(len(place))

@@ -10,12 +10,11 @@ from typing import Any
 
 from recometer.arrays import Float64
 from recometer.errors import DataWarning, UnknownNameError, did_you_mean
-from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.making import measure
 from recometer.evaluating.records import find_records
-from recometer.evaluation import evaluate
+from recometer.evaluation import Evaluation, evaluate
+from recometer.evaluator import Evaluator
 from recometer.metrics.conventions import Convention, find
-from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 
 

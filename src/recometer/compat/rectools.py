@@ -10,7 +10,7 @@ from recometer.compat._evaluating import convention_of, evaluated, unknown
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError
-from recometer.results.evaluation import Evaluation
+from recometer.evaluation import Evaluation
 from recometer.sources.lists import Lists
 
 __all__ = ["calc_metrics"]

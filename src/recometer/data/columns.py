@@ -202,8 +202,9 @@ def find_columns(
     user, item, value, time : str or None or False
         The column that was asked for by name. None takes the only one with a common name, such
         as ``user_id``, ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation).
-        What says first something else counts only where there is nothing better: a session
-        beside no user, a score beside no label or rating.
+        Names that usually stand for something else count only if there is no better one: a session
+        is a user if no column is named for users, and a score a value if there is no label or
+        rating.
         ``value=False`` and ``time=False``: none, whatever the names. For users also two names:
         ``["user", "session"]``.
 

@@ -11,8 +11,7 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, sessions
-from recometer.data.interaction_checks import check_positions
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, check_positions
 from recometer.errors import InputError, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.effects import usual_protocol
 from recometer.metrics.conventions import conventions, find
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.removed import ARGUMENTS
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
-
-if TYPE_CHECKING:
-    from recometer.evaluating.asked import Asked
 
 # What other libraries call the cut-off, which is not a parameter here.
 THRESHOLDS = (
@@ -31,7 +29,13 @@ COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
-def source_of(given: object, test: Interactions | None, asked: Asked) -> Source:
+def source_of(
+    given: object,
+    test: Interactions | None,
+    train: Interactions | None,
+    metrics: Sequence[Metric],
+    protocol: Protocol,
+) -> Source:
     """Return a source, made of a model if that was given.
 
     InputTypeError: neither a source nor a model; the hint says how to make one.
@@ -44,9 +48,9 @@ def source_of(given: object, test: Interactions | None, asked: Asked) -> Source:
         return check_source(given, test)
     if test is None:
         raise InputError("There is no test. Hint: rm.evaluate(model, test).")
-    cutoffs = [metric.cutoff for metric in asked.metrics]
+    cutoffs = [metric.cutoff for metric in metrics]
     n = None if None in cutoffs else max(filter(None, cutoffs))
-    return for_test(given, test, asked.train, n, seen=asked.protocol.seen != "removed")
+    return for_test(given, test, train, n, seen=protocol.seen != "removed")
 
 
 def check_evaluable(given: object, test: object) -> None:
@@ -210,11 +214,11 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     )
 
 
-def baseline_of(baseline: object) -> Source | Evaluation | None:
+def baseline_of(baseline: object) -> Source | EvaluationRecord | None:
     """Return the lists that other lists are compared with."""
     if baseline is None or isinstance(baseline, Source):
         return baseline
-    if not isinstance(baseline, Evaluation):
+    if not isinstance(baseline, EvaluationRecord):
         raise InputTypeError(
             f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
             "rm.baselines.most_popular(train), or an evaluation of one."

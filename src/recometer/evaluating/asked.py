@@ -18,12 +18,27 @@ from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
 from recometer.sources.candidates import Items, read_items
 from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
+
+# Of `evaluate`, beside rules, the source and test.
+PARAMETERS = (
+    "train",
+    "candidates",
+    "exclude",
+    "metrics",
+    "protocol",
+    "catalogue",
+    "baseline",
+    "seed",
+    "threads",
+    "progress",
+    "chance",
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,7 +50,7 @@ class Asked:
     train: Interactions | None
     exclude: Items | None
     catalogue: Catalogue | None
-    baseline: Source | Evaluation | None
+    baseline: Source | EvaluationRecord | None
     seed: int
     threads: int
     progress: bool | None
@@ -75,10 +90,9 @@ def read_asked(
     progress: bool | None,
     chance: bool,
     rules: Mapping[str, Any],
-    parameters: Sequence[str],
 ) -> Asked:
-    """Read and check them; `parameters` are the names of all arguments but the rules."""
-    stated = protocol_of(protocol, rules, parameters)
+    """Read and check them."""
+    stated = protocol_of(protocol, rules, PARAMETERS)
     requested = parse_under(metrics, stated)
     known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
     other = baseline_of(baseline)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError, ModelError, RecometerError
-from recometer.results.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
@@ -45,27 +44,6 @@ def parts_of(
         )
     plain = made.interactions()
     return plain.test, plain.train
-
-
-def evaluate_made(
-    evaluate: Callable[..., Evaluation],
-    source: object,
-    made: Split | Folds | Sequence[Split],
-    options: Mapping[str, Any],
-) -> Evaluation:
-    """Evaluate on a split, or on each fold and pooled, with the options of `recometer.evaluate`.
-
-    For folds, `source` is a function from `Split` to a source, or a list with a source for each.
-    """
-    check_no_train(made, options["train"])
-    if hasattr(made, "interactions"):
-        test, train = parts_of(made, None)
-        return evaluate(source, test, **{**options, "train": train})
-    from recometer.results.folds import pool  # most evaluations have no folds
-
-    return pool(
-        [evaluate_made(evaluate, of_fold, one, options) for of_fold, one in each_fold(source, made)]
-    )
 
 
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:

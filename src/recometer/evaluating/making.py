@@ -1,4 +1,4 @@
-"""From what a source gave to an `Evaluation`, or to means alone."""
+"""From what a source gave to the fields of an `Evaluation`, or to means alone."""
 
 from __future__ import annotations
 
@@ -23,22 +23,20 @@ from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
 from recometer.ranks import Ranks
-from recometer.results.evaluation import Evaluation
-from recometer.results.means import Averaging, means_with
+from recometer.results.means import Averaging, means_with, together_of
 from recometer.results.profiles import (
     USUAL_CUTOFF,
     Counts,
     FoundByPopularity,
     found_by_popularity,
 )
-from recometer.results.together import together_of
 from recometer.version import __version__
 
 FindPopular = Callable[[], FoundByPopularity | None]
 
 
-def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
-    """Measure what a source gave; `reading` and `ranking` are the seconds that came before."""
+def fields_of(given: Inputs, records: Records, reading: float, ranking: float) -> dict[str, Any]:
+    """Return the fields of an `Evaluation`; `reading` and `ranking` took so many seconds."""
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
     known = truth.fingerprints
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
@@ -58,30 +56,30 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
     values, reasons = measured["values"], measured["reasons"]
     check_defined(values, reasons, truth.test, given.protocol.relevant_from)
     activity, popularity = truth.profiles
-    return Evaluation(
+    return {
         **measured,
         **records.users._asdict(),
-        user_ids=truth.test.user_ids,
-        metrics=truth.metrics,
-        protocol=asked.protocol,
-        seed=asked.seed,
-        counts={**records.counts, **truth.settled},
-        definitions=truth.definitions,
-        timings={
+        "user_ids": truth.test.user_ids,
+        "metrics": truth.metrics,
+        "protocol": asked.protocol,
+        "seed": asked.seed,
+        "counts": {**records.counts, **truth.settled},
+        "definitions": truth.definitions,
+        "timings": {
             "reading": reading,
             "ranking": ranking,
             "metrics": measuring,
             "total": reading + ranking + time.perf_counter() - begin,
         },
-        versions=versions(),
-        inputs=given.described({**known, "source": found["source"]}),
-        inputs_kept=given.kept(),
-        negative_gains=truth.negative_gains,
-        binary_gains=truth.binary_gains,
-        activity=activity,
-        popularity=popularity,
-        by_popularity=find_popular(),
-    )
+        "versions": versions(),
+        "inputs": given.described({**known, "source": found["source"]}),
+        "inputs_kept": given.kept(),
+        "negative_gains": truth.negative_gains,
+        "binary_gains": truth.binary_gains,
+        "activity": activity,
+        "popularity": popularity,
+        "by_popularity": find_popular(),
+    }
 
 
 def _by_popularity(

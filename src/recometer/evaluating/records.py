@@ -40,7 +40,7 @@ from recometer.metrics import ListData, Metric
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import rules_of
 from recometer.ranks import Ranks, Ratings, TopLists
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Request, Source
 
 
@@ -249,7 +249,7 @@ def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Rat
 
 def _lists(
     source: Source,
-    baseline: Source | Evaluation | None,
+    baseline: Source | EvaluationRecord | None,
     request: Request,
     metrics: Sequence[Metric],
 ) -> tuple[TopLists, TopLists | None]:
@@ -285,7 +285,7 @@ def data_of_result(data: ListData, needed: Container[str]) -> ListData:
     return dataclasses.replace(data, **changes)  # type: ignore[arg-type]
 
 
-def _of_evaluation(baseline: Evaluation, test: Interactions, depth: int) -> TopLists:
+def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -> TopLists:
     """Return the lists of an evaluation for the users of test."""
     lists = baseline.lists
     assert lists is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recometer.errors import InputError, InputTypeError, ModelError, RecometerError, brief
-from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluator import Evaluator
 from recometer.stats.checks import check_whole
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from recometer.data.numbers import all_numbers, as_array, sizes_of
 from recometer.errors import InputError
-from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluator import Evaluator
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.pairs import Pairs

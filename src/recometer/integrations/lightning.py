@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from recometer.errors import InputError, need, warn
-from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluation import Evaluation
+from recometer.evaluator import Evaluator
 from recometer.integrations._callbacks import (
     check_arguments,
     check_evaluator,
@@ -15,7 +16,6 @@ from recometer.integrations._callbacks import (
     never_evaluated,
     source_from,
 )
-from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
 from recometer.sources.models import from_model
 

@@ -2,108 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.comparing.result import Comparison
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import in_numpy
 from recometer.data.numbers import as_array
 from recometer.errors import InputError, InputTypeError, ModelError, brief, need
-from recometer.evaluation import evaluate
-from recometer.results.evaluation import Evaluation
-from recometer.results.flat import Tracked
-from recometer.results.leaderboard import Leaderboard
+from recometer.evaluation import Evaluation, evaluate
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
-from recometer.stats.checks import check_whole
-from recometer.version import __version__
 
-FOLDER = "recometer"
-"""The folder of the artifacts in a run."""
 # What `mlflow.models.evaluate` may call what recommends; of the last, MLflow has metrics itself.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
-LARGEST_STEP = 2**63 - 1
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
-
-
-def log(
-    result: Tracked,
-    *,
-    prefix: str = "",
-    step: int | None = None,
-    run_id: str | None = None,
-    model_id: str | None = None,
-    artifact: bool | None = None,
-) -> None:
-    """Log a result; see `recometer.Evaluation.log_mlflow`."""
-    if not isinstance(result, Tracked):
-        raise InputTypeError(
-            f"What is logged is of type {type(result).__name__}, expected a result. Hint: what "
-            "rm.evaluate or rm.compare returned."
-        )
-    for name, given in (("prefix", prefix), ("run_id", run_id), ("model_id", model_id)):
-        if not isinstance(given, str) and (given is not None or name == "prefix"):
-            raise InputTypeError(
-                f'{name}={brief(given)} must be a text. Hint: for instance "valid".'
-            )
-    if step is not None:
-        check_whole("step", step, -LARGEST_STEP)
-        if step > LARGEST_STEP:
-            raise InputError(f"step={brief(step)} must be below 2^63, as MLflow stores it.")
-    if not isinstance(artifact, bool | None):
-        raise InputTypeError(f"artifact={brief(artifact)} must be True, False or None.")
-    mlflow = need("mlflow", "log_mlflow", "mlflow")
-    values = {f"{prefix}{name}": float(value) for name, value in result.flat().items()}
-    if run_id is None:  # as MLflow does: the run that is active, or a new one
-        run_id = (mlflow.active_run() or mlflow.start_run()).info.run_id
-    mlflow.log_metrics(values, step=step, run_id=run_id, model_id=model_id)
-    client = mlflow.MlflowClient()
-    for name, value in _tags(result).items():
-        client.set_tag(run_id, name, value)
-    if artifact or (artifact is None and step is None):
-        with tempfile.TemporaryDirectory() as folder:
-            _save(result, folder, prefix)
-            client.log_artifacts(run_id, folder, FOLDER)
-
-
-def _tags(result: Tracked) -> dict[str, str]:
-    """Return a short text of what the numbers depend on."""
-    tags = {"recometer.version": __version__}
-    if isinstance(result, Evaluation):
-        tags["recometer.protocol"] = result.protocol.describe()
-        for name in ("source", "test", "train"):
-            if name in result.inputs:
-                tags[f"recometer.{name}"] = result.inputs[name]["description"]
-    return tags
-
-
-def _save(result: Tracked, folder: str, prefix: str) -> None:
-    """Write all of a result to files, from which it can be had again."""
-    if isinstance(result, Evaluation):
-        result.save(os.path.join(folder, f"{_safe(prefix)}evaluation.parquet"))
-    elif isinstance(result, Comparison):
-        result.to_json(os.path.join(folder, f"{_safe(prefix)}comparison.json"))
-    elif isinstance(result, Leaderboard):
-        taken: set[str] = set()  # some file systems do not tell "ALS" from "als"
-        for model, one in result.results.items():
-            first = name = _safe(prefix + model)
-            number = 1
-            while name.lower() in taken:
-                number += 1
-                name = f"{first}_{number}"
-            taken.add(name.lower())
-            one.save(os.path.join(folder, f"{name}.parquet"))
-
-
-def _safe(text: str) -> str:
-    return "".join(character if character.isalnum() else "_" for character in text)
 
 
 class RecometerEvaluator:
@@ -170,7 +86,7 @@ class RecometerEvaluator:
             )
         config = dict(evaluator_config or {})
         found = _evaluated(dataset, _predictions(model, dataset, predictions), config)
-        log(found, run_id=run_id, model_id=model_id)
+        found.log_mlflow(run_id=run_id, model_id=model_id)
         models = need("mlflow.models", "The evaluator recometer", "mlflow", "mlflow")
         return models.EvaluationResult(metrics=found.flat(), artifacts={}, run_id=run_id)
 

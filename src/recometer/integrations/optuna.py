@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from recometer.errors import InputError, InputTypeError, need
+from recometer.evaluation import Evaluation
 from recometer.metrics.registry import Metric
-from recometer.results.evaluation import Evaluation
 from recometer.stats.checks import check_whole
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 from recometer.data.numbers import as_array
 from recometer.data.paths import as_path
 from recometer.errors import FileError, InputError, InputTypeError, ModelError, brief, need
-from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluation import Evaluation
+from recometer.evaluator import Evaluator
 from recometer.metrics.names import Metrics
-from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors

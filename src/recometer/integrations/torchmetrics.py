@@ -11,10 +11,9 @@ import numpy as np
 
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, brief, need
-from recometer.evaluating.evaluator import Evaluator
-from recometer.evaluating.stream import Repeated, Stream
+from recometer.evaluation import Evaluation
+from recometer.evaluator import Evaluator, Repeated, Stream
 from recometer.integrations import _plain
-from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
 
 Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric

@@ -6,6 +6,10 @@ follow from that.
 
 from recometer.rendering.formats import (
     FORMATS,
+    Column,
+    Printed,
+    Shown,
+    Table,
     in_markdown,
     plain,
     render,
@@ -13,7 +17,6 @@ from recometer.rendering.formats import (
     wrapped,
     write_text,
 )
-from recometer.rendering.tables import Column, Printed, Shown, Table
 from recometer.rendering.terminal import output
 
 __all__ = [

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from recometer.rendering.formats import (
     GAP,
     Fitted,
+    Shown,
     blocks_of,
     render,
     to_text,
     width_of_lines,
 )
-from recometer.rendering.tables import Shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

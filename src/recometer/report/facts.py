@@ -13,7 +13,7 @@ from recometer.metrics.names import parse
 from recometer.report.given import Given
 from recometer.report.headline import compact
 from recometer.report.model import Audited, Facts, Finding, Standings
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
 
 SHORT = 16  # characters of a fingerprint
@@ -33,7 +33,7 @@ def facts(given: Given, standings: Mapping[str, Standings]) -> tuple[Facts, ...]
     return tuple(part for part in parts if part.rows)
 
 
-def _formulas(result: Evaluation) -> Facts:
+def _formulas(result: EvaluationRecord) -> Facts:
     rows = []
     for name, definition in result.definitions.items():
         meanings = [
@@ -46,7 +46,7 @@ def _formulas(result: Evaluation) -> Facts:
     return Facts("Formulas", ("metric", "name", "formula", "source"), tuple(rows))
 
 
-def _rules(result: Evaluation) -> Facts:
+def _rules(result: EvaluationRecord) -> Facts:
     protocol = result.protocol
     differing = set(protocol.differing())
     rows = []

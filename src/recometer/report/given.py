@@ -11,10 +11,10 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
-from recometer.comparing.result import Comparison
+from recometer.comparing.tables import ComparisonTables
 from recometer.errors import InputTypeError
 from recometer.metrics.registry import MetricDefinition
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.results.groups import LEFT_OUT, quantiles, read_groups
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
@@ -66,13 +66,13 @@ class Given:
 
     models: tuple[Model, ...]
     users: Users
-    comparison: Comparison | None
+    comparison: ComparisonTables | None
     metrics: tuple[str, ...]
     options: Options
     groups: Groups | None
 
     @property
-    def first(self) -> Evaluation:
+    def first(self) -> EvaluationRecord:
         """An evaluation, for what all have in common."""
         return self.models[0].first
 
@@ -103,14 +103,14 @@ def given_by(of: object, name: str, groups: object, threads: int | None) -> Give
     InputError
         If groups do not fit.
     """
-    if isinstance(of, Comparison):
+    if isinstance(of, ComparisonTables):
         models, users, comparison = of.models, of.users, of
         # The first that decides is what the report is about.
         metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))
         options = of.options
         if threads is not None:
             options = dataclasses.replace(options, threads=resolve_threads(threads))
-    elif isinstance(of, Evaluation):
+    elif isinstance(of, EvaluationRecord):
         models, comparison = (Model(name, (of,)),), None
         users = Users.of(models)
         metrics = tuple(map(str, of.metrics))
@@ -123,7 +123,7 @@ def given_by(of: object, name: str, groups: object, threads: int | None) -> Give
     return Given(models, users, comparison, metrics, options, groups_of(groups, models, users))
 
 
-def _options_of(result: Evaluation, threads: int | None) -> Options:
+def _options_of(result: EvaluationRecord, threads: int | None) -> Options:
     return Options(
         test="randomisation",
         interval="auto",

@@ -240,7 +240,7 @@ def _inspector(inspector: Inspector) -> dict[str, Any]:
 
 
 def _asset(name: str) -> str:
-    return (files("recometer.report") / "assets" / name).read_text(encoding="utf-8")
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def _hash(content: str) -> str:

@@ -103,7 +103,7 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
         ``"report.html"``, or ``"report.md"``. None writes nothing. An earlier report is replaced;
         any other file is not.
     options
-        See `recometer.results.reported.Reported.report`.
+        See `recometer.reporting.Reported.report`.
 
     Raises
     ------

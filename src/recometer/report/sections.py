@@ -13,7 +13,7 @@ from recometer.comparing.rows import pair_name
 from recometer.report.given import LEFT_OUT, Given, Groups
 from recometer.report.model import SAME, Chart, Choice, Field, Row, Standings
 from recometer.report.numbers import MetricNumbers
-from recometer.results.folds import FoldedEvaluation
+from recometer.results.folds import FoldedRecord
 from recometer.results.profiles import FoundByPopularity
 
 MODEL = Field("model", "model")
@@ -283,7 +283,7 @@ def _runs(given: Given, name: str, metric: str) -> list[tuple[str, float]]:
         what = "batch" if model.batches else "seed"
         found = [(f"{what} {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
     for run in model.runs:
-        if isinstance(run, FoldedEvaluation):
+        if isinstance(run, FoldedRecord):
             found += [(f"fold {at}", fold.mean()[metric]) for at, fold in enumerate(run.folds)]
     return [one for one in found if not math.isnan(one[1])]
 

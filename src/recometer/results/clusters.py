@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ from recometer.errors import InputError
 from recometer.results.groups import LEFT_OUT, read_groups
 
 if TYPE_CHECKING:
-    from recometer.results.evaluation import Evaluation
+    pass
 
 
 def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int64 | None:
@@ -46,12 +45,3 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
             "single user can be a cluster."
         )
     return codes
-
-
-def under_clusters(result: Evaluation, clusters: Int64 | None) -> Evaluation:
-    """Return an evaluation whose intervals are over these clusters of users."""
-    changed = dataclasses.replace(result)
-    # Cached by `Evaluation.clusters`, which otherwise reads them from the ids of sessions.
-    numbered = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    vars(changed)["clusters"] = numbered
-    return changed

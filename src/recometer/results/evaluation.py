@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -13,8 +13,12 @@ import numpy.typing as npt
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import sessions
+from recometer.data.numbers import flag
 from recometer.data.rows import chosen_users
 from recometer.errors import InputError, UnknownNameError
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.measured import Together
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics import ListData
@@ -23,86 +27,36 @@ from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.remembered import cached_property
 from recometer.results import saved, summary
-from recometer.results.flat import TrackedEvaluation
-from recometer.results.means import Averaging, Weights, means_with
+from recometer.results.flat import FlatName, Statistic
+from recometer.results.means import (
+    Averaging,
+    Weights,
+    intervals_over_users,
+    means_with,
+    together_of,
+)
 from recometer.results.naming import name_of, names_of
 from recometer.results.profiles import FoundByPopularity
-from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
-from recometer.results.together import intervals_together, of_some_users, values_together
 from recometer.stats import Interval
+from recometer.version import __version__
 
 if TYPE_CHECKING:
     import polars
+    from typing_extensions import Self
 
     from recometer.results.groups import Segments
 
+NOT_KEPT = (
+    "A file keeps the users' values and not the rows. Hint: weights='users' gives the mean over "
+    "users."
+)
+
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
-    """The result of `evaluate`: every metric for every user.
-
-    ``result["ndcg@10"]`` is the metric's value for each user, and ``result["ndcg@1..10"]`` has a
-    column per cut-off; ``print(result)`` shows the means. Arrays are read-only.
-
-    Attributes
-    ----------
-    values : mapping of str to float64 [n_users]
-        For each metric with a value per user: the values. An undefined value is NaN, or the
-        number of the rule ``undefined``.
-    reasons : mapping of str to uint8 [n_users]
-        For each metric: why it is undefined (`Reason`), or 0 if it is defined.
-    user_ids : [n_users] or None
-        The ids, in the order of all other arrays. None if users are positions.
-    n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
-        Numbers of relevant items, of items that were ranked, of items that were not because they
-        are in train, and of places that are known (the length of a list). The last three are -1
-        if they are unknown, or no metric reads them.
-    flags : uint32 [n_users]
-        `UserFlag` bits.
-    metrics
-        The requested metrics, in this order.
-    protocol
-        The rules that the numbers depend on.
-    seed
-        Seed of everything that is random.
-    counts
-        The decisions of rules, over all users, for instance ``users_unknown``.
-    definitions
-        For each name of a metric without cut-off (``"f(beta=0.5)"``): its formula, its source and
-        the meaning of its parameters, as texts.
-    timings
-        Seconds per step.
-    versions
-        Versions of recometer, Python, NumPy, and the platform.
-    inputs
-        For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
-        some cases a warning.
-    over_rows
-        Metrics of ratings over the rows (for fcp, pairs) of all users together. They are the `mean`
-        unless the rule ``average`` or weights differ; ``mean(weights="users")`` is over users.
-    negative_gains : bool
-        Whether a gain is below 0; if not, intervals of ndcg are not below 0 either.
-    binary_gains : bool
-        Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
-        versions contain neither, and give True and False.
-    activity : int64 [n_users] or None
-        The number of training items of each user. None without train.
-    popularity : float64 [n_users] or None
-        The mean number of training users of these items; NaN without any.
-    by_popularity : recometer.results.profiles.FoundByPopularity or None
-        Relevant and found items by their popularity. None without train, or without ranks.
-    over_users : mapping of str to float
-        Metrics with one value for all users, such as ``"coverage@10"``; `mean` has them as well.
-    chance : mapping of str to float64 [n_users]
-        Expected values for a random order of the same candidates; empty without ``chance=True``.
-    lists : TopLists or None
-        The first places of each user's ranking, if a metric of lists was requested. Not saved.
-    inputs_kept : mapping or None
-        The arguments of `evaluate`, so that `recometer.explain` can repeat it. Not saved. None
-        if they take more than 256 MB, or the scores are a function.
-    """
+class EvaluationRecord(rendering.Printed):
+    """The result of `evaluate`; see `recometer.Evaluation`, which is reported and tracked, too."""
 
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
@@ -227,7 +181,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             If the weights do not fit, or a metric does not have a pooled mean.
         """
         return means_with(
-            self._averaging, values_together(self, weights), self._with_mean(weights), weights
+            self._averaging, self._together(weights), self._with_mean(weights), weights
         )
 
     @property
@@ -236,7 +190,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
 
         They are `over_users`, and those of `over_rows` that are means by the rule ``average``.
         """
-        return values_together(self, None)
+        return self._together(None)
 
     @overload
     def interval(self, metric: Metric, weights: Weights = None) -> Interval: ...
@@ -288,13 +242,13 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             As in `recometer.compare`: intervals are over whole clusters of users.
         """
         if interval is not None:
-            return summary.under_interval(self, interval).summary(weights, cluster=cluster)
+            return self._under_interval(interval).summary(weights, cluster=cluster)
         if cluster is not None:
-            from recometer.results.clusters import read_clusters, under_clusters
+            from recometer.results.clusters import read_clusters
 
             clusters = read_clusters(cluster, self.user_ids, self.n_users)
-            return under_clusters(self, clusters).summary(weights)
-        means, together = self.mean(weights), values_together(self, weights)
+            return self._under_clusters(clusters).summary(weights)
+        means, together = self.mean(weights), self._together(weights)
         rows = []
         for name, found in zip(means, self._all_intervals(means, weights), strict=True):
             why = self.skipped(name)
@@ -390,7 +344,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         not_kept = () if kept else tuple(self.over_users)
         return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
-    def of_users(self, positions: npt.ArrayLike) -> Evaluation:
+    def of_users(self, positions: npt.ArrayLike) -> Self:
         """Return the evaluation of only some users.
 
         Parameters
@@ -412,7 +366,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         for name in ("lists", "by_popularity"):
             record = getattr(self, name)
             changes[name] = None if record is None else record.users(chosen)
-        changes |= of_some_users(self, chosen)
+        changes |= self._together_of_some(chosen)
         left = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in left}
         for name in (*PER_USER, *PROFILE, "user_ids"):
@@ -448,6 +402,17 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         intervals = dict(zip(together, self._all_intervals(together), strict=True))
         saved.write(vars(self), path, intervals)
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an evaluation that `save` wrote, see `recometer.load`."""
+
+        def make(fields: dict[str, Any], intervals: dict[str, Interval]) -> EvaluationRecord:
+            result = cls(**fields)
+            result._intervals.update(intervals)
+            return result
+
+        return saved.read(path, make)  # type: ignore[return-value]  # of this class
+
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
@@ -476,39 +441,130 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
-        together = values_together(self, weights)
+        together = self._together(weights)
         known = dict(self._intervals) if weights is None else {}
         missing = [name for name in names if name not in known]
         per_user = [name for name in missing if name not in together]
         found = self._averaging.intervals(per_user, weights)
         known |= dict(zip(per_user, found, strict=True))
         left = {name: together[name] for name in missing if name in together}
-        known |= intervals_together(self, left)
+        known |= self._intervals_together(left)
         if weights is None:
             self._intervals.update(known)
         return [known[name] for name in names]
 
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for other formats."""
-        return summary.table(self.summary(), self.protocol, summary.all_notes(self))
+        return summary.table(self.summary(), self.protocol, self._notes())
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
         """Return everything as plain values (for JSON), with or without the users' values."""
-        return summary.to_dict(self, per_user)
+        content: dict[str, Any] = {
+            "recometer": __version__,
+            "inputs": {name: described["description"] for name, described in self.inputs.items()},
+            "seed": self.seed,
+            "users": self.n_users,
+            "protocol": self.protocol.to_dict(),
+            "counts": dict(self.counts),
+            "over_rows": dict(self.over_rows),
+            "metrics": {
+                row.metric: {
+                    name: rendering.plain(value)
+                    for name, value in vars(row).items()
+                    if name != "metric"
+                }
+                for row in self.summary()
+            },
+        }
+        if flag("per_user", per_user):
+            frame = self.per_user().fill_nan(None)
+            content["per_user"] = rendering.plain(frame.to_dict(as_series=False))
+        return content
+
+    def flat_values(self) -> Iterator[tuple[FlatName, float]]:
+        """Yield the values of `flat`, with their names."""
+        known: tuple[Statistic, ...] = ("mean", "low", "high", "counted", "skipped")
+        if self.chance:
+            known += ("chance",)
+        for row in self.summary():
+            for statistic in known:
+                yield FlatName(row.metric, statistic), getattr(row, statistic)
+
+    def read_together(self, metric: str) -> Together | None:
+        """Return what a metric of all users is computed from, or None if it was not kept."""
+        if metric not in self.over_users:
+            return self.rated
+        return None if self.list_data is None else ListedUsers(self.list_data)
+
+    def _together(self, weights: Weights) -> dict[str, float]:
+        """Return the values of all users together under some weights; NaN if not kept."""
+        return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, weights)
+
+    def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
+        """Return the intervals of such values, from resampled users."""
+        found: dict[str, Interval] = {}
+        by_record: dict[bool, list[Metric]] = {}
+        for metric in self.metrics:
+            if str(metric) in values:
+                by_record.setdefault(str(metric) in self.over_users, []).append(metric)
+        for metrics in by_record.values():
+            read = self.read_together(str(metrics[0]))
+            if read is None:
+                unknown = Interval.unknown(self.protocol.confidence, self.n_users, NOT_KEPT)
+                found |= {str(metric): unknown for metric in metrics}
+            else:
+                own = {str(metric): values[str(metric)] for metric in metrics}
+                how = self.protocol, self.seed, self.clusters
+                found |= intervals_over_users(read, metrics, own, *how)
+        return found
+
+    def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
+        """Return the fields that say what some users have together, computed anew."""
+        changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
+        if self.rated is not None:
+            changes["rated"] = rated = self.rated.users(chosen)
+            asked = [metric for metric in self.metrics if str(metric) in self.over_rows]
+            changes["over_rows"] = compute_for_all(rated, asked, self.protocol)
+        asked = [metric for metric in self.metrics if str(metric) in self.over_users]
+        if self.list_data is not None:
+            changes["list_data"] = data = self.list_data.users(chosen)
+            changes["over_users"] = compute_for_all(ListedUsers(data), asked, self.protocol)
+        elif asked:
+            # Nothing is left to compute them from.
+            changes["over_users"] = {}
+            changes["metrics"] = tuple(one for one in self.metrics if one not in asked)
+        return changes
+
+    def _under_interval(self, interval: str) -> Self:
+        """Return an evaluation whose means have another interval.
+
+        Intervals of values that all users have together do not follow from the rule, and stay.
+        """
+        changed = dataclasses.replace(self, protocol=self.protocol.replace(interval=interval))
+        known = self._intervals
+        changed._intervals.update({name: known[name] for name in self.together if name in known})
+        return changed
+
+    def _under_clusters(self, clusters: Int64 | None) -> Self:
+        """Return an evaluation whose intervals are over these clusters of users."""
+        changed = dataclasses.replace(self)
+        # Cached by `clusters`, which otherwise reads them from the ids of sessions.
+        numbered = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
+        vars(changed)["clusters"] = numbered
+        return changed
+
+    def _notes(self) -> list[str]:
+        """Return the notes below a table."""
+        found, clusters = [], self.clusters
+        if clusters is not None:
+            found += summary.on_sessions(len(clusters), len(np.unique(clusters)))
+        over_rows = [name for name in self.together if name in self.over_rows]
+        if over_rows:
+            found += summary.of_rows(over_rows, self.mean("users"))
+        return found + summary.notes(self.inputs, self.counts, self.protocol)
 
 
-def load(path: str | os.PathLike[str]) -> Evaluation:
-    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, the same to the last bit.
-
-    Raises
-    ------
-    FileError
-        If the file does not exist, has another content, or is of a newer version of recometer.
-    """
-    return saved.read(path, Evaluation)
-
-
-def fingerprints(result: Evaluation, name: str) -> dict[str, Any]:
+def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
     """Return what identifies an input of a result or of its folds; empty if it was not given.
 
     The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.

@@ -1,40 +1,31 @@
-"""FoldedEvaluation: the evaluations of several folds, and all of them pooled."""
+"""FoldedRecord: the evaluations of several folds, and all of them pooled."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64, UInt8, mean_of
 from recometer.data.ids import encode, match
-from recometer.results.evaluation import Evaluation
+from recometer.results.evaluation import EvaluationRecord
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars as pl
 
+Folded = TypeVar("Folded", bound="FoldedRecord")
+
 ONE_EACH = "One value per fold, and folds are not independent: it has no interval."
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FoldedEvaluation(Evaluation):
-    """Several folds pooled: the value of a user is the mean over the folds that define it.
+class FoldedRecord(EvaluationRecord):
+    """Several folds pooled; see `recometer.evaluation.FoldedEvaluation`."""
 
-    Every user counts once, no matter how many folds test the user. Intervals of means are therefore
-    over users, who are independent of each other, whereas folds are not. Numbers of relevant items
-    are added up over folds; for other numbers of a user, the largest is kept. A metric of all users
-    together is the mean over folds. `save` stores the pooled values.
-
-    Attributes
-    ----------
-    folds : tuple of Evaluation
-        The evaluation of each fold.
-    """
-
-    folds: tuple[Evaluation, ...] = ()
+    folds: tuple[EvaluationRecord, ...] = ()
 
     def per_fold(self) -> pl.DataFrame:
         """Return a Polars frame: the columns ``fold`` and ``users``, and each metric's mean.
@@ -46,15 +37,18 @@ class FoldedEvaluation(Evaluation):
 
 
 def per_fold(means: Sequence[Mapping[str, float]], users: Sequence[int]) -> pl.DataFrame:
-    """Return the frame of `FoldedEvaluation.per_fold`."""
+    """Return the frame of `FoldedRecord.per_fold`."""
     import polars as pl
 
     columns = {name: [mean[name] for mean in means] for name in means[0]}
     return pl.DataFrame({"fold": range(len(means)), "users": users, **columns})
 
 
-def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
-    """Return the evaluation of all folds together; the folds have the same metrics."""
+def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
+    """Return the evaluation of all folds together; the folds have the same metrics.
+
+    `made` is the class of what is returned.
+    """
     first = folds[0]
     places, n_users, user_ids = _places(folds)
 
@@ -66,8 +60,8 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
 
     values, reasons = _values(folds, places, n_users, "values")
     chance = _values(folds, places, n_users, "chance")[0] if first.chance else {}
-    given = {field.name: getattr(first, field.name) for field in dataclasses.fields(Evaluation)}
-    given.pop("_intervals")
+    names = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
+    given = {name: getattr(first, name) for name in names}
     given |= {
         "values": values,
         "reasons": reasons,
@@ -86,7 +80,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
         **put_together(folds),
     }
-    pooled = FoldedEvaluation(**given)
+    pooled = made(**given)
     # Folds are not independent: what is one value for all users of a fold has no interval.
     unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
     pooled._intervals.update(dict.fromkeys(first.together, unknown))
@@ -124,7 +118,7 @@ def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _values(
-    folds: Sequence[Evaluation], places: Sequence[Int64], n_users: int, field: str
+    folds: Sequence[EvaluationRecord], places: Sequence[Int64], n_users: int, field: str
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
     """Return the mean over the folds that define a user's value, and why none does."""
     first = folds[0]
@@ -149,7 +143,7 @@ def _values(
     return values, reasons
 
 
-def _places(folds: Sequence[Evaluation]) -> tuple[list[Int64], int, Array | None]:
+def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
     """Return where the users of each fold stand among all, how many there are, and their ids."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:

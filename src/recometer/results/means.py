@@ -162,6 +162,30 @@ class Averaging:
         return given
 
 
+def is_over_rows(metric: Metric, protocol: Protocol, weights: Weights) -> bool:
+    """Return whether the mean of a metric is its value over the rows of all users."""
+    if metric.definition.over_rows is None:
+        return False
+    how = rules_of(metric, protocol).average if weights is None else weights
+    return isinstance(how, str) and how in ("usual", "pooled")
+
+
+def together_of(
+    metrics: Iterable[Metric],
+    protocol: Protocol,
+    over_users: Mapping[str, float],
+    over_rows: Mapping[str, float],
+    weights: Weights,
+) -> dict[str, float]:
+    """Return these values for what was measured, see `Evaluation`."""
+    found = {} if weights is not None else dict(over_users)
+    for metric in metrics if over_rows else ():
+        name = str(metric)
+        if name in over_rows and is_over_rows(metric, protocol, weights):
+            found[name] = over_rows[name]
+    return found
+
+
 def means_with(
     averaging: Averaging, together: Mapping[str, float], names: Iterable[str], weights: Weights
 ) -> dict[str, float]:

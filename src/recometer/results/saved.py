@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from recometer.protocol import Protocol
 from recometer.results.profiles import FoundByPopularity
 from recometer.stats import Interval
 
-if TYPE_CHECKING:
-    from recometer.results.evaluation import Evaluation
+E = TypeVar("E")
 
 KIND = "evaluation"  # what a file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -77,7 +76,9 @@ def write(
     storage.write_table(path, columns, fields["user_ids"], header)
 
 
-def read(path: str | os.PathLike[str], make: Callable[..., Evaluation]) -> Evaluation:
+def read(
+    path: str | os.PathLike[str], make: Callable[[dict[str, Any], dict[str, Interval]], E]
+) -> E:
     """Return the evaluation in a file, made of its fields, with the intervals that it keeps.
 
     FileError: the file does not exist, is something else, is damaged, or was written by a newer
@@ -94,14 +95,12 @@ def read(path: str | os.PathLike[str], make: Callable[..., Evaluation]) -> Evalu
         )
     try:
         fields, intervals = _read(columns, user_ids, header)
-        result = make(**fields)
-        result._intervals.update(intervals)
+        return make(fields, intervals)
     except storage.DAMAGED as error:
         raise FileError(
             f"{str(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
             "evaluation once more."
         ) from error
-    return result
 
 
 def _check(value: object, holds: Any, name: str) -> None:

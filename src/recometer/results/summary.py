@@ -5,21 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from typing import Protocol as Interface
 
-import numpy as np
-
-from recometer.data.numbers import flag
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
-from recometer.rendering import Column, Table, plain
+from recometer.rendering import Column, Table
 from recometer.rendering.formats import number
 from recometer.stats.ends import METHODS
-from recometer.version import __version__
-
-if TYPE_CHECKING:
-    from recometer.results.evaluation import Evaluation
-    from recometer.results.groups import SegmentRow
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
@@ -48,6 +41,22 @@ COUNTS = {
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
 }
+
+
+class Noted(Interface):
+    """A row with an interval: of a summary, or of a group."""
+
+    @property
+    def metric(self) -> str:
+        """Its name."""
+
+    @property
+    def method(self) -> str:
+        """How the interval was found."""
+
+    @property
+    def note(self) -> str:
+        """A remark about the interval."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,17 +97,6 @@ class SummaryRow:
 
 
 CHANCE = "chance: the mean of all orders of the same candidates, exactly"
-
-
-def under_interval(result: Evaluation, interval: str) -> Evaluation:
-    """Return an evaluation whose means have another interval.
-
-    Intervals of values that all users have together do not follow from the rule, and stay.
-    """
-    changed = dataclasses.replace(result, protocol=result.protocol.replace(interval=interval))
-    known = result._intervals
-    changed._intervals.update({name: known[name] for name in result.together if name in known})
-    return changed
 
 
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
@@ -148,9 +146,7 @@ def four_digits(value: float) -> str:
     return "" if math.isnan(value) else number(value)
 
 
-def on_intervals(
-    rows: Iterable[SummaryRow | SegmentRow], confidence: float, *, remarks: bool = True
-) -> list[str]:
+def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = True) -> list[str]:
     """Say how intervals were found, by the rows' metrics.
 
     Without `remarks` only what has no interval is remarked on.
@@ -176,40 +172,6 @@ def on_sessions(n_sessions: int, n_users: int) -> list[str]:
         f"{n_sessions:,} sessions of {n_users:,} users: every session counts alike, and intervals "
         "are over users"
     ]
-
-
-def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
-    """Return a result as plain values, in the words of the JSON that is written."""
-    content: dict[str, Any] = {
-        "recometer": __version__,
-        "inputs": {name: described["description"] for name, described in result.inputs.items()},
-        "seed": result.seed,
-        "users": result.n_users,
-        "protocol": result.protocol.to_dict(),
-        "counts": dict(result.counts),
-        "over_rows": dict(result.over_rows),
-        "metrics": {
-            row.metric: {
-                name: plain(value) for name, value in vars(row).items() if name != "metric"
-            }
-            for row in result.summary()
-        },
-    }
-    if flag("per_user", per_user):
-        frame = result.per_user().fill_nan(None)
-        content["per_user"] = plain(frame.to_dict(as_series=False))
-    return content
-
-
-def all_notes(result: Evaluation) -> list[str]:
-    """Return the notes below a table."""
-    found, clusters = [], result.clusters
-    if clusters is not None:
-        found += on_sessions(len(clusters), len(np.unique(clusters)))
-    over_rows = [name for name in result.together if name in result.over_rows]
-    if over_rows:
-        found += of_rows(over_rows, result.mean("users"))
-    return found + notes(result.inputs, result.counts, result.protocol)
 
 
 def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:

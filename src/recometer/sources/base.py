@@ -90,7 +90,7 @@ class Source(abc.ABC):
     """Model output that can be ranked."""
 
     says_of_unknown: str = "are unknown to the model"
-    """What is said of users of test whom it does not know."""
+    """How messages speak of users of test whom it does not know."""
 
     has_input_order: bool = False
     """Whether items with equal scores stand in an order that was given (``ties="input"``)."""

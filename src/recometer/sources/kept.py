@@ -144,7 +144,7 @@ class Kept(Generic[AnyRecord]):
     of
         The classes of records in them, by field.
     alike
-        Makes several records alike in what they know, before they are put together.
+        Gives several records the same optional columns, before they are put together.
     """
 
     def __init__(

@@ -21,10 +21,9 @@ from recometer.sources._compared import compared_in_lists
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
 from recometer.sources._list_reading import read_lists
-from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_runs import take_apart
 from recometer.sources._list_table import ListTable, joined, judged_scores
-from recometer.sources._list_work import ListWork
+from recometer.sources._list_work import ListWork, Repeats
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items

@@ -207,7 +207,7 @@ class StreamedScores(Source):
 
 
 def unscored(index: SourceIndex) -> Scores:
-    """Return a stand-in for the source, which says of itself what all scores say."""
+    """Return scores of nobody, which answer what the checks of a source ask."""
     return Scores(_none, n_users=0, n_items=index.n_items, item_ids=index.item_ids)
 
 

@@ -23,6 +23,7 @@ from recometer.evaluating.effects import given_by_hand, warn_without_effect
 from recometer.evaluating.folds import check_no_train, each_fold
 from recometer.evaluating.truth import definitions_of, is_uniform, warn_of_zeros, warning_of
 from recometer.evaluating.unknown import say_unknown
+from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import corrections
 from recometer.measuring.reasons import Reason
 from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
@@ -567,7 +568,7 @@ def _evaluate_made(
         result = _evaluate_made(own, one, options)
         found.append(result.collect())
         result.unpersist()
-    return pool(found)
+    return pool(found, FoldedEvaluation)
 
 
 def _tables_of_split(made: SparkSplit, train: object) -> tuple[Interactions, Interactions]:

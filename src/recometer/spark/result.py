@@ -15,6 +15,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputError
 from recometer.evaluating.making import versions
+from recometer.evaluation import Evaluation
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import Reason
@@ -24,7 +25,6 @@ from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results import summary
-from recometer.results.evaluation import Evaluation
 from recometer.results.summary import SummaryRow
 from recometer.spark.block import USERS, Job, unpacked
 from recometer.spark.tables import LIMIT, Frame, acted, ids, memory, quoted

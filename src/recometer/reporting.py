@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
 from recometer.remembered import cached_property
 
 if TYPE_CHECKING:
-    Report = Any
+    from recometer.report.result import Report
 
 
 class Plots:
@@ -21,7 +20,7 @@ class Plots:
 
     def __init__(self, of: Reported) -> None:
         self._of = of
-        self._report: Any = None
+        self._report: Report | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -36,7 +35,7 @@ class Plots:
     def __dir__(self) -> list[str]:
         return list(self._made().charts)
 
-    def _made(self) -> Any:
+    def _made(self) -> Report:
         if self._report is None:
             self._report = self._of.report()
         return self._report
@@ -129,8 +128,8 @@ class Reported:
         ('good', True)
         """
         given = {name: value for name, value in locals().items() if name not in OWN}
-        # What makes the report stands above what is reported.
-        make = importlib.import_module("recometer.report").report
+        from recometer.report.result import report as make  # most results are not reported
+
         return make(self, path, **given, **more)
 
     @cached_property

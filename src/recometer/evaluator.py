@@ -1,8 +1,9 @@
-"""Stream: an evaluation of model output that arrives in batches."""
+"""Evaluator: an evaluation that is prepared once, for many models; Stream: one in batches."""
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,14 +13,17 @@ from recometer.arrays import Array, Int64, all_of, any_of, follow
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
+from recometer.data.sizes import size_in_words
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating import batches
 from recometer.evaluating.identity import difference, identity_of
+from recometer.evaluating.preparation import Preparation
 from recometer.evaluating.records import request_of
 from recometer.evaluating.truth import as_brought
+from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
-from recometer.results.evaluation import Evaluation
+from recometer.removed import without
 from recometer.sources.base import Request, Source
 from recometer.sources.list_stream import StreamedLists, nobody
 from recometer.sources.lists import Lists
@@ -30,12 +34,85 @@ from recometer.sources.score_stream import StreamedScores, unscored
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
-    from recometer.evaluating.evaluator import Evaluator
+    from recometer.sources.models import Recommender
 
 INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # of items, as the kernel takes them
 Repeated = Literal["error", "first"]
 Counted = StreamedScores | StreamedLists | StreamedPairs
 KINDS = {StreamedScores: "scores", StreamedLists: "lists", StreamedPairs: "candidates"}
+
+
+class Evaluator(Preparation):
+    """An evaluation that is prepared once, for many models.
+
+    ``rm.Evaluator(test, ...)(source)`` returns the same as ``rm.evaluate(source, test, ...)``, to
+    the last bit. Work that does not depend on the model is done only once: test and train are read,
+    checked, matched with each other and hashed, and the lists of the baseline and the data for
+    metrics of lists are prepared. Sources with the same ids as the previous one are not matched
+    with test and train again.
+
+    Several threads may use an evaluator at the same time. You can copy and pickle it if its
+    arguments can be; matches with sources are not included.
+
+    Parameters
+    ----------
+    test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
+    progress, chance, **rules
+        As for `recometer.evaluate`. Their data are shared, not copied, and must not be changed
+        while the evaluator is in use: an error says so if a change is noticed, and a change of a
+        few numbers may not be. Without `test`, each source must contain the truth, and less is
+        prepared. `test` may be a `Split`.
+
+    Raises
+    ------
+    InputError, InputTypeError, UnknownNameError
+        As for `recometer.evaluate`: here for faults of the arguments above, and in a call for
+        faults of the source, or if the data of an argument were changed. After refusing a source,
+        an evaluator can be used for the next one.
+
+    Warns
+    -----
+    DataWarning
+        As for `recometer.evaluate`. Warnings from matching test and train with a source appear
+        only for the first of several sources with the same ids.
+
+    Attributes
+    ----------
+    asked
+        All arguments except test, after reading.
+    truth
+        Test after reading, and everything that follows from it. None if the sources contain it.
+
+    Examples
+    --------
+    >>> import numpy as np, recometer as rm
+    >>> evaluator = rm.Evaluator({"ann": ["song"]}, metrics="rr ndcg@2")
+    >>> lists = [{"ann": ["song", "film"]}, {"ann": ["film", "song"]}]
+    >>> [evaluator.mean(rm.Lists(one))["rr"] for one in lists]
+    [1.0, 0.5]
+    """
+
+    @without("until")
+    def __call__(self, source: Source | Recommender) -> Evaluation:
+        """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises."""
+        return Evaluation(**self.fields(source, time.perf_counter()))
+
+    def stream(
+        self,
+        *,
+        item_ids: object = None,
+        repeated: Repeated = "error",
+        ignore_label: object = None,
+    ) -> Stream:
+        """Return an evaluation that takes batches of output; see `Stream` for the parameters."""
+        return Stream(self, item_ids=item_ids, repeated=repeated, ignore_label=ignore_label)
+
+    def __repr__(self) -> str:
+        users = "each source's own users"
+        if self.truth is not None:
+            users = f"{self.truth.test.n_users:,} users"
+        metrics = ", ".join(map(str, self.asked.metrics))
+        return f"<Evaluator of {users}: {metrics} ({size_in_words(self.nbytes)})>"
 
 
 class Stream:
@@ -76,7 +153,7 @@ class Stream:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: Preparation,
         *,
         item_ids: object = None,
         repeated: Repeated = "error",
@@ -344,7 +421,7 @@ class Stream:
         InputError
             If there was no batch, or `evaluate` raises the error.
         """
-        return self._evaluator(self._source())
+        return Evaluation(**self._evaluator.fields(self._source(), time.perf_counter()))
 
     def mean(self) -> dict[str, float]:
         """Return only the means, as ``compute().mean()`` does, in less time."""

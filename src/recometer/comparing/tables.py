@@ -1,18 +1,13 @@
-"""Comparison: the result of `compare`, and how it is shown."""
+"""The tables of a comparison."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from recometer.comparing import wording
 from recometer.comparing.compared import Compared
-from recometer.comparing.corrections import Correction
-from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
-from recometer.comparing.known_users import KnownUsers
-from recometer.comparing.models import Model
-from recometer.comparing.pairs import Options
 from recometer.comparing.rows import (
     SIGNS,
     PairRow,
@@ -21,35 +16,15 @@ from recometer.comparing.rows import (
     standing_text,
     user_columns,
 )
-from recometer.errors import visible
-from recometer.removed import without
 from recometer.rendering import Column, Printed, Shown, Table
-from recometer.results.flat import FlatName, Tracked
-from recometer.results.reported import Reported
 from recometer.results.side_by_side import fitting, metric_column
-from recometer.version import __version__
 
-if TYPE_CHECKING:
-    import polars
-
-
-MOST_PAIRS = 6  # of which it is shown how users differ, beside other metrics
+MOST_PAIRS = 6  # with more of them, gains and losses of users are left to `full`
 MOST_NAMED = 2  # models in the line of a metric that is not shown in full
 
 
-class ComparisonTables(Printed):
-    """The tables of a comparison, which has these attributes."""
-
-    baseline: str | None
-    metrics: tuple[str, ...]
-    primary: tuple[str, ...]
-    rows: tuple[PairRow, ...]
-    standings: tuple[Standing, ...]
-    correction: Correction
-    options: Options
-    notes: tuple[str, ...]
-    chosen: bool
-    known_users: KnownUsers | None
+class ComparisonTables(Compared, Printed):
+    """The tables of a comparison."""
 
     @property
     def decisive(self) -> tuple[str, ...]:
@@ -107,15 +82,11 @@ class ComparisonTables(Printed):
             *wording.on_smallest_p(rows, sum(row.primary for row in tested), self.options),
             *wording.on_power(rows, self.options),
             *wording.on_runs(rows),
-            *wording.on_seeds(self._models()),
+            *wording.on_seeds(self.models),
             *([undefined] if undefined else []),
             *self.notes,
             *wording.on_rows(self.rows),
         ]
-
-    def _models(self) -> Sequence[Model]:
-        """Return the models, for what is said of their seeds."""
-        raise NotImplementedError
 
     def _rows(self, metrics: Sequence[str]) -> list[PairRow]:
         chosen = set(metrics)
@@ -175,135 +146,6 @@ class FullComparison(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
         return self.comparison.to_dict()
-
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison(Compared, Tracked, Reported, ComparisonTables):
-    """The result of `compare`: models side by side, and pairs of them.
-
-    ``print(comparison)`` shows the leaderboard; by the primary metrics, or else the first, the
-    differences with intervals and p-values, and how many users gain and lose; and a line for each
-    other metric. `to_markdown`, `to_latex` and `to_html` show the same. `full` has all pairs by all
-    metrics for all of these. `to_json` and `to_csv` always have everything, with all digits.
-
-    Attributes
-    ----------
-    models : tuple of Model
-        The models that were compared.
-    baseline : str or None
-    metrics, primary : tuple of str
-    rows : tuple of PairRow
-        One for each metric and pair.
-    standings : tuple of Standing
-        The leaderboard: per metric every model, best first, with the ranks that it can have.
-    correction
-    options
-        How pairs were compared: `test`, `interval`, `confidence`, ...
-    users : Users
-        All users, in the order of `per_user`.
-    notes : tuple of str
-        The inputs and rules that were allowed to differ.
-    chosen : bool
-        Whether the primary metrics were chosen; if not, they are all metrics.
-    known_users : KnownUsers or None
-        Users who count although some models do not know them, and the means without them. None if
-        all models know the same users, and nearly all.
-    """
-
-    @without("mode")
-    def gate(
-        self, gates: str | Gate | Sequence[str | Gate], undecided: Undecided | None = None
-    ) -> GateReport:
-        """Check bounds for the difference of every model, except chance, to the baseline.
-
-        A gate is passed if the lower end of the interval reaches the bound, failed if the upper
-        end is below it, and undecided otherwise; it then says how many users would decide it.
-
-        Parameters
-        ----------
-        gates
-            ``"ndcg@10 >= -5%"`` bounds the relative difference, and ``"coverage@10 >= -0.02"``
-            the absolute difference. Use ``<=`` if lower values are better; the two ends of the
-            interval then change roles.
-        undecided
-            How an undecided gate counts in ``passed`` of the report and in JUnit: ``"pass"`` or
-            ``"fail"``. Its verdict stays ``"undecided"``.
-
-        Raises
-        ------
-        InputError
-            If a gate cannot be read, or there is no baseline.
-        UnknownNameError
-            If a metric or value of `undecided` does not exist.
-        """
-        return check_gates(self, gates, undecided)
-
-    def data(self) -> Table:
-        """Return a row per metric and pair, with all values."""
-        columns = difference_columns(self.confidence, margin=self.options.margin is not None)
-        more = ("mean_other", "n_only_model", "n_only_other", "primary", "smallest_difference")
-        return Table(
-            [*columns, *user_columns(self.confidence), *(Column(name) for name in more)], self.rows
-        )
-
-    def frame(self) -> polars.DataFrame:
-        """Return a Polars frame: a row per metric and pair."""
-        import polars as pl
-
-        return pl.DataFrame(self.data().records(), infer_schema_length=None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
-        return {
-            "recometer": __version__,
-            "models": {model.name: len(model.runs) for model in self.models},
-            "baseline": self.baseline,
-            "metrics": list(self.metrics),
-            "primary": list(self.primary),
-            "test": self.options.test,
-            "correction": self.correction,
-            "confidence": self.confidence,
-            "standings": [dataclasses.asdict(row) for row in self.standings],
-            "comparisons": [
-                {**dataclasses.asdict(row), "p_value": row.p_value, "verdict": row.verdict}
-                for row in self.rows
-            ],
-            "known_users": None
-            if self.known_users is None
-            else dataclasses.asdict(self.known_users),
-            "notes": self.said(self.metrics),
-        }
-
-    def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
-        for one in self.standings:
-            of = (one.metric, one.model)
-            yield from _named(*of, None, mean=one.mean, low=one.low, high=one.high, counted=one.n)
-        for row in self.rows:
-            yield from _named(
-                row.metric,
-                row.model,
-                row.other,
-                mean=row.difference,
-                low=row.low,
-                high=row.high,
-                counted=row.n,
-                p_value=row.p_value,
-                adjusted_p=row.adjusted_p,
-            )
-
-    def __repr__(self) -> str:
-        names = ", ".join(model.name for model in self.models)
-        return visible(f"<Comparison of {names}: {', '.join(self.metrics)}>")
-
-    def _models(self) -> tuple[Model, ...]:
-        return self.models
-
-
-def _named(
-    metric: str, model: str, other: str | None, **values: float
-) -> Iterator[tuple[FlatName, float]]:
-    for statistic, value in values.items():
-        yield FlatName(metric, statistic, model, other), value  # type: ignore[arg-type]
 
 
 def _models_named(names: Sequence[str]) -> str:

@@ -14,13 +14,12 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids, sessions
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
-from recometer.evaluation import evaluate
+from recometer.evaluation import Evaluation, evaluate
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
-from recometer.results.evaluation import Evaluation
-from recometer.results.together import is_over_rows
+from recometer.results.means import is_over_rows
 
 if TYPE_CHECKING:
     import polars

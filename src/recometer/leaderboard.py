@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recometer.errors import InputError, InputTypeError, visible, warn
+from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
 from recometer.rendering.formats import number
-from recometer.results.evaluation import Evaluation, fingerprints
-from recometer.results.flat import FlatName, Tracked
+from recometer.results.evaluation import fingerprints
+from recometer.results.flat import FlatName
 from recometer.results.groups import Segments
 from recometer.results.side_by_side import cell, fitting, metric_column, span
 from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
+from recometer.tracking import Tracked, safe_name
 from recometer.version import __version__
 
 MODEL = Column("model")
@@ -159,11 +162,23 @@ class Leaderboard(Tracked, Printed):
             "models": models,
         }
 
-    def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
+    def flat_values(self) -> Iterator[tuple[FlatName, float]]:
+        """Yield the values of `flat`, with their names."""
         several = len(self.results) > 1
         for model, result in self.results.items():
-            for name, value in result._flat_values():
+            for name, value in result.flat_values():
                 yield dataclasses.replace(name, model=model) if several else name, value
+
+    def _save_artifacts(self, folder: str, prefix: str) -> None:
+        taken: set[str] = set()  # some file systems do not tell "ALS" from "als"
+        for model, one in self.results.items():
+            first = name = f"{prefix}{safe_name(model)}"
+            number = 1
+            while name.lower() in taken:
+                number += 1
+                name = f"{first}_{number}"
+            taken.add(name.lower())
+            one.save(os.path.join(folder, f"{name}.parquet"))
 
     def __repr__(self) -> str:
         return visible(f"<Leaderboard of {', '.join(self.results)}: {', '.join(self._metrics)}>")

@@ -1,0 +1,136 @@
+"""Tracked: a result that experiment trackers take, by flat names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from recometer.errors import InputError, InputTypeError, brief, need
+from recometer.results.flat import FlatName, named
+from recometer.stats.checks import check_whole
+from recometer.version import __version__
+
+FOLDER = "recometer"
+"""The folder of the artifacts in a run."""
+LARGEST_STEP = 2**63 - 1
+
+
+class Tracked:
+    """What has values by flat names."""
+
+    def flat(self, path: str | os.PathLike[str] | None = None) -> dict[str, float | int]:
+        """Return means, the ends of their intervals and numbers of users, by flat names.
+
+        A name has ASCII letters, digits and ``_`` alone, so that MLflow, W&B, TensorBoard and DVC
+        take it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
+        ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` where that is known.
+        `recometer.results.flat.FlatName` reads names back. With several models, the means are
+        ``ndcg_at_10_of_als``; a comparison has differences, too: ``ndcg_at_10_of_als_versus_bpr``
+        with ``..._p_value`` and ``..._adjusted_p``.
+
+        Parameters
+        ----------
+        path
+            Write them to this file as JSON, too, for instance for ``dvc metrics``; what is
+            undefined is null there.
+
+        Returns
+        -------
+        dict of str to float or int
+            NaN where a mean, or an end of its interval, is undefined. Numbers of users are whole.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import recometer as rm
+        >>> lists = rm.Lists({"ann": ["film", "song"], "bob": ["game", "book"]})
+        >>> result = rm.evaluate(lists, {"ann": ["song"], "bob": ["film"]}, metrics="recall@2")
+        >>> result.flat()["recall_at_2"], result.flat()["recall_at_2_counted"]
+        (0.5, 2)
+        """
+        return named(self.flat_values(), path)
+
+    def log_mlflow(
+        self,
+        *,
+        prefix: str = "",
+        step: int | None = None,
+        run_id: str | None = None,
+        model_id: str | None = None,
+        artifact: bool | None = None,
+    ) -> None:
+        """Log the values of `flat` as metrics of an MLflow run, and the whole as an artifact.
+
+        Undefined values are logged as NaN. Tags such as ``recometer.protocol`` tell what the
+        numbers depend on.
+
+        Parameters
+        ----------
+        prefix
+            The prefix of every name, for instance ``"valid/"``.
+        step
+            The step of training, for instance the epoch.
+        run_id
+            The run. None takes the active run, or a new one, like ``mlflow.log_metrics``.
+        model_id
+            The logged model that is evaluated. None takes the active one.
+        artifact
+            Whether to save an evaluation as ``recometer/evaluation.parquet``, which
+            `recometer.load` reads, those of a leaderboard as ``recometer/als.parquet``, ..., and a
+            comparison as ``recometer/comparison.json``. None saves it unless there is a step. The
+            prefix also precedes the names of the files.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            If `prefix`, `step` or `artifact` is of no use. What MLflow itself refuses, such as a
+            prefix with other characters, or an unknown run, is an exception of MLflow.
+        MissingExtraError
+            If MLflow is not installed.
+        """
+        for name, given in (("prefix", prefix), ("run_id", run_id), ("model_id", model_id)):
+            if not isinstance(given, str) and (given is not None or name == "prefix"):
+                raise InputTypeError(
+                    f'{name}={brief(given)} must be a text. Hint: for instance "valid".'
+                )
+        if step is not None:
+            check_whole("step", step, -LARGEST_STEP)
+            if step > LARGEST_STEP:
+                raise InputError(f"step={brief(step)} must be below 2^63, as MLflow stores it.")
+        if not isinstance(artifact, bool | None):
+            raise InputTypeError(f"artifact={brief(artifact)} must be True, False or None.")
+        mlflow = need("mlflow", "log_mlflow", "mlflow")
+        values = {f"{prefix}{name}": float(value) for name, value in self.flat().items()}
+        if run_id is None:  # as MLflow does: the run that is active, or a new one
+            run_id = (mlflow.active_run() or mlflow.start_run()).info.run_id
+        mlflow.log_metrics(values, step=step, run_id=run_id, model_id=model_id)
+        client = mlflow.MlflowClient()
+        for name, value in {"recometer.version": __version__, **self._tags()}.items():
+            client.set_tag(run_id, name, value)
+        if artifact or (artifact is None and step is None):
+            import tempfile  # of no use to most
+
+            with tempfile.TemporaryDirectory() as folder:
+                self._save_artifacts(folder, safe_name(prefix))
+                client.log_artifacts(run_id, folder, FOLDER)
+
+    def flat_values(self) -> Iterator[tuple[FlatName, float]]:
+        """Yield the values of `flat`, with their names."""
+        raise NotImplementedError
+
+    def _tags(self) -> dict[str, str]:
+        """Return short texts of what the numbers depend on."""
+        return {}
+
+    def _save_artifacts(self, folder: str, prefix: str) -> None:
+        """Write the result to files, from which it can be read again."""
+        raise NotImplementedError
+
+
+def safe_name(text: str) -> str:
+    """Return a text as part of the name of a file."""
+    return "".join(character if character.isalnum() else "_" for character in text)
