@@ -8,10 +8,7 @@ import subprocess
 import sys
 import time
 
-import pyspark
-
 HOST = "127.0.0.1"
-HOME = pathlib.Path(pyspark.__file__).parent
 SETTINGS = {
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
@@ -58,11 +55,14 @@ def session(address, **settings):
 
 
 def _start(stack, log, environment, name, *options):
-    command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+    import pyspark  # not there where other tests are collected
+
+    home = pathlib.Path(pyspark.__file__).parent
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
     command += ["--host", HOST, "--webui-port", "0", *options]
     more = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "512m", "PYSPARK_PYTHON": sys.executable}
     file = stack.enter_context(log.open("wb"))
-    env = {**os.environ, **more, **environment, "SPARK_HOME": str(HOME)}
+    env = {**os.environ, **more, **environment, "SPARK_HOME": str(home)}
     process = stack.enter_context(
         subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env)
     )
