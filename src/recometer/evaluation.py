@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 from recometer.errors import InputError, naming
 from recometer.evaluating.arguments import check_evaluable
 from recometer.evaluating.asked import DEFAULT_METRICS
-from recometer.evaluating.folds import check_no_train, each_fold, is_made
+from recometer.evaluating.folds import are_folds, check_no_train, each_fold
 from recometer.evaluating.preparation import Preparation
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -348,7 +348,7 @@ def evaluate(
 
 def _evaluate_one(source: object, test: object, train: object, prepared: Prepared) -> Evaluation:
     """Evaluate a model, perhaps on folds."""
-    if is_made(test) and not hasattr(test, "interactions"):
+    if are_folds(test):
         check_no_train(test, train)
         made = each_fold(source, test)
         folds = [_evaluate_one(one, split, None, prepared) for one, split in made]
@@ -391,7 +391,7 @@ def _evaluate_models(
             'rm.evaluate({"als": source, "bpr": other}, test).'
         )
     named = dict(zip(names, sources.values(), strict=True))
-    if is_made(test) and not hasattr(test, "interactions"):
+    if are_folds(test):
         return {
             name: _named(name, _evaluate_one, one, test, train, prepared)
             for name, one in named.items()

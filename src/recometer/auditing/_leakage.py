@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from recometer.auditing._sides import Sides, newest, of_rows
-from recometer.auditing.findings import Finding, Level
+from recometer.auditing.findings import Finding, Level, unchecked
 
 OLDER = "interactions of test older than anyone's newest in train"
 
@@ -119,11 +119,4 @@ def _unchecked(sides: Sides, what: str) -> Finding:
     given = (("train", sides.train), ("test", sides.test))
     missing = [name for name, data in given if data.times is None]
     have = "have" if len(missing) > 1 else "has"
-    return Finding(
-        name="",
-        what=what,
-        level="fact",
-        count=None,
-        total=len(sides.test),
-        sentence=f"Not checked: {' and '.join(missing)} {have} no times.",
-    )
+    return unchecked(what, f"{' and '.join(missing)} {have} no times.", len(sides.test))

@@ -88,6 +88,12 @@ def counted(
     )
 
 
+def unchecked(what: str, why: str, total: int = 0) -> Finding:
+    """Return a finding that has no name yet, of what was not checked, and why: a sentence."""
+    sentence = f"Not checked: {why}"
+    return Finding(name="", what=what, level="fact", count=None, total=total, sentence=sentence)
+
+
 def _list(examples: tuple[Any, ...]) -> str:
     more = ", ..." if len(examples) > SHOWN else ""
     return ", ".join(str(example) for example in examples[:SHOWN]) + more

@@ -6,7 +6,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64
-from recometer.auditing.findings import Finding, Level
+from recometer.auditing.findings import Finding, Level, unchecked
 from recometer.checking._looked import Looked
 from recometer.errors import RecometerError
 from recometer.evaluation import evaluate
@@ -21,15 +21,7 @@ def no_better_than_chance(looked: Looked) -> Finding:
     try:
         result = _evaluated(looked)
     except RecometerError as error:
-        reason = str(error).split(" Hint:")[0]
-        return Finding(
-            name="",
-            what=what,
-            level="fact",
-            count=None,
-            total=0,
-            sentence=f"Not checked: {reason}",
-        )
+        return unchecked(what, str(error).split(" Hint:")[0])
     ndcg, auc = (str(metric) for metric in result.metrics)
     row = result.summary()[0]
     low, high = _difference(result[ndcg], result.chance[ndcg])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Array, Bool, Int64
-from recometer.auditing.findings import Finding, Level, counted
+from recometer.auditing.findings import Finding, Level, counted, unchecked
 from recometer.checking._looked import EXAMPLES, Looked
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
@@ -51,14 +51,7 @@ def listed_items_unknown(looked: Looked) -> Finding:
     named = listed if lists.item_ids is None else lists.item_ids[listed]
     lacking = _lacking(looked, listed, named)
     if lacking is None:
-        return Finding(
-            name="",
-            what=what,
-            level="fact",
-            count=None,
-            total=0,
-            sentence="Not checked: no catalogue with the ids of the items.",
-        )
+        return unchecked(what, "no catalogue with the ids of the items.")
     return counted(
         int(np.count_nonzero(lacking)),
         len(listed),
@@ -97,9 +90,7 @@ EFFECTS = {
 def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -> Finding:
     what = f"{kind}s of {side} that the source does not know"
     if data is None:
-        return Finding(
-            name="", what=what, level="fact", count=None, total=0, sentence="Not checked: no train."
-        )
+        return unchecked(what, "no train.")
     known, (there, its) = looked.source.known_ids(kind), unknown.there(data, kind)
     missing = unknown.missing(data, kind, known)
     level: Level = "problem" if 2 * len(missing) > len(there) else "warning"

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from recometer import ragged
-from recometer.auditing.findings import Finding, Level, counted
+from recometer.auditing.findings import Finding, Level, counted, unchecked
 from recometer.checking._looked import Looked, as_interactions
 from recometer.data import matching
 from recometer.errors import InputError
@@ -21,7 +21,7 @@ def train_items_scored(looked: Looked) -> Finding:
     what = "interactions of train whose item the source ranks for the user"
     ranks = _ranks_of_train(looked)
     if isinstance(ranks, str):
-        return _unchecked(what, ranks)
+        return unchecked(what, f"{ranks}.")
     ranked = ranks.above >= 0
     return counted(
         int(np.count_nonzero(ranked)),
@@ -38,7 +38,7 @@ def train_items_recommended(looked: Looked) -> Finding:
     """Count the listed places that items of train would take if nothing left them out."""
     what = f"of the first {looked.k:,} places, those that items of the user's train would take"
     if looked.train is None:
-        return _unchecked(what, "no train")
+        return unchecked(what, "no train.")
     protocol = looked.request.protocol.replace(seen="kept")
     request = dataclasses.replace(looked.request, protocol=protocol)
     lists = looked.source.top(request, looked.k)
@@ -79,9 +79,9 @@ def train_items_low(looked: Looked) -> Finding:
     what = "users whose own items of train are, on average, in the lower half of their ranking"
     ranks = _ranks_of_train(looked)
     if isinstance(ranks, str):
-        return _unchecked(what, ranks)
+        return unchecked(what, f"{ranks}.")
     if ranks.ends_early.any():
-        return _unchecked(what, "lists end early")
+        return unchecked(what, "lists end early.")
     others = ranks.n_candidates[ranks.user] - 1
     rows = np.flatnonzero((ranks.above >= 0) & (others > 0))
     user = ranks.user[rows]
@@ -125,8 +125,3 @@ def _ranks_of_train(looked: Looked) -> Ranks | str:
         return looked.source.rank(request)
     except InputError:  # it knows none of these items, which another check counts
         return "the source knows none of the items"
-
-
-def _unchecked(what: str, why: str) -> Finding:
-    sentence = f"Not checked: {why}."
-    return Finding(name="", what=what, level="fact", count=None, total=0, sentence=sentence)

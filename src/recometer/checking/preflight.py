@@ -16,7 +16,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
 from recometer.evaluating.arguments import check_evaluable
-from recometer.evaluating.folds import is_made, parts_of
+from recometer.evaluating.folds import are_folds, is_made, parts_of
 from recometer.evaluator import Evaluator
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
@@ -116,11 +116,11 @@ def check(
     'Two calls agree.'
     """
     k = _count(k, "k")
+    if are_folds(test):
+        raise InputError(
+            "Folds are checked one at a time. Hint: rm.check(source, next(iter(folds)))."
+        )
     if is_made(test):
-        if not hasattr(test, "interactions"):
-            raise InputError(
-                "Folds are checked one at a time. Hint: rm.check(source, next(iter(folds)))."
-            )
         test, train = parts_of(test, train)
     truth = None if test is None else read_interactions(test, "test")
     given_users = None if truth is None else _drawn(truth, n_users, seed_of(seed))

@@ -85,7 +85,7 @@ def check_known(users: KnownUsers, source: Source, protocol: Protocol) -> None:
         "infinite_scores='ranked' infinity like other numbers."
     )
     if protocol.nan_scores == "undefined_for_all":
-        return  # of which metrics all values are undefined is said in any case
+        return  # a warning names the metrics without any value
     if n_judged and n_unusable == n_judged:
         raise InputError(
             f"All {n_judged:,} users have a NaN or infinite score among their "

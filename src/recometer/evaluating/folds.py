@@ -24,6 +24,11 @@ def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
     return isinstance(test, module.Split | module.Folds)
 
 
+def are_folds(test: object) -> TypeGuard[Folds | Sequence[Split]]:
+    """Return whether test is `Folds`, or a list of `Split`: several splits."""
+    return is_made(test) and not hasattr(test, "interactions")
+
+
 def check_no_train(made: object, train: object) -> None:
     """Refuse train beside an argument that contains its own training data."""
     if train is not None:

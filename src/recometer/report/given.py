@@ -160,7 +160,7 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
         inside = values[codes == code]
         low, high = text(inside.min()), text(inside.max())
         found.append(low if low == high else f"{low} to {high}")
-    # Groups that look alike in few digits keep apart.
+    # Groups whose ranges look alike in few digits get numbers.
     return tuple(
         f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
     )

@@ -504,7 +504,7 @@ class _Values(NamedTuple):
 
 
 def _together(notes: list[bytes]) -> Facts:
-    """Put together what blocks say of their users, by kind and name; see `Job`.
+    """Combine the notes of all blocks, by kind and name; see `Job`.
 
     Raises
     ------

@@ -323,7 +323,7 @@ class SparkEvaluation(rendering.Printed):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _OfAllUsers:
-    """What all users add up to, and what is known of the items; see `measured.Together`."""
+    """The sums over all users, and facts about the items; see `measured.Together`."""
 
     n_catalogue: int | None
     item_users: Int64 | None

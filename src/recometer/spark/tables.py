@@ -262,8 +262,10 @@ def persisted(rows: Frame) -> bool:
     try:
         before = conf.get(name)
         conf.set(name, "true")
-        rows.persist()
-        conf.set(name, before)
+        try:
+            rows.persist()
+        finally:
+            conf.set(name, before)
     except PySparkException:
         return False
     return True
