@@ -20,7 +20,7 @@ from recometer.evaluating import batches
 from recometer.evaluating.identity import difference, identity_of
 from recometer.evaluating.preparation import Preparation
 from recometer.evaluating.records import request_of
-from recometer.evaluating.truth import as_brought
+from recometer.evaluating.sides import as_brought
 from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
 from recometer.removed import without
@@ -78,9 +78,9 @@ class Evaluator(Preparation):
 
     Attributes
     ----------
-    asked
+    arguments
         All arguments except test, after reading.
-    truth
+    sides
         Test after reading, and everything that follows from it. None if the sources contain it.
 
     Examples
@@ -109,9 +109,9 @@ class Evaluator(Preparation):
 
     def __repr__(self) -> str:
         users = "each source's own users"
-        if self.truth is not None:
-            users = f"{self.truth.test.n_users:,} users"
-        metrics = ", ".join(map(str, self.asked.metrics))
+        if self.sides is not None:
+            users = f"{self.sides.test.n_users:,} users"
+        metrics = ", ".join(map(str, self.arguments.metrics))
         return f"<Evaluator of {users}: {metrics} ({size_in_words(self.nbytes)})>"
 
 
@@ -163,18 +163,18 @@ class Stream:
             raise InputError(f"repeated={repeated!r} must be 'error' or 'first'.")
         self._evaluator, self._item_ids, self._repeated = evaluator, item_ids, repeated
         self._ignored = ignore_label
-        truth = evaluator.truth
-        if truth is None and item_ids is not None:
+        sides = evaluator.sides
+        if sides is None and item_ids is not None:
             raise InputError(
                 "item_ids= does not apply to candidates with their truth. Hint: leave it out, or "
                 "give the evaluator a test."
             )
-        if truth is not None and ignore_label is not None:
+        if sides is not None and ignore_label is not None:
             raise InputError(
                 "ignore_label= names values of the truth, which the evaluator has as test. Hint: "
                 "leave such rows out of test."
             )
-        self._places = None if truth is None else batches.UserPlaces(truth.test)
+        self._places = None if sides is None else batches.UserPlaces(sides.test)
         # Whether users and items in arrays are their positions in test.
         self._by_position = (
             item_ids is None and self._places is not None and self._places.are_positions
@@ -229,7 +229,7 @@ class Stream:
         if lists and self._take_indices(items, users):
             self._n_batches += 1
             return
-        if self._evaluator.truth is None:
+        if self._evaluator.sides is None:
             if items is not None:
                 raise InputError(
                     "items= are lists, for which the evaluator needs a test. Hint: "
@@ -367,15 +367,15 @@ class Stream:
 
     def _truth_of(self, batch: Pairs) -> Interactions:
         """Return the truth of a batch, with the values that count."""
-        test, asked = batch.test(), self._evaluator.asked
+        test, arguments = batch.test(), self._evaluator.arguments
         assert test is not None
-        return as_brought(test, asked.metrics, asked.protocol)
+        return as_brought(test, arguments.metrics, arguments.protocol)
 
     def _request_of(self, batch: Pairs) -> Request:
         """Return the request to a batch of candidates, which is the same except for its truth."""
-        own_sets = self._evaluator.asked.as_given["candidates"] is not None
+        own_sets = self._evaluator.arguments.as_given["candidates"] is not None
         if self._request is None or own_sets:
-            request = request_of(self._evaluator.inputs(batch))
+            request = request_of(self._evaluator.case(batch))
             # What is found for a batch is of no use to the next one.
             self._request = dataclasses.replace(request, progress=False, memory=Memory())
         return self._request
@@ -390,23 +390,23 @@ class Stream:
                 )
             return self._counted
         if kind is StreamedPairs:
-            read = {metric.definition.record for metric in self._evaluator.asked.metrics}
+            read = {metric.definition.record for metric in self._evaluator.arguments.metrics}
             self._counted = StreamedPairs(ranked="ranks" in read, rated="ratings" in read)
             return self._counted
-        truth = self._evaluator.truth
-        assert truth is not None
-        test = truth.test
+        sides = self._evaluator.sides
+        assert sides is not None
+        test = sides.test
         index = SourceIndex.of("The stream", 0, n_items, None, item_ids)
         of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
         stand_in = unscored(of_test) if kind is StreamedScores else nobody(test)
-        given = self._evaluator.inputs(stand_in)
-        request, ranked = request_of(given), bool(given.truth.of_rankings)
-        depths = [metric.cutoff or 1 for metric in given.truth.of_lists]
+        given = self._evaluator.case(stand_in)
+        request, ranked = request_of(given), bool(given.sides.of_rankings)
+        depths = [metric.cutoff or 1 for metric in given.sides.of_lists]
         k = max(depths) if depths else None
         if kind is StreamedScores:
             self._counted = StreamedScores(of_test, request, ranked, k)
         else:
-            others = self._evaluator.asked.counts_listed_users
+            others = self._evaluator.arguments.counts_listed_users
             self._counted = StreamedLists(request, ranked, k, counts_others=others)
         return self._counted
 
@@ -454,7 +454,7 @@ class Stream:
     @cached_property
     def _identity(self) -> dict[str, str]:
         """What is the same for all streams that can be merged; data are hashed for it."""
-        return identity_of(self._evaluator.asked, self._evaluator.truth)
+        return identity_of(self._evaluator.arguments, self._evaluator.sides)
 
     def merge(self, other: Stream | Mapping[str, Any]) -> None:
         """Add the batches of another stream, for instance of another process.

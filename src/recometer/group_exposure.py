@@ -15,7 +15,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import in_train
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
-from recometer.evaluating.truth import as_counted
+from recometer.evaluating.sides import as_counted
 from recometer.evaluation import Evaluation
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric

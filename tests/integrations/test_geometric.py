@@ -63,7 +63,7 @@ def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evalua
     scores[train[0], train[1]] = -torch.inf
     found = scores.topk(5).indices
     lists = rm.Evaluator(
-        evaluator.truth.given, train=evaluator.asked.train, metrics="ndcg@5 recall@5"
+        evaluator.sides.given, train=evaluator.arguments.train, metrics="ndcg@5 recall@5"
     )
     stream = lists.stream()
     theirs = geometric.metrics.LinkPredNDCG(5)
@@ -97,7 +97,7 @@ def test_a_labelled_batch_of_edges(torch, geometric, embeddings):
 def test_recommend(model, graph, evaluator):
     """``recommend(edge_index, src_index, dst_index, k)`` of the model itself."""
     lists = rm.Evaluator(
-        evaluator.truth.given, train=evaluator.asked.train, metrics="ndcg@5 recall@5"
+        evaluator.sides.given, train=evaluator.arguments.train, metrics="ndcg@5 recall@5"
     )
     source = rm.from_model(model, edge_index=graph[0], n_users=N_USERS, n_items=N_ITEMS)
     assert 0 < lists.mean(source)["ndcg@5"] < 1

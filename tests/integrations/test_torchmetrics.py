@@ -234,8 +234,8 @@ def test_what_another_evaluator_counted_is_refused(ranking_metrics, case, change
     """It would give numbers, and wrong ones."""
     _, _, evaluator = case
     options = {
-        "test": evaluator.truth.given,
-        "train": evaluator.asked.train,
+        "test": evaluator.sides.given,
+        "train": evaluator.arguments.train,
         "metrics": METRICS,
         **changes,
     }

@@ -60,7 +60,7 @@ def _difference(values: Float64, chance: Float64) -> stats.Interval:
 
 
 def _evaluated(looked: Looked) -> EvaluationRecord:
-    given, asked = looked.given, looked.given.asked
+    given, asked = looked.given, looked.given.arguments
     return evaluate(
         given.source,
         None if given.brings_truth else looked.test,

@@ -66,7 +66,7 @@ def listed_items_unknown(looked: Looked) -> Finding:
 
 def _lacking(looked: Looked, listed: Int64, named: Array) -> Bool | None:
     """Tell which of some items, given by positions and ids, the catalogue lacks."""
-    lists, catalogue = looked.lists, looked.given.asked.catalogue
+    lists, catalogue = looked.lists, looked.given.arguments.catalogue
     if lists.uncatalogued is not None:
         return np.isin(listed, lists.uncatalogued)
     if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):

@@ -10,7 +10,7 @@ from recometer import ragged
 from recometer.arrays import Array, Int64, UInt32
 from recometer.data import matching
 from recometer.data.interactions import Interactions
-from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.case import Case
 from recometer.evaluating.records import request_of
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
@@ -33,7 +33,7 @@ class Looked:
         How many places of each list are looked at.
     """
 
-    given: Inputs
+    given: Case
     again: Source
     whole: Interactions
     k: int
@@ -46,12 +46,12 @@ class Looked:
     @property
     def test(self) -> Interactions:
         """The users that are looked at."""
-        return self.given.truth.test
+        return self.given.sides.test
 
     @property
     def train(self) -> Interactions | None:
         """What must not be recommended again."""
-        return self.given.asked.train
+        return self.given.arguments.train
 
     @cached_property
     def request(self) -> Request:

@@ -141,11 +141,11 @@ def check(
     with warnings.catch_warnings(), waiting("Checking"):
         # What evaluate warns of is a finding here.
         warnings.simplefilter("ignore", DataWarning)
-        given = evaluator.inputs(source)
+        given = evaluator.case(source)
         given.check_ids()
         # A model is asked for its lists anew.
-        again = given if isinstance(source, Source) else evaluator.inputs(source)
-        whole = given.truth.given if truth is None else truth
+        again = given if isinstance(source, Source) else evaluator.case(source)
+        whole = given.sides.given if truth is None else truth
         looked = Looked(given, again.source, whole, k)
         findings = tuple(_found(each, looked) for each in CHECKS)
     return Preflight(

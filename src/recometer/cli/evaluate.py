@@ -18,7 +18,7 @@ from recometer.cli._words import output
 from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
-from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluating.arguments import DEFAULT_METRICS
 from recometer.evaluation import Evaluation, FoldedEvaluation
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.leaderboard import SUMMARY_FIELDS, Leaderboard

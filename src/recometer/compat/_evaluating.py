@@ -10,7 +10,8 @@ from typing import Any
 
 from recometer.arrays import Float64
 from recometer.errors import DataWarning, UnknownNameError, did_you_mean
-from recometer.evaluating.making import measure
+from recometer.evaluating.finish import check
+from recometer.evaluating.part import measure
 from recometer.evaluating.records import find_records
 from recometer.evaluation import Evaluation, evaluate
 from recometer.evaluator import Evaluator
@@ -72,9 +73,10 @@ def values_of(
     rules.setdefault("defects", True)
     evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
     with quiet():
-        given = evaluator.inputs(source)
-        values: dict[str, Float64] = measure(given, find_records(given))["values"]
-    return values
+        case = evaluator.case(source)
+        part = measure(case, find_records(case))
+        check(case, part)
+    return dict(part.values)
 
 
 @functools.lru_cache(maxsize=64)

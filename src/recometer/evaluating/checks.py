@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32, all_of, any_of
+from recometer.arrays import Bool, Int64, any_of
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import is_threshold
 from recometer.errors import InputError, warn
+from recometer.evaluating.facts import Facts
 from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom
-from recometer.ranks import Ranks, TopLists, UserFlag, raised
+from recometer.ranks import Ranks, UserFlag, raised
 from recometer.sources.base import Source
 
 
@@ -30,42 +29,11 @@ def check_not_empty(n_users: int, n_rows: int) -> None:
         )
 
 
-def check_users(
-    flags: UInt32, n_relevant: Int64, source: Source, test: Interactions, protocol: Protocol
+def check_known(
+    facts: Facts, examples: Sequence[object], source: Source, protocol: Protocol
 ) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
-    unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
-    if not any_of(unusable) and any_of(raised(flags[:1], UserFlag.KNOWN)):
-        return  # mostly, and soon: the first user is known, and nobody has such scores
-    users = range(test.n_users) if test.user_ids is None else test.user_ids[:3].tolist()
-    check_known(KnownUsers.of(flags, n_relevant, [*users[:3]]), source, protocol)
-
-
-@dataclasses.dataclass(frozen=True)
-class KnownUsers:
-    """How many users of test a source can rank items for."""
-
-    n_users: int
-    n_known: int
-    n_judged: int  # of these, those with a relevant item
-    n_unusable: int  # of these, those with a NaN or infinite score
-    examples: Sequence[object]  # a few users of test
-
-    @classmethod
-    def of(cls, flags: UInt32, n_relevant: Int64, examples: Sequence[object]) -> KnownUsers:
-        """Count them."""
-        known = raised(flags, UserFlag.KNOWN)
-        judged = known & (n_relevant > 0)
-        unusable = raised(flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
-        n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
-        return cls(
-            len(flags), int(np.count_nonzero(known)), int(n_judged), int(n_unusable), examples
-        )
-
-
-def check_known(users: KnownUsers, source: Source, protocol: Protocol) -> None:
-    """Refuse rankings and warn as `check_users` does."""
-    if not users.n_known:
+    if not facts.n_known:
         arrays = source.arrays()
         named = arrays["user_ids"] if "user_ids" in arrays else source.listed_users()
         hint = "give the source the ids that test has: user_ids=..."
@@ -75,10 +43,10 @@ def check_known(users: KnownUsers, source: Source, protocol: Protocol) -> None:
                 f"{', '.join(map(repr, named[:3].tolist()))}."
             )
         raise InputError(
-            f"The source ({source.describe()}) knows none of the {users.n_users:,} users of test, "
-            f"such as {', '.join(map(repr, users.examples))}. Hint: {hint}"
+            f"The source ({source.describe()}) knows none of the {facts.n_users:,} users of test, "
+            f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
         )
-    n_judged, n_unusable = users.n_judged, users.n_unusable
+    n_judged, n_unusable = facts.n_judged, facts.n_unusable
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
         "large for their dtype; nan_scores='last' ranks NaN last, and "
@@ -179,12 +147,6 @@ def warn_below_relevant(count: int, n_users: int) -> None:
             f"rprecision reads the first R places, R the user's number of relevant items: the "
             f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
         )
-
-
-def check_baseline(baseline: TopLists, what: str) -> None:
-    """Refuse a baseline that has no list for anybody."""
-    if not any_of(baseline.known):
-        raise no_list(what)
 
 
 def no_list(what: str) -> InputError:
@@ -289,35 +251,30 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
         )
 
 
-def check_defined(
-    values: Mapping[str, Float64],
-    reasons: Mapping[str, UInt8],
-    test: Interactions,
-    relevant_from: RelevantFrom,
+def warn_of_undefined(
+    facts: Facts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
     """Warn of metrics that no user has a value for, and say why."""
     alike: dict[str, list[str]] = {}
-    for name, column in values.items():
-        # The first of millions of users nearly always decides it.
-        if len(column) and (not math.isnan(column[0]) or not all_of(np.isnan(column))):
-            continue
-        codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
-        most_first = codes[np.argsort(-counts, kind="stable")].tolist()
-        why = [reason.sentence for code in most_first for reason in Reason if reason == code]
+    for name, counts in facts.undefined.items():
+        most_first = np.argsort(-counts, kind="stable")
+        codes = [code for code in most_first.tolist() if code and counts[code]]
+        why = [reason.sentence for code in codes for reason in Reason if reason == code]
         if why:
             alike.setdefault("; or ".join(why), []).append(name)
     for reason, names in alike.items():
-        cause = _below(test, relevant_from) if Reason.NO_RELEVANT.sentence in reason else ""
-        n_users = len(values[names[0]])
-        warn(f"{', '.join(names)}: undefined for all {n_users:,} users: {reason}.{cause}")
+        cause = ""
+        if Reason.NO_RELEVANT.sentence in reason and facts.n_rows:
+            cause = _below(value_range, relevant_from)
+        warn(f"{', '.join(names)}: undefined for all {facts.n_users:,} users: {reason}.{cause}")
 
 
-def _below(test: Interactions, relevant_from: RelevantFrom) -> str:
+def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
     """Say that no value of test reaches a threshold, if that is so."""
-    high = test.value_range[1]
-    if not is_threshold(relevant_from) or not len(test) or high >= relevant_from:
+    high = 1.0 if value_range is None else value_range[1]
+    if not is_threshold(relevant_from) or high >= relevant_from:
         return ""
-    if test.values is None:
+    if value_range is None:
         return (
             " Test has no values, so that each of its rows counts as 1, and relevant_from is "
             f"{relevant_from:g}. Hint: rm.Interactions.of(test, value=...) names the column of "

@@ -7,24 +7,24 @@ import json
 from collections.abc import Mapping
 
 from recometer.data.fingerprints import Fingerprinting
-from recometer.evaluating.asked import Asked
-from recometer.evaluating.truth import Truth, arrays_beside_test
+from recometer.evaluating.arguments import Arguments
+from recometer.evaluating.sides import Sides, arrays_beside_test
 
 
-def identity_of(asked: Asked, truth: Truth | None) -> dict[str, str]:
+def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
     """Return the metrics and rules of an evaluator, and digests of its data, by argument."""
-    if truth is None:
-        prints = _prints(asked, arrays_beside_test(asked, None))
-        texts = {} if asked.catalogue is None else {"catalogue": asked.catalogue.describe()}
+    if sides is None:
+        prints = _prints(arguments, arrays_beside_test(arguments, None))
+        texts = {} if arguments.catalogue is None else {"catalogue": arguments.catalogue.describe()}
     else:
-        if not truth.fingerprints:
-            truth.fingerprints.update(_prints(asked, truth.arrays()))
-        prints = truth.fingerprints
-        texts = {name: one["description"] for name, one in truth.descriptions.items()}
+        if not sides.fingerprints:
+            sides.fingerprints.update(_prints(arguments, sides.arrays()))
+        prints = sides.fingerprints
+        texts = {name: one["description"] for name, one in sides.descriptions.items()}
     return {
-        "metrics": " ".join(map(str, asked.metrics)),
-        "protocol": asked.protocol.describe(),
-        "seed": str(asked.seed),
+        "metrics": " ".join(map(str, arguments.metrics)),
+        "protocol": arguments.protocol.describe(),
+        "seed": str(arguments.seed),
         **{
             name: _digest(texts.get(name, ""), prints.get(name, {}))
             for name in {*texts, *(name for name, of in prints.items() if of)}
@@ -46,8 +46,10 @@ def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
     return ""
 
 
-def _prints(asked: Asked, arrays: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
-    with Fingerprinting(arrays, asked.threads) as found:
+def _prints(
+    arguments: Arguments, arrays: Mapping[str, Mapping[str, object]]
+) -> dict[str, dict[str, str]]:
+    with Fingerprinting(arrays, arguments.threads) as found:
         return found.result()
 
 

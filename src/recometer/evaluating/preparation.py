@@ -14,14 +14,20 @@ from recometer.data import matching
 from recometer.data.fingerprints import glimpse
 from recometer.data.interactions import read_interactions
 from recometer.errors import InputError, InputTypeError
-from recometer.evaluating.arguments import settled, source_of, truth_beside
-from recometer.evaluating.asked import DEFAULT_METRICS, Asked, read_asked
-from recometer.evaluating.effects import warn_without_effect
+from recometer.evaluating.arguments import (
+    DEFAULT_METRICS,
+    Arguments,
+    read_arguments,
+    settled,
+    source_of,
+    truth_beside,
+)
+from recometer.evaluating.case import Case
+from recometer.evaluating.finish import fields_of, means_of
 from recometer.evaluating.folds import is_made, parts_of
-from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.making import fields_of, means_of
 from recometer.evaluating.records import find_records
-from recometer.evaluating.truth import Truth, arrays_beside_test, number_of_zeros, warn_of_zeros
+from recometer.evaluating.sides import Sides, arrays_beside_test, number_of_zeros, warn_of_zeros
+from recometer.evaluating.unused_rules import warn_without_effect
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
@@ -61,7 +67,7 @@ class Preparation:
             )
         if is_made(test):
             test, train = parts_of(test, train)
-        self.asked: Asked = read_asked(
+        self.arguments: Arguments = read_arguments(
             train=train,
             candidates=candidates,
             exclude=exclude,
@@ -75,14 +81,14 @@ class Preparation:
             chance=chance,
             rules=rules,
         )
-        if self.asked.train is not None:
-            warn_of_zeros(number_of_zeros(self.asked.train), self.asked.protocol)
-        self.truth: Truth | None = None
+        if self.arguments.train is not None:
+            warn_of_zeros(number_of_zeros(self.arguments.train), self.arguments.protocol)
+        self.sides: Sides | None = None
         if test is not None:
-            how = self.asked.protocol
+            how = self.arguments.protocol
             refused = matching.is_threshold(how.relevant_from) and how.repeated_test == "once"
             given = read_interactions(test, "test", says_sums=not refused)
-            self.truth = Truth.of(self.asked, given)
+            self.sides = Sides.of(self.arguments, given)
         self._glimpses = self._glimpsed()
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
@@ -90,7 +96,7 @@ class Preparation:
 
         No `Evaluation` is made, and the source is neither hashed nor kept.
         """
-        given = self.inputs(source)
+        given = self.case(source)
         return means_of(given, find_records(given))
 
     def of_known_users(self) -> Self:
@@ -98,13 +104,13 @@ class Preparation:
 
         Use it for a part of the users, such as those of a batch, or of the first batches.
         """
-        rules = self.asked.protocol.replace(no_list="undefined")
-        asked = dataclasses.replace(self.asked, protocol=rules, expects_unknown=True)
-        object.__setattr__(asked, "by_hand", self.asked.by_hand)
+        rules = self.arguments.protocol.replace(no_list="undefined")
+        arguments = dataclasses.replace(self.arguments, protocol=rules, expects_unknown=True)
+        object.__setattr__(arguments, "by_hand", self.arguments.by_hand)
         partial = copy.copy(self)
-        partial.asked = asked
-        if self.truth is not None:
-            partial.truth = dataclasses.replace(self.truth, asked=asked)
+        partial.arguments = arguments
+        if self.sides is not None:
+            partial.sides = dataclasses.replace(self.sides, arguments=arguments)
         return partial
 
     @property
@@ -114,38 +120,40 @@ class Preparation:
         This includes arrays that it shares with its arguments, and the matches with sources, so
         that the first call with new ids adds to it. For texts, only the pointers are counted.
         """
-        return held_bytes(self.asked, self.truth)
+        return held_bytes(self.arguments, self.sides)
 
     def fields(self, source: object, begin: float) -> dict[str, Any]:
         """Return the fields of the `Evaluation` of a model; `begin` is when reading it began."""
-        given = self.inputs(source)
+        given = self.case(source)
         read = time.perf_counter()
         records = find_records(given)
         return fields_of(given, records, read - begin, time.perf_counter() - read)
 
-    def inputs(self, given: object) -> Inputs:
+    def case(self, given: object) -> Case:
         """Check a source, or make one from a model, and combine it with the truth."""
-        asked, truth = self.asked, self.truth
+        arguments, sides = self.arguments, self.sides
         self._check_unchanged()
-        test = None if truth is None else truth.given
-        source = source_of(given, test, asked.train, asked.metrics, asked.protocol)
-        trained = asked.train is not None
-        warn_without_effect(source, asked.metrics, asked.protocol, asked.by_hand, trained=trained)
-        rules = settled(source, asked.protocol, trained=trained)
-        brings_truth = truth is None
+        test = None if sides is None else sides.given
+        source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
+        trained = arguments.train is not None
+        warn_without_effect(
+            source, arguments.metrics, arguments.protocol, arguments.by_hand, trained=trained
+        )
+        rules = settled(source, arguments.protocol, trained=trained)
+        brings_truth = sides is None
         own = truth_beside(source, given=not brings_truth)
-        if truth is None:
+        if sides is None:
             assert own is not None
-            truth = Truth.of(asked, own, brought=True)
-        listed = source.listed_users() if asked.counts_listed_users else None
+            sides = Sides.of(arguments, own, brought=True)
+        listed = source.listed_users() if arguments.counts_listed_users else None
         if listed is not None:
-            truth = truth.with_users(listed)
-        return Inputs(source, truth, rules, brings_truth)
+            sides = sides.with_users(listed)
+        return Case(source, sides, rules, brings_truth)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
         """Return glimpses of all arrays, by argument."""
-        asked, truth = self.asked, self.truth
-        arrays = arrays_beside_test(asked, None) if truth is None else truth.arrays()
+        arguments, sides = self.arguments, self.sides
+        arrays = arrays_beside_test(arguments, None) if sides is None else sides.arrays()
         return {
             argument: {name: glimpse(array) for name, array in named.items()}
             for argument, named in arrays.items()

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Int64, UInt32, any_of
+from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
+from recometer.evaluating.case import Case
 from recometer.evaluating.checks import (
     below_relevant,
-    check_baseline,
     check_correction,
     check_defects,
     check_length,
-    check_overlaps,
-    check_users,
     short_of_cutoffs,
-    warn_below_relevant,
-    warn_beyond_lists,
-    warn_beyond_rows,
 )
-from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.unknown import warn_of_unknown
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.settling import leave_out, with_repeated_rows
 from recometer.measuring.side_data import Popularity, list_data, needed_by, ranks_with, with_copies
-from recometer.metrics import ListData, Metric
+from recometer.metrics import Metric
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import rules_of
 from recometer.ranks import Ranks, Ratings, TopLists
@@ -68,119 +61,103 @@ class Records:
     request: Request  # what the source was asked for
 
 
-def find_records(given: Inputs) -> Records:
+def find_records(case: Case) -> Records:
     """Ask the source for what the metrics read, and check it."""
-    rules, truth, asked, source = given.protocol, given.truth, given.asked, given.source
-    test, of_ranks, of_lists = truth.test, truth.of_rankings, truth.of_lists
-    request = request_of(given)
-    if not asked.some_users:
-        given.check_ids()
-    ratings, ranks = _ratings(source, request, truth.metrics), None
+    rules, sides, arguments, source = case.protocol, case.sides, case.arguments, case.source
+    test, of_ranks, of_lists = sides.test, sides.of_rankings, sides.of_lists
+    request = request_of(case)
+    if not arguments.some_users:
+        case.check_ids()
+    ratings, ranks = _ratings(source, request, sides.metrics), None
     if ratings is not None:
         ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))
-    if ratings is not None and not (ratings.repeats and truth.reads_ranks):
+    if ratings is not None and not (ratings.repeats and sides.reads_ranks):
         ranks = ratings.ranks
-    elif of_ranks or given.brings_truth:
+    elif of_ranks or case.brings_truth:
         ranks = leave_out(source.rank(request), rules)
     lists, baseline, judged = None, None, None
     if of_lists:
-        lists, baseline = _lists(source, asked.baseline, request, of_lists)
-        judged = _judged(request, source, ranks if given.brings_truth else None)
+        lists, baseline = _lists(source, arguments.baseline, request, of_lists)
+        judged = _judged(request, source, ranks if case.brings_truth else None)
     users = _users(ranks, lists, judged)
-    early = ranks is not None and any_of(ranks.ends_early)
-    if not asked.some_users:
-        check_users(users.flags, users.n_relevant, source, test, asked.protocol)
-        if ranks is not None:
-            check_overlaps(ranks.counts, users.n_relevant, len(test), truth.candidates)
-        if early:
-            warn_beyond_lists(int(users.depth.max()), of_ranks)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        if early:
-            check_length(ranks, of_ranks, test)
+        check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
         counts |= below_relevant(ranks, of_ranks)
-        if not asked.some_users:
-            warn_below_relevant(counts.get("users_below_relevant", 0), ranks.n_users)
-        misses = rules.deep_cutoffs != "undefined_below"
-        if not asked.some_users and ranks.any_cutoff and misses:
-            warn_beyond_rows(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)
         ranks = ranks_with(
             ranks,
-            truth.side_data,
+            sides.side_data,
             test=test,
-            train=asked.train,
-            catalogue=asked.catalogue,
-            popularity=asked.popularity,
+            train=arguments.train,
+            catalogue=arguments.catalogue,
+            popularity=arguments.popularity,
         )
-        if truth.counts_repeated_rows:
-            ranks = with_copies(ranks, test, asked.train)
+        if sides.counts_repeated_rows:
+            ranks = with_copies(ranks, test, arguments.train)
             users = users._replace(
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
             )
         check_defects(ranks, of_ranks, rules)
-    if not asked.some_users and not asked.expects_unknown:
-        n_relevant = int(users.n_relevant.sum())
-        warn_of_unknown(source, test, counts, users.flags, n_relevant, rules)
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 
-def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
+def measured_by(case: Case, records: Records) -> dict[str, Measured]:
     """Return the users to measure, by the record that metrics read."""
     found: dict[str, Measured] = {}
-    truth, asked = given.truth, given.asked
-    of_ranks, test = truth.of_rankings, truth.test
+    sides, arguments = case.sides, case.arguments
+    of_ranks, test = sides.of_rankings, sides.test
     if records.ranks is not None and of_ranks:
-        at_random = any(rules_of(metric, given.protocol).ties == "random" for metric in of_ranks)
+        at_random = any(rules_of(metric, case.protocol).ties == "random" for metric in of_ranks)
         keys = ids.user_keys(test.user_ids, test.n_users) if at_random else None
-        found["ranks"] = RankedUsers(records.ranks, asked.seed, keys)
+        found["ranks"] = RankedUsers(records.ranks, arguments.seed, keys)
         if records.ratings is not None:
-            found["ratings"] = RatedUsers(records.ratings, asked.seed, keys)
+            found["ratings"] = RatedUsers(records.ratings, arguments.seed, keys)
     if records.lists is not None:
         rules = records.request.protocol
         data = list_data(
             records.lists,
-            needed_by(truth.of_lists),
+            needed_by(sides.of_lists),
             test=test,
-            train=asked.train,
+            train=arguments.train,
             relevant_from=rules.relevant_from,
-            ranks=records.ranks if given.brings_truth else None,
-            catalogue=asked.catalogue,
+            ranks=records.ranks if case.brings_truth else None,
+            catalogue=arguments.catalogue,
             baseline=records.baseline,
-            in_train=_removed_rows(records.request, given.source),
-            memory=truth.memory,
-            popularity=asked.popularity,
+            in_train=_removed_rows(records.request, case.source),
+            memory=sides.memory,
+            popularity=arguments.popularity,
         )
         found["lists"] = ListedUsers(data, records.judged)
     return found
 
 
-def request_of(given: Inputs) -> Request:
+def request_of(case: Case) -> Request:
     """Return the request to the source, which is the same for all with the same rules."""
-    known, rules = given.truth.requests, given.protocol
+    known, rules = case.sides.requests, case.protocol
     if rules not in known:
-        known[rules] = _request(given)
+        known[rules] = _request(case)
     return known[rules]
 
 
-def _request(given: Inputs) -> Request:
-    rules, asked, of_ranks = given.protocol, given.asked, given.truth.of_rankings
+def _request(case: Case) -> Request:
+    rules, arguments, of_ranks = case.protocol, case.arguments, case.sides.of_rankings
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
-        given.truth.test,
-        asked.train,
+        case.sides.test,
+        arguments.train,
         asked_of_source(of_ranks, rules),
-        _numbered(asked.catalogue),
-        None if rules.correction != "none" or forgets or asked.chance else _depth(of_ranks),
-        asked.threads,
-        asked.progress,
-        given.truth.candidates,
-        asked.exclude,
-        asked.seed,
-        given.truth.memory,
-        asked.some_users,
-        _whole_popularity(asked.popularity),
+        _numbered(arguments.catalogue),
+        None if rules.correction != "none" or forgets or arguments.chance else _depth(of_ranks),
+        arguments.threads,
+        arguments.progress,
+        case.sides.candidates,
+        arguments.exclude,
+        arguments.seed,
+        case.sides.memory,
+        arguments.some_users,
+        _whole_popularity(arguments.popularity),
     )
 
 
@@ -256,33 +233,17 @@ def _lists(
     """Request lists as long as metrics read them, from the source and perhaps the baseline."""
     depth = max(metric.cutoff or 1 for metric in metrics)
     lists = source.top(request, depth)
-    if not request.some_users:
-        warn_beyond_lists(int(lists.lengths.max(initial=0)), metrics)
     if baseline is None or "baseline" not in needed_by(metrics):
         return lists, None
-    if isinstance(baseline, Source):
-        found = request.memory.find(
-            "baseline",
-            (depth, request.protocol),
-            lambda: baseline.top(request, depth),
-            same=(baseline, request.test),
-        )
-        what = baseline.describe()
-    else:
-        found = _of_evaluation(baseline, request.test, depth)
-        what = baseline.inputs["source"]["description"]
-    if not request.some_users:
-        check_baseline(found, what)
+    if not isinstance(baseline, Source):
+        return lists, _of_evaluation(baseline, request.test, depth)
+    found = request.memory.find(
+        "baseline",
+        (depth, request.protocol),
+        lambda: baseline.top(request, depth),
+        same=(baseline, request.test),
+    )
     return lists, found
-
-
-def data_of_result(data: ListData, needed: Container[str]) -> ListData:
-    """Leave out facts about users that are not needed, since they are kept with the result."""
-    gone = [name for name in ("train", "test", "baseline") if name not in needed]
-    changes: dict[str, None] = dict.fromkeys(gone)
-    if "test" in gone:
-        changes["relevant"] = None
-    return dataclasses.replace(data, **changes)  # type: ignore[arg-type]
 
 
 def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -> TopLists:

@@ -7,13 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Int64
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.data.spelling import guess
 from recometer.errors import InputError, brief, warn
+from recometer.evaluating.facts import Facts
 from recometer.protocol import Protocol
-from recometer.ranks import UserFlag, raised
 from recometer.sources.base import Source
 
 Kind = Literal["user", "item"]
@@ -22,6 +22,9 @@ MANY = 0.1  # of the users of test, or of the relevant rows: more than these are
 EXAMPLES = 3
 ASKED = 1000  # ids for which a spelling is looked for
 BY_CHANCE = 10  # users or items: fewer may be 0 to n - 1 in data and 1 to n in a model by chance
+
+
+FindUnknown = Callable[[Kind], "Unknown"]
 
 
 def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
@@ -79,42 +82,27 @@ def _few(some: Sequence[Any]) -> str:
     return ", ".join(map(brief, some[:EXAMPLES]))
 
 
+def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
+    """Return users or items of test that a source does not know."""
+    known, its = source.known_ids(kind), ids_of(test, kind)
+    if its is None:
+        return Unknown([], [])
+    return Unknown.of(its[missing(test, kind, known)], known)
+
+
 def warn_of_unknown(
     source: Source,
-    test: Interactions,
     counts: Mapping[str, int],
-    flags: UInt32,
-    n_relevant: int,
+    facts: Facts,
     protocol: Protocol,
+    find: FindUnknown,
 ) -> None:
     """Warn if a model lacks more than a tenth of the users of test, or of the relevant rows.
 
-    `counts` and `flags` are those of a result, `n_relevant` is the number of relevant rows. Users
-    without training items whom the rule `cold_start` leaves out are expected to be unknown.
+    Users without training items whom the rule `cold_start` leaves out are expected to be unknown.
+    `find` returns ids of a kind; it is called only if there is a warning.
     """
-    if not protocol.cold_start and "users_unknown" in counts:
-        unknown = raised(flags, UserFlag.TRAINED) & ~raised(flags, UserFlag.KNOWN)
-        counts = {**counts, "users_unknown": int(np.count_nonzero(unknown))}
-
-    def find(kind: Kind) -> Unknown:
-        known, its = source.known_ids(kind), ids_of(test, kind)
-        if its is None:
-            return Unknown([], [])
-        return Unknown.of(its[missing(test, kind, known)], known)
-
-    say_unknown(source, counts, test.n_users, n_relevant, protocol, find)
-
-
-def say_unknown(
-    source: Source,
-    counts: Mapping[str, int],
-    n_users: int,
-    n_relevant: int,
-    protocol: Protocol,
-    find: Callable[[Kind], Unknown],
-) -> None:
-    """Warn as `warn_of_unknown` does; `find` returns ids of a kind, if there is a warning."""
-    n_unknown = counts.get("users_unknown", 0)
+    n_unknown, n_users, n_relevant = facts.n_unknown, facts.n_users, facts.n_relevant
     if n_unknown > MANY * n_users:
         found = find("user")
         left_out = protocol.no_list == "undefined" or protocol.users.startswith("known")

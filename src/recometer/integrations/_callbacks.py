@@ -19,7 +19,7 @@ def check_arguments(prefix: object, every_n_epochs: object) -> None:
 
 def check_evaluator(evaluator: object) -> None:
     """Refuse what is no evaluator, and one without a test."""
-    if not isinstance(evaluator, Evaluator) or evaluator.truth is None:
+    if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
         raise InputTypeError(
             "RecometerCallback takes an evaluator with a test, found "
             f"{type(evaluator).__name__}. Hint: rm.Evaluator(test, train=train, metrics=...)."

@@ -74,11 +74,11 @@ class GroupedMetrics:
         **rules: Unpack[Rules],
     ) -> None:
         self.evaluator = evaluator_of_rows(metrics, protocol, threads, rules)
-        self.metrics = tuple(self.evaluator.asked.metrics)
+        self.metrics = tuple(self.evaluator.arguments.metrics)
 
     def __repr__(self) -> str:
         names = " ".join(map(str, self.metrics))
-        return f"<{type(self).__name__} {names!r}, {self.evaluator.asked.protocol.name}>"
+        return f"<{type(self).__name__} {names!r}, {self.evaluator.arguments.protocol.name}>"
 
     def of_rows(
         self,

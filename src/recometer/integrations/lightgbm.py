@@ -84,7 +84,7 @@ class RankingMetrics(GroupedMetrics):
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def _check_gains(self, table: Any) -> None:
-        if table is None or self.evaluator.asked.protocol.name != "lightgbm":
+        if table is None or self.evaluator.arguments.protocol.name != "lightgbm":
             return
         gains = np.array(table.split(",") if isinstance(table, str) else table, np.float64)
         metric = next(

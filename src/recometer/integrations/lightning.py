@@ -143,7 +143,7 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
             if self.test is None:
                 return set()
             evaluator, prefix = self.test, TEST
-        return {_flat(prefix, metric) for metric in evaluator.asked.metrics}
+        return {_flat(prefix, metric) for metric in evaluator.arguments.metrics}
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
         """Return the source that is made from a module."""
@@ -151,8 +151,8 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
             return source_from(self.source, module)
         if not hasattr(module, "score_users"):
             return module
-        assert evaluator.truth is not None
-        test = evaluator.truth.test
+        assert evaluator.sides is not None
+        test = evaluator.sides.test
         if test.user_ids is not None or test.item_ids is not None:
             raise InputError(
                 "score_users(rows) takes positions, and test names users or items by ids. Hint: "

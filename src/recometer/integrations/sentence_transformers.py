@@ -121,7 +121,9 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
     def _primary(self, asked: str | None) -> str:
         """Return the flat name of the metric that determines the best checkpoint."""
-        known = {str(metric): str(FlatName(str(metric))) for metric in self.evaluator.asked.metrics}
+        known = {
+            str(metric): str(FlatName(str(metric))) for metric in self.evaluator.arguments.metrics
+        }
         names = list(known.values())
         if asked is None:
             return names[0]
@@ -214,8 +216,8 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the description of the evaluation for the model card."""
-        metrics = " ".join(map(str, self.evaluator.asked.metrics))
-        return {"metrics": metrics, "protocol": self.evaluator.asked.protocol.describe()}
+        metrics = " ".join(map(str, self.evaluator.arguments.metrics))
+        return {"metrics": metrics, "protocol": self.evaluator.arguments.protocol.describe()}
 
 
 def _unit(vectors: Any) -> Any:

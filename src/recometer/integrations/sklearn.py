@@ -54,7 +54,7 @@ class RankingScore:
         **rules: Unpack[Rules],
     ) -> None:
         self.evaluator = evaluator_of_rows(metric, protocol, 1, rules)
-        asked = self.evaluator.asked.metrics
+        asked = self.evaluator.arguments.metrics
         if len(asked) > 1:
             raise InputError(
                 f"A score is one number, but {len(asked)} metrics were asked for. Hint: a dict of "

@@ -164,7 +164,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
 
     def _of_batch(self) -> Evaluator:
         """Return an evaluator in whose means only the users in the batches count."""
-        if self._evaluator.truth is None:
+        if self._evaluator.sides is None:
             return self._evaluator
         if not hasattr(self, "_partial"):
             self._partial = self._evaluator.of_known_users()

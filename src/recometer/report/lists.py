@@ -17,7 +17,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import relevant_rows
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluating.arguments import settled, test_of
-from recometer.evaluating.truth import as_counted
+from recometer.evaluating.sides import as_counted
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.report.given import Given, as_mapping

@@ -15,16 +15,14 @@ from recometer.data.combined import in_either
 from recometer.data.interactions import Interactions
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
-from recometer.evaluating.asked import Asked, counts_listed
+from recometer.evaluating.arguments import Arguments, counts_listed
+from recometer.evaluating.case import Case
 from recometer.evaluating.chance import knows_chance
-from recometer.evaluating.checks import KnownUsers
-from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.making import measure
-from recometer.evaluating.records import Records, find_records
-from recometer.evaluating.truth import Truth, as_brought, as_counted
+from recometer.evaluating.part import Part, measure
+from recometer.evaluating.records import find_records
+from recometer.evaluating.sides import Sides, as_brought, as_counted
 from recometer.evaluating.unknown import KINDS, ids_of
 from recometer.measuring.listed import ListedUsers
-from recometer.measuring.reasons import Reason
 from recometer.metrics.registry import Metric, rules_of
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Negatives
@@ -70,8 +68,8 @@ class Output:
         names = self.options.keys() & {"threshold", "depth"}
         options = {"every_item": self.every_item, **{name: self.options[name] for name in names}}
         if self.kind == "pairs":
-            truth = self.options["truth"]
-            named |= {"score": "x", **({} if truth is None else {truth: "y"})}
+            sides = self.options["truth"]
+            named |= {"score": "x", **({} if sides is None else {sides: "y"})}
             return Pairs.of_some_users(table, **options, **named)
         by = self.options["by"]
         named |= {name: "x" if by == name else False for name in ("rank", "score")}
@@ -158,27 +156,27 @@ class Job:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
             given = self._inputs(table)
-            if not given.truth.test.n_users:
+            if not given.sides.test.n_users:
                 return
-            records = find_records(given)
-            measured = measure(given, records)
-        note, items = self._note(given, records, measured), None
+            part = measure(given, find_records(given))
+        note, items = self._note(given, part), None
         if self.lists:
-            n_places = measured["list_data"].lists.items.size
+            assert part.list_data is not None
+            n_places = part.list_data.lists.items.size
             if n_places > LIMIT:
                 raise InputError(
                     f"lists=True would bring {n_places:,} places of lists to the driver, more than "
                     f"{LIMIT:,}. Hint: leave it out; or evaluate a sample of the users."
                 )
-            note["lists"] = {name: measured[name] for name in ("over_users", "list_data")}
+            note["lists"] = {"over_users": part.over_users, "list_data": part.list_data}
         elif self.over_users:
-            items = packed(self._of_items(given, measured["list_data"], note))
+            items = packed(self._of_items(given, part.list_data, note))
         yield row(note=pickle.dumps(note), items=items)
-        users = self._rows(given, records, measured)
+        users = self._rows(given, part)
         for begin in range(0, users.num_rows, CELL_USERS):
             yield row(users=packed(users.slice(begin, CELL_USERS)))
 
-    def _inputs(self, table: Any) -> Inputs:
+    def _inputs(self, table: Any) -> Case:
         """Return what the users of a block are evaluated with."""
         parts = {name: unnested(table, name, what) for name, what in self.names.items()}
         sources = {
@@ -192,7 +190,7 @@ class Job:
         if "candidates" in parts:
             sets = self._interactions(parts, "candidates")
             chosen = in_either(sets, own) if isinstance(chosen, Negatives) else sets
-        asked = Asked(
+        asked = Arguments(
             **{name: self.given[name] for name in ASKED},
             train=train,
             baseline=sources.get("baseline"),
@@ -206,8 +204,8 @@ class Job:
         if listed is not None:
             test = test.with_users(listed)
         candidates = chosen if isinstance(chosen, Candidates) else None
-        truth = Truth(asked, own, test, candidates, asked.metrics)
-        return Inputs(source, truth, self.settled, self.brings_truth)
+        sides = Sides(asked, own, test, candidates, asked.metrics)
+        return Case(source, sides, self.settled, self.brings_truth)
 
     def _interactions(self, parts: Mapping[str, Any], name: str) -> Interactions:
         user, value = self._user(name), "x" if name in self.valued else False
@@ -219,25 +217,25 @@ class Job:
         """Return the columns that name a user in one of the tables."""
         return ["u", "s"] if name in self.sessions else ["u"]
 
-    def _rows(self, given: Inputs, records: Records, measured: Mapping[str, Any]) -> Any:
+    def _rows(self, given: Case, part: Part) -> Any:
         """Return a row per user: values, reasons, and what else is known."""
-        found: dict[str, Any] = {"u": given.truth.test.user_ids}
+        found: dict[str, Any] = {"u": given.sides.test.user_ids}
         if self.kinds.session is not None:
             found |= dict(zip("us", split_pairs(found["u"]), strict=True))
         for number, metric in enumerate(self.metrics):
             name = str(metric)
-            found[f"m{number}"] = measured["values"].get(name)
-            found[f"r{number}"] = measured["reasons"][name].astype(np.int8)
-            found[f"c{number}"] = measured.get("chance", {}).get(name)
-        found |= {name: getattr(records.users, name).astype(np.int32) for name in USERS}
+            found[f"m{number}"] = part.values.get(name)
+            found[f"r{number}"] = part.reasons[name].astype(np.int8)
+            found[f"c{number}"] = part.chance.get(name)
+        found |= {name: getattr(part.users, name).astype(np.int32) for name in USERS}
         columns: list[Array] = []
         for name, n in self.sums:
-            one = getattr(measured["rated"].predictions, name)
+            one = getattr(part.rated.predictions, name)  # type: ignore[union-attr]
             columns += [one] if n == 1 else one
         found |= {f"w{n}": np.asarray(one, np.float64) for n, one in enumerate(columns)}
         return _table(self.schema(), found)
 
-    def _of_items(self, given: Inputs, data: Any, note: dict[str, Any]) -> Any:
+    def _of_items(self, given: Case, data: Any, note: dict[str, Any]) -> Any:
         """Return a row per metric k and item i, with its number x; other totals are in the note."""
         named = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
         listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [named[:0]], [np.zeros(0)]
@@ -252,44 +250,28 @@ class Job:
         columns = (np.concatenate(one) for one in (k, i, x))
         return _table(self.schema_of_items(), dict(zip("kix", columns, strict=True)))
 
-    def _note(self, given: Inputs, records: Records, measured: Any) -> dict[str, Any]:
-        """Return what the users of a block add to the whole; see `together`."""
-        truth, users = given.truth, records.users
-        most: dict[str, float] = {}
-        test, known = truth.test, KnownUsers.of(users.flags, users.n_relevant, [])
-        sums = {"known": known.n_known, "judged": known.n_judged, "unusable": known.n_unusable}
-        sums |= {"users": test.n_users, "rows": len(test), "negative": int(truth.negative_gains)}
-        sums["relevant"] = int(users.n_relevant.sum())
-        for name, column in measured["values"].items():
-            sums[f"defined {name}"] = int(np.count_nonzero(~np.isnan(column)))
+    def _note(self, given: Case, part: Part) -> dict[str, Any]:
+        """Return what the users of a block add to the whole; see `evaluation._together`."""
+        sides, lists = given.sides, part.lists
+        test = sides.test
+        sums = {"negative": int(sides.negative_gains)}
         if test.values is not None:
             sums["not binary"] = int(np.count_nonzero((test.values != 0) & (test.values != 1)))
-        most["value"] = test.value_range[1]
-        if records.ranks is not None:
-            sums["early"] = int(np.count_nonzero(records.ranks.ends_early))
-            sums["any cutoff"] = int(records.ranks.any_cutoff)
-            most["depth"] = int(records.ranks.depth.max(initial=0))
-            most["n_candidates"] = int(records.ranks.n_candidates.max(initial=0))
-        if records.lists is not None:
-            most["listed"] = int(records.lists.lengths.max(initial=0))
-            if records.lists.n_catalogue is not None:
-                most["catalogue"] = records.lists.n_catalogue
-                most["less catalogue"] = -records.lists.n_catalogue
-        if records.baseline is not None:
-            sums["compared"] = int(np.count_nonzero(records.baseline.known))
-        data = [side for side in (truth.given, given.asked.train) if side is not None]
+        most: dict[str, float] = {"value": test.value_range[1]}
+        if lists is not None and lists.n_catalogue is not None:
+            most |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
+        data = [side for side in (sides.given, given.arguments.train) if side is not None]
         least: dict[str, int | None] = {}
         for kind in KINDS:
-            sides = [ids_of(side, kind) for side in data[self.brings_truth :]]
-            least |= {f"data {kind}": _least(sides)}
+            own = [ids_of(side, kind) for side in data[self.brings_truth :]]
+            least |= {f"data {kind}": _least(own)}
             least |= {f"source {kind}": _least([given.source.known_ids(kind)])}
-        reasons = measured["reasons"].items()
         return {
+            "facts": {"facts": [part.facts]},
             "sums": sums,
-            "counts": {**records.counts, **truth.settled},
+            "counts": {**part.counts, **sides.settled},
             "most": most,
             "least": {name: low for name, low in least.items() if low is not None},
-            "reasons": {name: np.bincount(one, minlength=max(Reason) + 1) for name, one in reasons},
             "totals": {},
             "users": {"few": [] if test.user_ids is None else test.user_ids[:3].tolist()},
         }

@@ -7,25 +7,21 @@ import operator
 import pickle
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from recometer import errors
 from recometer.data.catalogue import Catalogue
 from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
-from recometer.evaluating import checks
-from recometer.evaluating.arguments import protocol_of, settled
-from recometer.evaluating.asked import DEFAULT_METRICS
-from recometer.evaluating.effects import given_by_hand, warn_without_effect
+from recometer.evaluating import checks, finish
+from recometer.evaluating.arguments import DEFAULT_METRICS, protocol_of, settled
+from recometer.evaluating.facts import Facts
 from recometer.evaluating.folds import check_no_train, each_fold
-from recometer.evaluating.truth import definitions_of, is_uniform, warn_of_zeros, warning_of
-from recometer.evaluating.unknown import say_unknown
+from recometer.evaluating.sides import definitions_of, is_uniform, warn_of_zeros, warning_of
+from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import corrections
-from recometer.measuring.reasons import Reason
 from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.largest_gain import left_to_test, with_largest_gain
@@ -77,7 +73,7 @@ READ = {
     "r2": {"squared_error": 1, "mean_actual": 1, "squared_deviation": 1},
     "explained_variance": {"unexplained": 2, "mean_actual": 1, "squared_deviation": 1},
 }
-Facts = dict[str, dict[str, Any]]
+Found = dict[str, dict[str, Any]]  # see `block.Job._note`
 # Where a user is much work, however few the bytes: scores, and users, of a partition.
 SCORES, USERS = 5 * 10**9, 2**16
 
@@ -188,23 +184,24 @@ def evaluate(
     rows = frame.mapInArrow(carried(job, frame, shared), ", ".join(f"{c} binary" for c in CELLS))
     kept = keep and persisted(rows)
     notes = acted(rows.where("note IS NOT NULL").select("note").toArrow)
-    facts = _together(notes["note"].to_pylist())
-    plan.check_facts(facts)
-    whole: Any = facts.get("lists") or {"totals": facts["totals"]}
+    found_by = _together(notes["note"].to_pylist())
+    facts = Facts.merge(found_by["facts"]["facts"])
+    plan.check_facts(found_by, facts)
+    whole: Any = found_by.get("lists") or {"totals": found_by["totals"]}
     if job.over_users and not job.lists:
-        whole["n_catalogue"] = plan.n_catalogue(facts["most"])
+        whole["n_catalogue"] = plan.n_catalogue(found_by["most"])
     return SparkEvaluation(
         metrics=job.metrics,
         protocol=stated,
         seed=plan.seed,
-        n_users=facts["sums"]["users"],
-        counts=plan.counts(facts),
+        n_users=facts.n_users,
+        counts=plan.counts(found_by["counts"]),
         definitions=definitions_of(job.metrics),
-        inputs=plan.described(facts["sums"]),
+        inputs=plan.described(facts),
         timings={"total": time.perf_counter() - begin},
         kept=kept,
-        negative_gains=facts["sums"]["negative"] > 0,
-        binary_gains=not facts["sums"].get("not binary"),
+        negative_gains=found_by["sums"]["negative"] > 0,
+        binary_gains=not found_by["sums"].get("not binary"),
         user=str(plan.of_users.columns["user"]),
         session=plan.of_users.columns.get("session"),
         rows=rows,
@@ -421,49 +418,32 @@ class Plan:
             )
         return most["catalogue"]
 
-    def check_facts(self, facts: Facts) -> None:
+    def check_facts(self, found: Found, facts: Facts) -> None:
         """Refuse and warn of what the blocks found, as on one machine."""
         like, kinds, rules = self.source.like, self.kinds, self.protocol
-        sums, most, counts = (facts[name] for name in ("sums", "most", "counts"))
-        n_users, n_rows, n_relevant = (sums.get(name, 0) for name in ("users", "rows", "relevant"))
-        checks.check_not_empty(n_users, n_rows)
-        population.check_positions(self.source, self.tables, kinds, self.stated, facts["least"])
-        users, known = sorted(facts["users"]["few"])[:3], ("known", "judged", "unusable")
-        n_known, n_judged, n_unusable = (sums[name] for name in known)
-        of_users = checks.KnownUsers(n_users, n_known, n_judged, n_unusable, users)
-        checks.check_known(of_users, like, self.stated)
-
-        def find(kind: Any) -> Any:
-            return population.find_unknown(self.source, self.of_users, kinds, kind)
-
-        say_unknown(like, counts, n_users, n_relevant, rules, find)
-        of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
-        of_lists = [one for one in self.metrics if one.definition.record == "lists"]
+        checks.check_not_empty(facts.n_users, facts.n_rows)
+        population.check_positions(self.source, self.tables, kinds, self.stated, found["least"])
         if self.candidates is not None:
-            check_sets(counts.get("users_without_candidates", 0), sums["known"])
-        warn_of_zeros(counts.get("train_zeros", 0), rules)
-        checks.check_overlaps(counts, n_relevant, n_rows, self.candidates)
-        if sums.get("early"):
-            checks.warn_beyond_lists(most["depth"], of_ranks)
-        checks.warn_below_relevant(counts.get("users_below_relevant", 0), n_users)
-        if sums.get("any cutoff"):
-            checks.warn_beyond_rows(most["n_candidates"], like, of_ranks)
-        if sums.get("compared") == 0:
-            raise checks.no_list(self.outputs["baseline"].like.describe())
-        if of_lists:
-            checks.warn_beyond_lists(most["listed"], of_lists)
-        codes = np.arange(max(Reason) + 1, dtype=np.uint8)
-        nobody = {
-            name: n for name, n in facts["reasons"].items() if not sums.get(f"defined {name}", 1)
-        }
-        reasons = {name: np.repeat(codes, n) for name, n in nobody.items()}
-        undefined = {name: np.full(n_users, np.nan) for name in nobody}
-        test: Any = _Values(sums.get("not binary"), (0.0, most["value"]))
-        checks.check_defined(undefined, reasons, test, self.protocol.relevant_from)
+            check_sets(found["counts"].get("users_without_candidates", 0), facts.n_known)
+        warn_of_zeros(found["counts"].get("train_zeros", 0), rules)
+        has_values = "not binary" in found["sums"]
+        finish.check_facts(
+            facts,
+            found["counts"],
+            source=like,
+            baseline="" if facts.n_compared else self.outputs["baseline"].like.describe(),
+            metrics=self.metrics,
+            rules=rules,
+            stated=self.stated,
+            candidates=self.candidates,
+            examples=sorted(found["users"]["few"])[:3],
+            value_range=(0.0, found["most"]["value"]) if has_values else None,
+            find=lambda kind: population.find_unknown(self.source, self.of_users, kinds, kind),
+        )
 
-    def counts(self, facts: Facts) -> dict[str, int]:
+    def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Return what the rules settled; what is not a sum over users is counted here."""
-        found = dict(facts["counts"])
+        found = dict(counts)
         if found.get("items_unknown"):
             removes = self.source.like.removes_train(self.protocol)
             train = self.tables.get("train") if removes else None
@@ -471,9 +451,9 @@ class Plan:
             found["items_unknown"] = population.n_unknown_items(*how)
         return {name: n for name, n in found.items() if n}
 
-    def described(self, sums: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    def described(self, facts: Facts) -> dict[str, dict[str, Any]]:
         """Return a description of each argument."""
-        rows = f"{sums['users']:,} users, {sums['rows']:,} interactions"
+        rows = f"{facts.n_users:,} users, {facts.n_rows:,} interactions"
         texts = {"source": self.source.like.describe(), "test": f"DataFrame of Spark, {rows}"}
         for name in ("train", "candidates"):
             if name in self.tables:
@@ -496,14 +476,7 @@ class Plan:
         return found
 
 
-class _Values(NamedTuple):
-    """What is read of a test that nobody has: whether it has values, and their range."""
-
-    values: int | None
-    value_range: tuple[float, float]
-
-
-def _together(notes: list[bytes]) -> Facts:
+def _together(notes: list[bytes]) -> Found:
     """Combine the notes of all blocks, by kind and name; see `Job`.
 
     Raises
@@ -512,7 +485,8 @@ def _together(notes: list[bytes]) -> Facts:
         What was wrong in a block.
     """
     how = {"most": max, "least": min}
-    found: Facts = {name: {} for name in ("sums", "counts", "most", "least", "reasons", "totals")}
+    found: Found = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
+    found["facts"]["facts"] = []
     for note in sorted(notes):
         for kind, numbers in pickle.loads(note).items():  # noqa: S301  # of our own
             if kind == "error":

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.evaluating.effects import given_by_hand
-from recometer.evaluating.truth import rows_stay
+from recometer.evaluating.sides import rows_stay
 from recometer.evaluating.unknown import ASKED, KINDS, Kind, Unknown, check_shifted, settle_shifted
+from recometer.evaluating.unused_rules import given_by_hand
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import Popularity
 from recometer.metrics.registry import Metric, rules_of

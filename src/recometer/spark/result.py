@@ -14,7 +14,7 @@ from recometer import rendering
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.sizes import size_in_words
 from recometer.errors import InputError
-from recometer.evaluating.making import versions
+from recometer.evaluating.finish import versions
 from recometer.evaluation import Evaluation
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.rated import RatedTogether

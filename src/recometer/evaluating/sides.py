@@ -13,9 +13,9 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import settled_repeats
 from recometer.errors import warn
-from recometer.evaluating.asked import Asked
+from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
-from recometer.evaluating.effects import given_by_hand
+from recometer.evaluating.unused_rules import given_by_hand
 from recometer.measuring import corrections
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import needed_by, warn_of_propensity
@@ -34,13 +34,13 @@ OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Truth:
+class Sides:
     """Test, as it was given and as it is counted, with what depends on it and on no source.
 
     What takes time is found when it is first asked for, and kept.
     """
 
-    asked: Asked
+    arguments: Arguments
     given: Interactions
     test: Interactions  # with the users who count by the rule users="listed"
     candidates: Candidates | None
@@ -51,21 +51,21 @@ class Truth:
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, asked: Asked, given: Interactions, *, brought: bool = False) -> Truth:
+    def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
         """Check test, perhaps `brought` by a source, and what depends on it."""
-        chosen = read_candidates(asked.as_given["candidates"], given)
-        corrections.check(asked.metrics, asked.protocol, is_uniform(chosen))
+        chosen = read_candidates(arguments.as_given["candidates"], given)
+        corrections.check(arguments.metrics, arguments.protocol, is_uniform(chosen))
         check_not_empty(given.n_users, len(given))
         counted = as_brought if brought else as_counted
-        test = counted(given, asked.metrics, asked.protocol)
-        metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
-        warn_of_propensity(metrics, asked.catalogue)
-        return cls(asked, given, test, chosen, metrics)
+        test = counted(given, arguments.metrics, arguments.protocol)
+        metrics = tuple(with_largest_gain(arguments.metrics, _largest_gain(test)))
+        warn_of_propensity(metrics, arguments.catalogue)
+        return cls(arguments, given, test, chosen, metrics)
 
-    def with_users(self, listed: Array) -> Truth:
+    def with_users(self, listed: Array) -> Sides:
         """Add the users with a list, by the rule users="listed"."""
 
-        def add() -> Truth:
+        def add() -> Sides:
             test = self.test.with_users(listed)
             return dataclasses.replace(self, test=test, memory=Memory(), requests={})
 
@@ -97,7 +97,7 @@ class Truth:
     @cached_property
     def counts_repeated_rows(self) -> bool:
         """Whether rows of test that repeat a pair count, for a metric of rankings."""
-        rules = (rules_of(metric, self.asked.protocol) for metric in self.of_rankings)
+        rules = (rules_of(metric, self.arguments.protocol) for metric in self.of_rankings)
         return any(one.repeated_test in COUNT_EACH for one in rules)
 
     @cached_property
@@ -115,13 +115,13 @@ class Truth:
         return self.counts if "counts" in vars(self) else self._counted(counting)
 
     def _counted(self, counting: _kernel.Counting) -> Counts | None:
-        train = self.asked.train
+        train = self.arguments.train
         return None if train is None else Counts.of(self.test, train, counting)
 
     @cached_property
     def negative_gains(self) -> bool:
         """Whether a gain is below 0, by the rules of a metric."""
-        rules = (rules_of(metric, self.asked.protocol) for metric in self.metrics)
+        rules = (rules_of(metric, self.arguments.protocol) for metric in self.metrics)
         counted = any(one.negative_gains == "counted" for one in rules)
         return counted and self.test.value_range[0] < 0
 
@@ -144,24 +144,28 @@ class Truth:
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return the arrays of which fingerprints are taken, by argument."""
-        return {"test": _arrays(self.given), **arrays_beside_test(self.asked, self.candidates)}
+        return {"test": _arrays(self.given), **arrays_beside_test(self.arguments, self.candidates)}
 
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument that was given, and perhaps a warning."""
-        asked, baseline = self.asked, self.asked.baseline
+        arguments, baseline = self.arguments, self.arguments.baseline
         texts = {"test": repr(self.given)}
-        given = {"train": asked.train, "candidates": self.candidates, "exclude": asked.exclude}
+        given = {
+            "train": arguments.train,
+            "candidates": self.candidates,
+            "exclude": arguments.exclude,
+        }
         texts |= {name: repr(one) for name, one in given.items() if one is not None}
-        if asked.catalogue is not None:
-            texts["catalogue"] = asked.catalogue.describe()
+        if arguments.catalogue is not None:
+            texts["catalogue"] = arguments.catalogue.describe()
         if isinstance(baseline, Source):
             texts["baseline"] = baseline.describe()
         elif baseline is not None:
             texts["baseline"] = baseline.inputs["source"]["description"]
         found = {name: {"description": text} for name, text in texts.items()}
         if is_uniform(self.candidates) is not None:
-            found["candidates"]["warning"] = warning_of(self.candidates, asked.protocol)
+            found["candidates"]["warning"] = warning_of(self.candidates, arguments.protocol)
         reading = self._reading()
         if reading:
             found["test"]["reading"] = reading
@@ -174,7 +178,7 @@ class Truth:
 
     def _reading(self) -> str:
         """Say how values of test above 1 were read, if no value was named."""
-        (low, high), rules = self.test.value_range, self.asked.protocol
+        (low, high), rules = self.test.value_range, self.arguments.protocol
         if isinstance(rules.relevant_from, int | float) or high <= 1:
             return ""
         relevant = "above 0" if rules.relevant_from is None else "other than 0"
@@ -189,7 +193,7 @@ class Truth:
     @cached_property
     def settled(self) -> dict[str, int]:
         """The rows of test and train that a rule settled, where there are any."""
-        test, train = self.test, self.asked.train
+        test, train = self.test, self.arguments.train
         found = {"test_duplicates": test.duplicates, "negative_values": number_below_0(test)}
         if train is not None:
             found |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
@@ -198,24 +202,24 @@ class Truth:
     @cached_property
     def held_bytes(self) -> int:
         """The memory that test and train take."""
-        arrays = (*_arrays(self.given).values(), *_arrays(self.asked.train).values())
+        arrays = (*_arrays(self.given).values(), *_arrays(self.arguments.train).values())
         return sum(getattr(array, "nbytes", 0) for array in arrays)
 
 
 def arrays_beside_test(
-    asked: Asked, candidates: Candidates | None
+    arguments: Arguments, candidates: Candidates | None
 ) -> dict[str, Mapping[str, object]]:
     """Return the arrays of all arguments but the test, by argument."""
     arrays: dict[str, Mapping[str, object]] = {
-        "train": _arrays(asked.train),
+        "train": _arrays(arguments.train),
         "candidates": _arrays(candidates),
-        "exclude": _arrays(asked.exclude),
-        "catalogue": {} if asked.catalogue is None else asked.catalogue.arrays(),
+        "exclude": _arrays(arguments.exclude),
+        "catalogue": {} if arguments.catalogue is None else arguments.catalogue.arrays(),
     }
-    if isinstance(asked.baseline, Source):
-        arrays["baseline"] = asked.baseline.arrays()
-    elif asked.baseline is not None and asked.baseline.lists is not None:
-        arrays["baseline"] = {"lists": asked.baseline.lists.items}
+    if isinstance(arguments.baseline, Source):
+        arrays["baseline"] = arguments.baseline.arrays()
+    elif arguments.baseline is not None and arguments.baseline.lists is not None:
+        arrays["baseline"] = {"lists": arguments.baseline.lists.items}
     return arrays
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.evaluating.asked import Asked
-from recometer.evaluating.truth import Truth
+from recometer.evaluating.arguments import Arguments
+from recometer.evaluating.sides import Sides
 from recometer.evaluating.unknown import check_shifted
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
@@ -16,30 +16,30 @@ KEPT_BYTES = 2**28  # of inputs that a result holds on to
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Inputs:
+class Case:
     """A source, and what it is measured by."""
 
     source: Source
-    truth: Truth
+    sides: Sides
     protocol: Protocol  # with what the source replaces, see `settled`
     brings_truth: bool  # whether test comes with the source
 
     @property
-    def asked(self) -> Asked:
+    def arguments(self) -> Arguments:
         """What is asked for."""
-        return self.truth.asked
+        return self.sides.arguments
 
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""
-        truth, asked = self.truth, self.asked
-        test = None if self.brings_truth else truth.given
-        check_shifted(self.source, test, asked.train, self.protocol, asked.by_hand)
+        sides, arguments = self.sides, self.arguments
+        test = None if self.brings_truth else sides.given
+        check_shifted(self.source, test, arguments.train, self.protocol, arguments.by_hand)
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description of each argument that was given, beside its fingerprints."""
         source, rules = self.source, self.protocol
         texts = {"source": {"description": source.described_under(rules)}}
-        texts |= self.truth.descriptions
+        texts |= self.sides.descriptions
         if source.says_what_is_relevant(rules):
             texts["test"] = {"description": texts["test"]["description"]}
         return {
@@ -53,11 +53,11 @@ class Inputs:
 
     def kept(self) -> dict[str, Any] | None:
         """Return what repeats the evaluation, unless that would hold on to much memory."""
-        truth, asked = self.truth, self.asked
-        sources = [one for one in (self.source, asked.baseline) if isinstance(one, Source)]
-        held = [truth.held_bytes, *(one.held_bytes() for one in sources)]
+        sides, arguments = self.sides, self.arguments
+        sources = [one for one in (self.source, arguments.baseline) if isinstance(one, Source)]
+        held = [sides.held_bytes, *(one.held_bytes() for one in sources)]
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
         # A source that brings the truth brings it again.
-        test = None if self.brings_truth else truth.given
-        return {**asked.as_given, "source": self.source, "test": test, "train": asked.train}
+        test = None if self.brings_truth else sides.given
+        return {**arguments.as_given, "source": self.source, "test": test, "train": arguments.train}

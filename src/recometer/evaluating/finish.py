@@ -1,0 +1,213 @@
+"""From what a source gave to the fields of an `Evaluation`, or to means alone."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer import _kernel
+from recometer.data import ids
+from recometer.data.fingerprints import Fingerprinting
+from recometer.evaluating import checks
+from recometer.evaluating.case import Case
+from recometer.evaluating.facts import Facts
+from recometer.evaluating.part import Part, measure
+from recometer.evaluating.records import Records
+from recometer.evaluating.unknown import FindUnknown, find_unknown, warn_of_unknown
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks
+from recometer.results.means import Averaging, means_with, together_of
+from recometer.results.profiles import (
+    USUAL_CUTOFF,
+    Counts,
+    FoundByPopularity,
+    found_by_popularity,
+)
+from recometer.sources.base import Source
+from recometer.version import __version__
+
+FindPopular = Callable[[], FoundByPopularity | None]
+
+
+def fields_of(case: Case, records: Records, reading: float, ranking: float) -> dict[str, Any]:
+    """Return the fields of an `Evaluation`; `reading` and `ranking` took so many seconds."""
+    begin, sides, arguments = time.perf_counter(), case.sides, case.arguments
+    known = sides.fingerprints
+    arrays = {"source": case.source.arrays(), **({} if known else sides.arrays())}
+    counted: list[tuple[Counts | None, FindPopular]] = []
+
+    def count(counting: _kernel.Counting) -> None:
+        of_train = sides.counts_by(counting)
+        counted.append((of_train, _by_popularity(case, records.ranks, of_train, counting)))
+
+    with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
+        part = measure(case, records)
+        measuring = time.perf_counter() - begin
+        found = fingerprinting.result()
+    [(of_train, find_popular)] = counted
+    sides.prepare(of_train)
+    known |= {name: prints for name, prints in found.items() if name != "source"}
+    check(case, part)
+    activity, popularity = sides.profiles
+    return {
+        **part.fields(),
+        "user_ids": sides.test.user_ids,
+        "metrics": sides.metrics,
+        "protocol": arguments.protocol,
+        "seed": arguments.seed,
+        "counts": {**part.counts, **sides.settled},
+        "definitions": sides.definitions,
+        "timings": {
+            "reading": reading,
+            "ranking": ranking,
+            "metrics": measuring,
+            "total": reading + ranking + time.perf_counter() - begin,
+        },
+        "versions": versions(),
+        "inputs": case.described({**known, "source": found["source"]}),
+        "inputs_kept": case.kept(),
+        "negative_gains": sides.negative_gains,
+        "binary_gains": sides.binary_gains,
+        "activity": activity,
+        "popularity": popularity,
+        "by_popularity": find_popular(),
+    }
+
+
+def _by_popularity(
+    case: Case, ranks: Ranks | None, of_train: Counts | None, counting: _kernel.Counting
+) -> FindPopular:
+    """Count found relevant items by popularity: see `found_by_popularity`.
+
+    What is returned returns None without train or ranks.
+    """
+    sides, arguments, ties = case.sides, case.arguments, case.protocol.ties
+    of_ranks = sides.of_rankings
+    if arguments.train is None or of_train is None or ranks is None or not of_ranks:
+        return lambda: None
+    keys = ids.user_keys(sides.test.user_ids, sides.test.n_users) if ties == "random" else None
+    cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
+    how = cutoff, ties, arguments.seed, keys, counting
+    return found_by_popularity(ranks, sides.test, arguments.train, of_train, *how)
+
+
+def means_of(case: Case, records: Records) -> dict[str, float]:
+    """Measure what a source gave, and return the means alone: `Evaluation.mean` without it."""
+    sides, arguments = case.sides, case.arguments
+    part = measure(case, records)
+    check(case, part)
+    averaging = Averaging(
+        metrics={str(one): one for one in sides.metrics},
+        values=part.values,
+        reasons=part.reasons,
+        n_relevant=part.users.n_relevant,
+        n_candidates=part.users.n_candidates,
+        depth=part.users.depth,
+        protocol=arguments.protocol,
+        seed=arguments.seed,
+        negative_gains=sides.negative_gains,
+        binary_gains=sides.binary_gains,
+        clusters=None,  # which only intervals read
+    )
+    together = together_of(
+        sides.metrics,
+        arguments.protocol,
+        part.over_users,
+        part.over_rows,
+        None,
+    )
+    return means_with(averaging, together, averaging.metrics, None)
+
+
+def check(case: Case, part: Part) -> None:
+    """Refuse and warn of what only all users together tell."""
+    sides, arguments, source = case.sides, case.arguments, case.source
+    test, facts = sides.test, part.facts
+    check_facts(
+        facts,
+        part.counts,
+        source=source,
+        baseline="" if facts.n_compared else sides.descriptions["baseline"]["description"],
+        metrics=sides.metrics,
+        rules=case.protocol,
+        stated=arguments.protocol,
+        candidates=sides.candidates,
+        examples=range(test.n_users)[:3] if test.user_ids is None else test.user_ids[:3].tolist(),
+        value_range=None if test.values is None else test.value_range,
+        find=None if arguments.expects_unknown else lambda kind: find_unknown(source, test, kind),
+    )
+
+
+def check_facts(
+    facts: Facts,
+    counts: Mapping[str, int],
+    *,
+    source: Source,
+    baseline: str,
+    metrics: Sequence[Metric],
+    rules: Protocol,
+    stated: Protocol,
+    candidates: object,
+    examples: Sequence[object],
+    value_range: tuple[float, float] | None,
+    find: FindUnknown | None,
+) -> None:
+    """Refuse and warn of what only all users together tell, given their facts and counts.
+
+    Parameters
+    ----------
+    facts, counts
+        Of all users, see `Part`.
+    source, baseline
+        The source, or one that describes it; and the description of the baseline.
+    metrics
+        All of them.
+    rules, stated
+        The protocol with what the source replaces, and as it was stated.
+    candidates
+        As `evaluate` got them.
+    examples
+        A few users of test.
+    value_range
+        The least and the largest value of test. None if it has none.
+    find
+        Returns some unknown users or items. None if nobody is told of them.
+    """
+    of_lists = [one for one in metrics if one.definition.record == "lists"]
+    of_ranks = [one for one in metrics if one.definition.record != "lists"]
+    if of_lists:
+        checks.warn_beyond_lists(facts.n_listed, of_lists)
+    if not facts.n_compared:
+        raise checks.no_list(baseline)
+    checks.check_known(facts, examples, source, stated)
+    checks.check_overlaps(counts, facts.n_relevant, facts.n_rows, candidates)
+    if facts.n_early and of_ranks:
+        checks.warn_beyond_lists(facts.depth, of_ranks)
+    checks.warn_below_relevant(counts.get("users_below_relevant", 0), facts.n_users)
+    if facts.n_any_cutoff and rules.deep_cutoffs != "undefined_below":
+        checks.warn_beyond_rows(facts.n_candidates, source, of_ranks)
+    if find is not None:
+        warn_of_unknown(source, counts, facts, rules, find)
+    checks.warn_of_undefined(facts, value_range, rules.relevant_from)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on."""
+    return {**_versions(), "instruction_set": _kernel.instruction_set()}
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {
+        "recometer": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": f"{sys.platform} {platform.machine()}",
+    }

@@ -1,0 +1,114 @@
+"""Part: what came out for a block of users. Parts of different users merge."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Float64, UInt8, all_of
+from recometer.evaluating.case import Case
+from recometer.evaluating.chance import chance_of
+from recometer.evaluating.facts import Facts
+from recometer.evaluating.records import Records, Users, measured_by
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.rated import RatedTogether, RatedUsers
+from recometer.measuring.reasons import Reason
+from recometer.measuring.side_data import needed_by
+from recometer.metrics import ListData
+from recometer.ranks import TopLists, UserFlag, raised
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """The values of some users, with all that an `Evaluation` says of them.
+
+    What metrics over all users read is there only if such metrics are measured.
+    """
+
+    values: Mapping[str, Float64]
+    reasons: Mapping[str, UInt8]
+    users: Users
+    counts: Mapping[str, int]  # what the rules settled
+    facts: Facts
+    chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
+    rated: RatedTogether | None = None
+    over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lists: TopLists | None = None
+    over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    list_data: ListData | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of an `Evaluation` that the part has."""
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del found["users"], found["facts"]
+        return {**found, **self.users._asdict()}
+
+
+def measure(case: Case, records: Records) -> Part:
+    """Compute all metrics for the users of a case."""
+    measured, rules, arguments = measured_by(case, records), case.protocol, case.arguments
+    metrics, threads = case.sides.metrics, arguments.threads
+    values, reasons = compute(measured.values(), metrics, rules, threads)
+    more: dict[str, Any] = {}
+    if arguments.chance:
+        more["chance"] = chance_of(records.ranks, metrics, rules, threads)
+    rated, listed = measured.get("ratings"), measured.get("lists")
+    if isinstance(rated, RatedUsers):
+        over_rows = [metric for metric in metrics if metric.definition.over_rows]
+        more["rated"] = together = rated.together(reasons)
+        more["over_rows"] = compute_for_all(together, over_rows, rules)
+    if isinstance(listed, ListedUsers):
+        over_users = [metric for metric in metrics if metric.definition.over_users]
+        needed = needed_by(over_users)
+        gone = [name for name in ("train", "test", "baseline") if name not in needed]
+        changes: dict[str, Any] = dict.fromkeys(gone)
+        if "test" in gone:
+            changes["relevant"] = None
+        more |= {
+            "lists": records.lists,
+            "over_users": compute_for_all(listed, over_users, rules),
+            # Facts about users that are not needed would be kept with the result.
+            "list_data": dataclasses.replace(listed.data, **changes),
+        }
+    facts = _facts(case, records, values, reasons)
+    return Part(values, reasons, records.users, records.counts, facts, **more)
+
+
+def _facts(
+    case: Case, records: Records, values: Mapping[str, Float64], reasons: Mapping[str, UInt8]
+) -> Facts:
+    users, ranks, test = records.users, records.ranks, case.sides.test
+    known = raised(users.flags, UserFlag.KNOWN)
+    judged = known & (users.n_relevant > 0)
+    unusable = judged & raised(users.flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
+    n_unknown = records.counts.get("users_unknown", 0)
+    if n_unknown and not case.protocol.cold_start:
+        n_unknown = int(np.count_nonzero(raised(users.flags, UserFlag.TRAINED) & ~known))
+    undefined = {}
+    for name, column in values.items():
+        # The first of millions of users nearly always decides it.
+        if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
+            undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
+    return Facts(
+        n_users=test.n_users,
+        n_rows=len(test),
+        n_relevant=int(users.n_relevant.sum()),
+        n_known=int(np.count_nonzero(known)),
+        n_judged=int(np.count_nonzero(judged)),
+        n_unusable=int(np.count_nonzero(unusable)),
+        n_unknown=n_unknown,
+        n_early=0 if ranks is None else int(np.count_nonzero(ranks.ends_early)),
+        n_any_cutoff=int(ranks is not None and ranks.any_cutoff),
+        n_compared=test.n_users
+        if records.baseline is None
+        else int(np.count_nonzero(records.baseline.known)),
+        depth=int(users.depth.max(initial=0)),
+        n_candidates=int(users.n_candidates.max(initial=0)),
+        n_listed=0 if records.lists is None else int(records.lists.lengths.max(initial=0)),
+        undefined=undefined,
+    )
