@@ -47,7 +47,7 @@ struct ArrowArrayStream {
     void* private_data;
 };
 
-/// A structure of Arrow's that is given back at the end.
+/// An Arrow structure that is released when it goes out of scope.
 template <class T>
 class Owned : public T {
  public:
@@ -59,10 +59,10 @@ class Owned : public T {
     }
 };
 
-/// The strings that a stream hands over, none of them missing.
+/// The strings of an Arrow stream, which must not contain nulls.
 class StringStream {
  public:
-    /// @throws std::invalid_argument where the stream holds something else
+    /// @throws std::invalid_argument if the stream is not a column of strings without nulls
     explicit StringStream(ArrowArrayStream& stream) {
         Owned<ArrowSchema> schema;
         require(stream.get_schema(&stream, &schema) == 0, "the stream has no schema");

@@ -14,7 +14,7 @@
 namespace recometer {
 namespace {
 
-// A thread that sleeps may take as long to wake up, above all on a virtual machine.
+// Waking a sleeping thread can take this long, especially on a virtual machine: spin first.
 constexpr auto kAwake = std::chrono::milliseconds(1);
 
 #ifdef __GLIBC__
@@ -31,10 +31,10 @@ void* begin(void* given) {
     return nullptr;
 }
 
-/// Start a thread on another processor than that of its maker; return whether that was possible.
+/// Start a thread on a processor other than the caller's. Returns whether that was possible.
 ///
-/// Linux may put it on the same one, though others are idle. There it would not begin before its
-/// maker sleeps: for several milliseconds.
+/// Linux may put a new thread on its creator's processor although others are idle. The thread
+/// would then only start once its creator sleeps, several milliseconds later.
 bool start_elsewhere(const std::function<void()>& work) {
     auto start = std::make_unique<Start>();
     start->work = work;
@@ -52,7 +52,7 @@ bool start_elsewhere(const std::function<void()>& work) {
                        pthread_create(&thread, &how, begin, start.get()) == 0;
     pthread_attr_destroy(&how);
     if (begun) {
-        [[maybe_unused]] auto* const left = start.release();  // to the thread
+        [[maybe_unused]] auto* const left = start.release();  // now owned by the thread
     }
     return begun;
 }

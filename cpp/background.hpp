@@ -1,6 +1,6 @@
-// Work that goes on while the caller does something else.
+// Work in the background while the caller does something else.
 //
-// This header knows neither Python nor an instruction set.
+// This header depends on neither Python nor an instruction set.
 #pragma once
 
 #include <atomic>
@@ -14,29 +14,29 @@
 
 namespace recometer {
 
-/// Takes steps on threads of its own, which need no lock of an interpreter.
+/// Runs steps on its own threads, without holding an interpreter's lock.
 class Background {
  public:
-    /// Add a step before the start. Steps begin in this order; with several threads one may begin
-    /// before the one before has ended. What a step reads and writes must live until the end.
+    /// Add a step before the start. Steps start in the order in which they were added; with
+    /// several threads they overlap. A step's inputs and outputs must live until it has ended.
     void add(std::function<void()> step);
 
-    /// Begin; where no thread can be made, all is done before this returns.
+    /// Start. If no thread can be created, all steps run before this returns.
     void start(std::size_t n_threads);
 
-    /// Wait for the end, for some seconds at most; whether it has come.
-    /// @throws what a step threw first
+    /// Wait for the end, at most `seconds`. Returns whether all steps have ended.
+    /// @throws the first exception that a step threw
     bool wait(double seconds);
 
-    /// Leave out what has not begun, and wait for the rest.
+    /// Skip the steps that have not started, and wait for the others.
     void stop();
 
-    /// Whether no thread is at work.
+    /// Whether all threads have finished.
     bool ended() const { return state_->at_work.load(std::memory_order_acquire) == 0; }
 
  private:
-    /// What the threads share with this object, which they may outlive: after a fork there are
-    /// none, and nobody waits for them.
+    /// The state shared with the threads. They may outlive this object: after a fork they do not
+    /// exist, and nothing waits for them.
     struct State {
         std::vector<std::function<void()>> steps;
         std::atomic<std::size_t> next{0}, at_work{0};

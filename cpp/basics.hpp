@@ -1,4 +1,4 @@
-// What the files of the kernel share: memory, numbers, a search.
+// Shared by the kernel's files: memory, numbers, a binary search.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 namespace recometer {
 namespace {
 
-/// Memory on a cache line's boundary, not initialised. (A std::vector's functions would be shared
-/// between the instruction sets.)
+/// Uninitialised memory, aligned to a cache line. (The linker could share the functions of a
+/// std::vector between instruction sets.)
 template <class T>
 class Buffer {
  public:
     explicit Buffer(std::size_t size) {
-        // Not std::aligned_alloc, which Windows lacks.
+        // std::aligned_alloc does not exist on Windows.
         allocated_ = std::malloc(size * sizeof(T) + 2 * kBoundary);
         if (allocated_ == nullptr) throw std::bad_alloc();
         const auto address = reinterpret_cast<std::uintptr_t>(allocated_);
@@ -37,7 +37,7 @@ class Buffer {
     T* data_;
 };
 
-/// Its sign is set: a descent by signs takes it for below (see descent.hpp).
+/// A NaN with its sign bit set, which a descent by signs treats as below (see descent.hpp).
 template <class Real>
 inline Real not_a_number() {
     return static_cast<Real>(-__builtin_nan(""));
@@ -48,7 +48,7 @@ inline Real infinity() {
     return static_cast<Real>(__builtin_inf());
 }
 
-/// The first of the ascending items[from..to) that is not below `item`.
+/// The position of the first item >= `item` in the ascending items[from..to).
 inline std::int64_t first_at_least(const std::int32_t* items, std::int64_t from, std::int64_t to,
                                    std::int64_t item) {
     while (from < to) {

@@ -1,4 +1,4 @@
-// The thresholds of a block of users: what is counted of them, ties, and giving up.
+// The thresholds of a block of users: their counts, their ties, and when to give them up.
 #pragma once
 
 #include <cstring>
@@ -10,22 +10,22 @@
 namespace recometer {
 namespace {
 
-// Of so many candidates one may be undecided by its key, beside the first few; with more of them
-// keys cost more than they save.
+// Keys are given up for a user once more than kFewUndecided candidates, plus one per
+// kPerUndecided, were undecided by their key. Beyond that they cost more than they save.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
-// With more thresholds than these, to search for each candidate takes less than to count against
-// every group of them.
+// With more thresholds than these, a binary search per candidate is faster than counting against
+// every group of thresholds.
 constexpr std::int64_t kFewThresholds = 512;
-constexpr int kSearched = 8;  // candidates that are searched for side by side
+constexpr int kSearched = 8;  // candidates searched for at the same time
 
-/// The distinct scores of a block of users' judged items, the thresholds, and their counts.
+/// The thresholds (distinct scores of the judged items) of a block of users, and their counts.
 ///
-/// What is touched together lies together: with many judged items per user the thresholds do
-/// not fit into the nearer caches.
+/// Data that is used together is stored together: with many judged items per user, the thresholds
+/// do not fit into the inner caches.
 ///
-/// @tparam D one of descent.hpp
-/// @tparam K one of keys.hpp, for users with few thresholds
+/// @tparam D a descent of descent.hpp
+/// @tparam K keys of keys.hpp, for users with few thresholds
 template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
 class Board {
  public:
@@ -33,10 +33,10 @@ class Board {
     using Int = typename S::Int;
     using C = Counting<S, D>;
     using N = typename K::Vectors;
-    using Keyed = Counting<N, K, kLowPlanes - 1>;  // its vectors have twice the lanes
+    using Keyed = Counting<N, K, kLowPlanes - 1>;  // vectors with twice the lanes
     static_assert(!K::kUsed || (Keyed::kChunk == C::kChunk && K::kTables <= D::kTables));
 
-    /// @param finished null, or see FactorScores
+    /// @param finished null, or as in FactorScores
     Board(const Judged<Real>& judged, const Falling& falling, const std::uint8_t* finished,
           std::size_t n_users, std::int64_t first, std::int64_t last, std::int64_t limit)
         : judged_(judged),
@@ -79,10 +79,10 @@ class Board {
     bool active(std::size_t u) const { return user_[u].active < user_[u].end; }
     std::size_t max_groups() const { return max_groups_; }
 
-    /// The lowest score of an active user that is still counted.
+    /// The lowest score that is still counted for an active user.
     Real lowest(std::size_t u) const { return value_[user_[u].active]; }
 
-    /// Fetch what `settle` will read of a user.
+    /// Prefetch a user's data for `settle`.
     void prefetch(std::size_t u) const {
         const User& user = user_[u];
         __builtin_prefetch(value_.get() + user.active, 0, 2);
@@ -91,7 +91,7 @@ class Board {
         }
     }
 
-    /// Count a chunk of the user's scores: the items from, from + 1, ..., NaN where none is.
+    /// Count a chunk of the user's scores, those of items from, from + 1, ...; NaN: no candidate.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
         if (user.searched) return search(user, scores, from);
@@ -146,7 +146,7 @@ class Board {
         }
     }
 
-    /// Give up the thresholds that `limit` candidates exceed; returns whether any were.
+    /// Give up the thresholds that `limit` candidates exceed. Returns whether there were any.
     bool drop(std::size_t u) {
         User& user = user_[u];
         const std::int64_t old = user.active;
@@ -160,7 +160,7 @@ class Board {
         return true;
     }
 
-    /// Add the counts to the table. Returns -1, or a judged item that did not meet itself.
+    /// Add the counts to the table. Returns -1, or a judged item that did not meet its own score.
     std::int64_t finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const User& user = user_[u];
@@ -171,22 +171,22 @@ class Board {
 
  private:
     struct User {
-        std::int64_t begin, end;  // its thresholds, ascending
-        std::int64_t active;      // those before are given up
+        std::int64_t begin, end;  // the user's thresholds, ascending
+        std::int64_t active;      // the first threshold that has not been given up
         Real* tables;
-        bool searched;           // whether it has many: no tables, but `landed_`
-        int keyed;               // the levels of its tables of keys, or 0
-        std::int64_t undecided;  // candidates that had to be compared in full
+        bool searched;           // has many thresholds: uses `landed_` instead of tables
+        int keyed;               // the levels of the key tables, or 0
+        std::int64_t undecided;  // candidates that needed a comparison of full scores
     };
     struct Ties {
-        std::int64_t begin, end;  // the judged items with this score: positions in Judged::order
-        std::int64_t passed;      // where items come in their own order: those before are lower
+        std::int64_t begin, end;  // the judged items with this score, as positions in Judged::order
+        std::int64_t passed;      // if items come in index order: earlier ones have lower indices
         std::int64_t item;        // the first of these items
         std::int64_t equal;       // candidates with this score
-        std::int64_t met;         // those of them that are judged
+        std::int64_t met;         // judged candidates with this score
     };
 
-    static constexpr std::int64_t kDense = -1;  // of User::undecided: there were too many
+    static constexpr std::int64_t kDense = -1;  // value of User::undecided after too many
 
     std::size_t judged_count() const {
         return static_cast<std::size_t>(judged_.table.indptr[n_users_] - judged_.table.indptr[0]);
@@ -202,7 +202,7 @@ class Board {
         return count;
     }
 
-    /// Whether a user may have so many thresholds that they are searched.
+    /// Whether any user may have so many thresholds that a binary search is used.
     bool searches() const {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const std::int64_t n = judged_.table.indptr[u + 1] - judged_.table.indptr[u];
@@ -219,7 +219,7 @@ class Board {
         return judged_.table.items[judged_.order[ordered]];
     }
 
-    /// Write the user's distinct scores from `begin` on; returns the end.
+    /// Write the user's distinct scores, starting at `begin`. Returns their end.
     std::int64_t collect(std::size_t u) const {
         const std::int64_t end = judged_.order_end[u];
         std::int64_t t = user_[u].begin;
@@ -231,7 +231,8 @@ class Board {
             }
             o = ties.end;
             value_[t] = value;
-            // The judged items above are candidates, too: where they are enough, `drop` gives up.
+            // The judged items above are candidates too. If they reach the limit, `drop` gives t
+            // up.
             reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
@@ -258,12 +259,12 @@ class Board {
         }
     }
 
-    /// Note for each candidate of a chunk the highest threshold that it reaches.
+    /// Record for each candidate of a chunk the highest threshold that it reaches.
     void search(const User& user, const Real* scores, std::int64_t from) {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
         for (int first = 0; first < kChunkVectors * S::kLanes; first += kSearched) {
-            std::int64_t at[kSearched];  // the last threshold that is reached, or the first one
+            std::int64_t at[kSearched];  // the last threshold reached, or the first one
             for (int i = 0; i < kSearched; ++i) at[i] = user.active;
             for (std::int64_t n = user.end - user.active; n > 1;) {
                 const std::int64_t half = n / 2;
@@ -280,7 +281,7 @@ class Board {
         }
     }
 
-    /// Settle the candidates of a chunk that equal a threshold of the group.
+    /// Resolve the ties between a chunk's candidates and the thresholds of a group.
     void settle(std::int64_t group, int n, const Real* scores, std::int64_t from,
                 const std::uint32_t* ties) {
         std::int64_t t = group;
@@ -293,8 +294,8 @@ class Board {
         }
     }
 
-    /// Settle the candidates of a chunk that have the key of a threshold: it was counted as
-    /// reached.
+    /// Resolve the candidates of a chunk that share their key with a threshold. They were counted
+    /// as reaching it.
     void settle_keys(User& user, const Real* scores, std::int64_t from, const std::uint32_t* ties) {
         for (int v = 0; v < Keyed::kChunk / N::kLanes; ++v) {
             if (ties[v] == 0) continue;
@@ -315,17 +316,17 @@ class Board {
         }
     }
 
-    /// How many of the user's thresholds, at most kLanes, a score reaches.
+    /// How many of the user's thresholds (at most kLanes) a score reaches.
     int reached_by(Real score, const User& user) const {
         const auto reached = S::reaches(S::broadcast(score), S::load(value_.get() + user.active));
         return __builtin_popcount(S::bits(reached) & ((1u << (user.end - user.active)) - 1));
     }
 
-    /// Note that the candidate at a place has the score of a threshold.
+    /// Record that the candidate at a place ties with a threshold.
     void meet(Ties& tie, std::int64_t place) {
         const std::int64_t item = falling_.item(place);
         ++tie.equal;
-        // Nearly always a judged item meets itself, and no other has its score.
+        // Almost always a judged item meets its own score, and no other item has that score.
         if (tie.item == item && tie.end - tie.begin == 1) {
             ++tie.met;
             return;
@@ -338,7 +339,7 @@ class Board {
         if (higher < tie.end) ++lower_[higher];
     }
 
-    /// The first of the judged items with this score that is not below `item`, or their end.
+    /// The first judged item of this tie whose index is not below `item`, or the end.
     std::int64_t first_not_below(Ties& tie, std::int64_t item) const {
         std::int64_t from = tie.passed, to = tie.end;
         if (falling_.items == nullptr) {
@@ -356,7 +357,7 @@ class Board {
         return from;
     }
 
-    /// The threshold of that value in [from, to).
+    /// The threshold equal to `value` in [from, to).
     std::int64_t find(std::int64_t from, std::int64_t to, Real value) const {
         while (to - from > 1) {
             const std::int64_t middle = from + (to - from) / 2;
@@ -393,9 +394,9 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t> lower_;   // per judged item: tied candidates between it and the one before
-    Buffer<std::int64_t> landed_;  // per threshold of users with many: candidates between it and
-                                   // the next one, since `reached_` was last read out
+    Buffer<std::int64_t> lower_;   // per judged item: ties between the previous one and it
+    Buffer<std::int64_t> landed_;  // per threshold of searching users: candidates between it and
+                                   // the next one since the last flush
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

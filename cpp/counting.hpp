@@ -1,10 +1,10 @@
 // Counting a chunk of candidates against a user's thresholds. See kernel.hpp for S.
 //
-// The distinct scores of a user's judged items, ascending, are cut into groups of up to
-// 2^kLevels - 1 thresholds. A vector of candidates finds out which of the 2^levels gaps each lane
-// falls into (descent.hpp), as a one-hot word. These words are added up bit by bit with carry-save
-// adders: plane p holds bit p of 32 (or 64) counters per lane. The few lanes that equal a
-// threshold are settled one by one (board.hpp).
+// The distinct scores of a user's judged items, ascending, are split into groups of up to
+// 2^kLevels - 1 thresholds. For each lane of a vector of candidates, a descent (descent.hpp) finds
+// which of the 2^levels gaps it falls into, as a one-hot word. Carry-save adders add up these words
+// bit by bit: plane p holds bit p of 32 (or 64) counters per lane. The few lanes that equal a
+// threshold are resolved one by one (board.hpp).
 #pragma once
 
 #include "basics.hpp"
@@ -13,15 +13,15 @@
 namespace recometer {
 namespace {
 
-constexpr int kChunkVectors = 16;  // vectors counted in one go
+constexpr int kChunkVectors = 16;  // vectors counted per call
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
-constexpr std::int64_t kMaxChunks = 255;  // counted between two flushes: 8 planes
-constexpr std::int64_t kKeptChunks = 31;  // where planes of many users are kept: 5 planes
+constexpr std::int64_t kMaxChunks = 255;  // between two flushes: 8 planes
+constexpr std::int64_t kKeptChunks = 31;  // the same if the planes of many users are kept: 5 planes
 constexpr std::size_t kKeptBytes = 4 << 20;
 
-/// Add 2^kHeight words, the first of which is number `first`, to the low planes; returns what is
-/// carried over. words(n, out) writes those from number n on that are made together.
+/// Add 2^kHeight words, from number `first` on, to the low planes. Returns the carry.
+/// words(n, out) computes a batch of words, starting with number n.
 template <class S, int kHeight, class Words>
 __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* low, int first,
                                                                typename S::Int* out, Words words) {
@@ -39,7 +39,7 @@ __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* 
     }
 }
 
-/// Add 2^kLow words to the counters of one bit each that lie across the planes.
+/// Add 2^kLow words to the one-bit counters that are spread over the planes.
 template <class S, int kLow, class Words>
 __attribute__((always_inline)) inline void add_words(typename S::Int* planes, int n_planes,
                                                      Words words) {
@@ -55,8 +55,8 @@ __attribute__((always_inline)) inline void add_words(typename S::Int* planes, in
     }
 }
 
-/// @tparam D one of descent.hpp, or of keys.hpp
-/// @tparam kLow log2 of the vectors that are counted in one go
+/// @tparam D a descent of descent.hpp or keys.hpp
+/// @tparam kLow log2 of the number of vectors counted per call
 template <class S, class D = ByMasks<S>, int kLow = kLowPlanes>
 struct Counting {
     using Real = typename S::Real;
@@ -64,8 +64,8 @@ struct Counting {
     static constexpr int kGroup = (1 << S::kLevels) - 1;
     static constexpr int kChunk = (1 << kLow) * S::kLanes;
 
-    /// Add the chunk's candidates to the planes of a group; write a mask of the lanes of each
-    /// vector that equal a threshold, and return whether there is one.
+    /// Add the chunk's candidates to the planes of a group. Writes a mask per vector of the lanes
+    /// that equal a threshold. Returns whether there are any.
     template <int L>
     __attribute__((noinline)) static std::uint32_t count(const Real* scores, const Real* tables,
                                                          Int* planes, int n_planes,
@@ -110,14 +110,14 @@ struct Counting {
         return levels;
     }
 
-    /// The number of planes that can hold the counts of `chunks` chunks.
+    /// The number of planes needed to count `chunks` chunks.
     static int planes_for(std::int64_t chunks) {
         int planes = kLow;
         while ((1ll << (planes - kLow)) <= chunks) ++planes;
         return planes;
     }
 
-    /// Add to reached[0..n) how many candidates reach each threshold, and clear the planes.
+    /// Add to reached[0..n) the number of candidates that reach each threshold; clear the planes.
     static void flush(Int* planes, int n_planes, int n, int levels, std::int64_t* reached) {
         std::int64_t in_gap[kGroup + 1] = {};
         for (int path = 0; path < (1 << levels); ++path) {

@@ -1,8 +1,8 @@
-// How the candidates of a vector find the gap between thresholds that each of them falls into.
+// For each candidate of a vector, find the gap between thresholds that it falls into.
 //
-// The thresholds of a group are a binary search tree: a lookup and a comparison per level. What
-// was decided so far, the path, is the node that comes next, and in the end the gap. The last
-// threshold that a lane reached on its way is the only one that it can equal.
+// The thresholds of a group form a binary search tree, with one lookup and one comparison per
+// level. The path holds the decisions so far: it identifies the next node and, at the end, the gap.
+// A lane can only equal the last threshold that it reached on its way.
 #pragma once
 
 #include "basics.hpp"
@@ -10,14 +10,14 @@
 namespace recometer {
 namespace {
 
-/// The position, among 2^levels - 1 thresholds, of the node after `depth` decisions, of which
-/// those that reached their threshold are the bits of `reached`, the first one highest.
+/// The position of a node among 2^levels - 1 thresholds. The node follows `depth` decisions; bit i
+/// of `reached`, from the highest, tells whether decision i reached its threshold.
 inline int node_at(int reached, int depth, int levels) {
     const int step = 1 << (levels - 1 - depth);
     return 2 * step * reached + step - 1;
 }
 
-/// Decisions are masks, and the lowest bit of a path is the first one: for all scores.
+/// For any scores: decisions are masks, and the first decision is the lowest bit of the path.
 template <class S>
 struct ByMasks {
     using Real = typename S::Real;
@@ -28,7 +28,7 @@ struct ByMasks {
     static constexpr int kTables = kTable * S::kLevels;  // numbers that describe a group
     static constexpr int kTogether = 1 << S::kTogether;
 
-    /// The rank (number of thresholds reached) that a path stands for: its bits, reversed.
+    /// The rank (number of thresholds reached) of a path: its bits, reversed.
     static int rank_of(int path, int levels) {
         constexpr unsigned char kReversed[32] = {0,  16, 8,  24, 4,  20, 12, 28, 2,  18, 10,
                                                  26, 6,  22, 14, 30, 1,  17, 9,  25, 5,  21,
@@ -53,11 +53,12 @@ struct ByMasks {
             for (int l = 0; l < L; ++l) level_[l] = S::table(tables + l * kTable);
         }
 
-        /// Write the paths of kTogether vectors, and masks of the lanes that equal a threshold.
+        /// Write the paths of kTogether vectors, and a mask per vector of lanes equal to a
+        /// threshold.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether], reached[kTogether];
-            // Some side by side, since each step of a descent waits for the one before.
+            // Interleave several vectors, since each step of a descent waits for the previous one.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 const Mask up = S::reaches(score[i], root_);
@@ -88,11 +89,12 @@ struct ByMasks {
     };
 };
 
-/// The rank that a path stands for whose bits are set where a threshold is not reached.
+/// The rank of a path whose bits are set for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
-/// Append to such paths the decisions of the levels kLevel to L - 1.
-/// @param level their tables, @param score as many vectors as are counted together
+/// Append the decisions of levels kLevel to L - 1 to paths by signs.
+/// @param level the tables of the levels
+/// @param score 2^kTogether vectors of scores
 template <class S, int kLevel, int L, class Vec>
 __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, const Vec* score,
                                                             typename S::Int* path) {
@@ -105,8 +107,8 @@ __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, co
     }
 }
 
-/// Write the n thresholds by such paths: that of the next node, `table` numbers per level, and the
-/// one that was reached last. `none` stands for those that are not there.
+/// Write n thresholds, indexed by paths by signs: the next node's (`table` numbers per level), and
+/// the last one reached. `none` stands for missing thresholds.
 template <class Number, class Threshold>
 inline void write_by_signs(int n, int levels, int table, Number none, Threshold threshold,
                            Number* next, Number* reached) {
@@ -122,18 +124,18 @@ inline void write_by_signs(int n, int levels, int table, Number none, Threshold 
     }
 }
 
-/// Decisions are the signs of differences, and the lowest bit of a path is the last one: fewer
-/// operations, for scores that are finite or `not_a_number()`.
+/// For scores that are finite or `not_a_number()`: decisions are the signs of differences, and the
+/// last decision is the lowest bit of the path. This takes fewer operations.
 ///
-/// A bit is 1 where the score is below. x - x and 0 - -0 are +0, small differences do not vanish,
-/// large ones keep their sign, and that of NaN is set.
+/// A bit is 1 if the score is below the threshold. This is exact: x - x and 0 - -0 are +0, small
+/// differences do not vanish, large ones keep their sign, and the sign of NaN is set.
 template <class S>
 struct BySigns {
     using Real = typename S::Real;
     using Vec = typename S::Vec;
     using Int = typename S::Int;
     static constexpr int kTable = 1 << (S::kLevels - 1);
-    static constexpr int kReached = kTable * S::kLevels;  // where those reached last begin
+    static constexpr int kReached = kTable * S::kLevels;  // offset of the thresholds reached last
     static constexpr int kTables = kReached + 2 * kTable;
     static constexpr int kTogether = 1 << S::kTogether;
 
@@ -156,11 +158,12 @@ struct BySigns {
             for (int i = 0; i < 2; ++i) reached_[i] = S::load(tables + kReached + i * kTable);
         }
 
-        /// Write the paths of kTogether vectors, and masks of the lanes that equal a threshold.
+        /// Write the paths of kTogether vectors, and a mask per vector of lanes equal to a
+        /// threshold.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether];
-            // Some side by side, since each step of a descent waits for the one before.
+            // Interleave several vectors, since each step of a descent waits for the previous one.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 path[i] = S::push_sign(S::zero(), S::subtract(score[i], root_));

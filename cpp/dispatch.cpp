@@ -1,4 +1,4 @@
-// Which instruction sets can run here.
+// Choose among the instruction sets that this processor supports.
 #include "kernel_table.hpp"
 
 namespace recometer {
@@ -10,7 +10,7 @@ std::int64_t rank_with_vbmi2(const RankFactors<Real>& p) {
     return p.scores.check ? kernel(kAvx512, Real{}).rank_factors(p) : rank_by_signs(p);
 }
 
-/// AVX-512 with VBMI2.
+/// AVX-512, with VBMI2 for ranking by factors.
 const InstructionSet& vbmi2() {
     static const InstructionSet set = [] {
         InstructionSet changed = kAvx512;

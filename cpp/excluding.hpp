@@ -1,4 +1,4 @@
-// Excluded items: how they are taken out of the scores of a group of users.
+// Removing excluded items from the scores of a group of users.
 #pragma once
 
 #include "basics.hpp"
@@ -9,17 +9,18 @@
 namespace recometer {
 namespace {
 
-/// Where the excluded items of a group of users lie among the chunks of scores that come next.
+/// The positions of a group of users' excluded items in the next chunks of scores.
 ///
-/// They are few, and anywhere: found for many chunks at once, they cost few mispredicted branches.
+/// Excluded items are few and can be anywhere. Finding them for many chunks at once mispredicts few
+/// branches.
 template <class S>
 class Excluding {
  public:
     using Real = typename S::Real;
     static constexpr std::int64_t kChunk = kChunkVectors * S::kLanes;
 
-    /// @param first the place where scoring begins
-    /// @param chunks the largest number of chunks that are looked at together
+    /// @param first the place at which scoring begins
+    /// @param chunks the most chunks per call of `find`
     Excluding(const Ragged& excluded, std::size_t n_users, std::int64_t first, std::int64_t chunks)
         : excluded_(excluded),
           next_(n_users),
@@ -31,9 +32,9 @@ class Excluding {
         }
     }
 
-    /// Find those of a group of users at the places [from, to), in chunks that begin at `from`.
-    /// A user's places must be asked for in their order, and none twice.
-    /// @param which [n]: the users, kUsers at most
+    /// Find the excluded items of a group of users at the places [from, to), in chunks that start
+    /// at `from`. For each user, calls must proceed in ascending order without overlap.
+    /// @param which [n]: the users, at most kUsers
     void find(const std::size_t* which, std::size_t n, std::int64_t from, std::int64_t to) {
         for (std::int64_t chunk = 0; chunk * kChunk < to - from; ++chunk) n_[chunk] = 0;
         for (std::size_t u = 0; u < n; ++u) {
@@ -48,10 +49,10 @@ class Excluding {
         }
     }
 
-    /// Fetch what `find` will read of a user.
+    /// Prefetch a user's data for `find`.
     void prefetch(std::size_t u) const { __builtin_prefetch(excluded_.items + next_[u]); }
 
-    /// Write a value over the scores of those in a chunk.
+    /// Overwrite the scores of the excluded items of a chunk with a value.
     /// @param scores [n users][kChunk]
     void fill(std::int64_t chunk, Real* scores, Real value) const {
         const std::int32_t* const at = at_.get() + chunk * kGroup;
@@ -59,16 +60,16 @@ class Excluding {
     }
 
  private:
-    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // the scores of a chunk
+    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // scores per chunk
 
     const Ragged excluded_;
-    Buffer<std::int64_t> next_;  // per user: the position of the first that may follow
-    Buffer<std::int64_t> n_;     // per chunk
+    Buffer<std::int64_t> next_;  // per user: the position of the next excluded item
+    Buffer<std::int64_t> n_;     // per chunk: the number of excluded items
     Buffer<std::int32_t> at_;    // per chunk: their positions among its scores
 };
 
-/// Take excluded items out of a chunk of scores, and check the rest where that is asked for.
-/// @param which [n_users]: whose flags are written
+/// Remove excluded items from a chunk of scores, and check the others if `check` is set.
+/// @param which [n_users]: the users, as indices into `flags`
 template <class S>
 void finish_chunk(const Excluding<S>& excluding, std::int64_t chunk, typename S::Real* scores,
                   const std::size_t* which, std::size_t n_users, std::int64_t n_items, bool check,

@@ -13,7 +13,7 @@ constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5U;
 
 std::uint64_t rotate(std::uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
-/// Little-endian on every processor; compilers make a single load of it.
+/// Little-endian on every processor. Compilers turn this into a single load.
 template <int kBytes>
 std::uint64_t read(const unsigned char* data) {
     std::uint64_t value = 0;

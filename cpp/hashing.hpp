@@ -1,6 +1,6 @@
-// Hashes that are fast and not cryptographic: of 64 bits, and of data cut into pieces.
+// Fast, non-cryptographic hashes: of 64 bits, and of data in pieces.
 //
-// This header knows neither Python nor an instruction set.
+// This header depends on neither Python nor an instruction set.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace recometer {
 
-/// Scramble 64 bits, one to one: the output function of SplitMix64 (Steele, Lea & Flood, Fast
-/// splittable pseudorandom number generators, OOPSLA 2014). Python's twin is recometer.draws.mix.
+/// A bijective scramble of 64 bits: the output function of SplitMix64 (Steele, Lea & Flood, Fast
+/// splittable pseudorandom number generators, OOPSLA 2014). Same as recometer.draws.mix in Python.
 inline std::uint64_t mix(std::uint64_t bits) {
     bits += 0x9E3779B97F4A7C15u;
     bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -17,12 +17,12 @@ inline std::uint64_t mix(std::uint64_t bits) {
     return bits ^ (bits >> 31);
 }
 
-/// XXH64 with seed 0 of some bytes; the algorithm is that of
+/// XXH64 with seed 0, as specified in
 /// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 std::uint64_t xxh64(const unsigned char* data, std::size_t n);
 
-/// Hash pieces of `piece` bytes one by one; the last may be shorter.
-/// @param hashes [ceil(n / piece)], written
+/// Hash data in pieces of `piece` bytes; the last one may be shorter.
+/// @param hashes [ceil(n / piece)], output
 void hash_pieces(const unsigned char* data, std::size_t n, std::size_t piece,
                  std::uint64_t* hashes);
 

@@ -1,39 +1,39 @@
-// The kernel, written once over an instruction set S and compiled once for each.
+// The kernel, written once over an instruction set S and compiled once per instruction set.
 //
 //     tile.hpp      scores of users x items
-//     scoring.hpp   the loops over the scores of a block of users
-//     top.hpp       the best candidates of a block of users
-//     counting.hpp  a chunk of scores against the thresholds of a user
-//     descent.hpp   the same for a vector of scores: a search tree
-//     keys.hpp      the same for scores that are rounded to 16 bits
-//     excluding.hpp items taken out of a chunk of scores
+//     scoring.hpp   loops over the scores of a block of users
+//     top.hpp       the top candidates of a block of users
+//     counting.hpp  counts a chunk of scores against a user's thresholds
+//     descent.hpp   the search tree that does this for one vector of scores
+//     keys.hpp      the same with scores rounded to 16 bits
+//     excluding.hpp removes excluded items from a chunk of scores
 //     board.hpp     the thresholds of a block of users
-//     kernel.hpp    where judged items land
+//     kernel.hpp    the ranks of the judged items
 //
-// S offers, for scores of the type Real,
-//     Vec, Mask, Int    vectors of kLanes Reals, of as many truth values, and of as many integers
-// and with them, for the tile and the shelves,
+// S provides, for scores of type Real,
+//     Vec, Mask, Int    vectors of kLanes Reals, booleans and integers
+// with these operations for the tile and the shelves,
 //     load, store, broadcast, select(m, a, b)
-//     fma(a, b, c)      a * b + c, for vectors and for single Reals, rounded alike
+//     fma(a, b, c)      a * b + c, rounded the same way for vectors and for single Reals
 //     reaches(a, b)     a >= b per lane (false for NaN); equals(a, b)
 //     bits(m)           a mask as the bits of an integer
-// and for the counting,
-//     table(p)          what lookup takes of the 2^(kLevels - 1) Reals at p
-//     lookup<B>(t, i)   t[i] per lane, where only the first 2^B entries are looked up
+// these for counting,
+//     table(p)          the 2^(kLevels - 1) Reals at p, as lookup takes them
+//     lookup<B>(t, i)   t[i] per lane; i < 2^B
 //     set_bit<B>(m, x)  x | 1 << B in the lanes of m
 //     one_hot(x)        1 << x
 //     zero, load_bits, store_bits, exclusive(a, b), both(a, b)
 //     parity, majority  the two outputs of a full adder, bit by bit
-//     count_bit(x, b)   in how many lanes bit b is set
-// and, where descent.hpp goes by signs,
+//     count_bit(x, b)   the number of lanes with bit b set
+// and, for a descent by signs,
 //     subtract(a, b)    a - b
 //     push_sign(i, x)   2 * i + (whether the sign of x is set)
 //     lookup_in_two(t, u, i)  i < kLanes ? t[i] : u[i - kLanes] per lane
-// 2^kTogether vectors are counted side by side, against at most 2^kLevels - 1 thresholds at once.
+// 2^kTogether vectors are counted together, against at most 2^kLevels - 1 thresholds at a time.
 // A tile of scores is kUsers users x 2 vectors of items.
 //
-// Everything in these files has internal linkage and no static initialiser: a function or object
-// shared between the instruction sets could be taken from the wrong one by the linker.
+// Everything in these files has internal linkage and no static initialisers. If instruction sets
+// shared a function or object, the linker could pick one that the processor cannot run.
 #pragma once
 
 #include <cstring>
@@ -46,9 +46,9 @@
 namespace recometer {
 namespace {
 
-/// Counts the candidates that factors score, see score_by_factors.
-/// @tparam D one of descent.hpp
-/// @tparam K one of keys.hpp
+/// Counts candidates scored by factors; the `Out` of score_by_factors.
+/// @tparam D a descent of descent.hpp
+/// @tparam K keys of keys.hpp
 template <class S, class D, class K>
 class FactorCounts {
  public:
@@ -104,16 +104,16 @@ class FactorCounts {
     Board<S, D, K> board_;
     const std::int64_t chunks_;
     const bool everybody_;
-    // Planes are read out seldom where nobody leaves and those of all users fit into a cache.
+    // If no user leaves early and all users' planes fit into a cache, flushes are rare.
     const std::int64_t most_;
     const int n_planes_;
     const std::size_t user_planes_;
     const bool keeps_;
     const std::size_t n_planes_in_all_;
     Buffer<Int> planes_;
-    Int* group_ = nullptr;      // the planes of the group's first user
-    bool flushes_ = false;      // whether planes are read out after these chunks
-    std::int64_t pending_ = 0;  // chunks counted since planes were read out
+    Int* group_ = nullptr;      // planes of the group's first user
+    bool flushes_ = false;      // whether to flush after these chunks
+    std::int64_t pending_ = 0;  // chunks counted since the last flush
 };
 
 template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
@@ -123,7 +123,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     return counts.finish();
 }
 
-/// Counts the candidates among given scores, see read_scores.
+/// Counts candidates with given scores; the `Out` of read_scores.
 template <class S>
 class ScoreCounts {
  public:
@@ -158,7 +158,7 @@ class ScoreCounts {
 
  private:
     Board<S> board_;
-    // Where judged items are given up, most are after a few candidates: look early, then later.
+    // Most judged items that are given up are given up early: check often at first, then rarely.
     const std::int64_t first_step_;
     Buffer<Int> planes_;
     std::int64_t pending_ = 0, step_ = 0;

@@ -1,4 +1,4 @@
-// Compiled for any processor of the architecture.
+// Compiled for any processor of this architecture.
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_plain.hpp"

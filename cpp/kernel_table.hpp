@@ -1,4 +1,4 @@
-// The table of functions that each kernel_*.cpp gives out.
+// The table of functions that each kernel_*.cpp exports.
 #pragma once
 
 #include "kernel.hpp"
@@ -12,7 +12,7 @@
 namespace recometer {
 extern const InstructionSet kAvx512, kAvx2, kNeon, kPlain;
 
-/// rank_factors for AVX-512 with VBMI2, where all scores are known to be finite.
+/// rank_factors for AVX-512 with VBMI2. All scores must be finite.
 std::int64_t rank_by_signs(const RankFactors<float>& p);
 std::int64_t rank_by_signs(const RankFactors<double>& p);
 }  // namespace recometer

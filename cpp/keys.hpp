@@ -1,9 +1,9 @@
-// A descent by 16-bit keys: twice as many candidates per vector as by signs.
+// A descent by 16-bit keys, with twice as many candidates per vector as a descent by signs.
 //
-// The range of a user's thresholds is cut into about 65,000 steps of one length; the key of a
-// score is the number of its step. Keys do not fall where scores rise, so that a candidate whose
-// key is not that of a threshold is on the same side of it as its key. The few others are compared
-// in full (board.hpp).
+// The range of a user's thresholds is divided into about 65,000 equal steps. The key of a score is
+// the number of its step, so keys never fall as scores rise. If a candidate's key differs from a
+// threshold's, comparing keys decides which is higher. The few other candidates are compared by
+// their full scores (board.hpp).
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,7 @@
 namespace recometer {
 namespace {
 
-/// Where scores have no keys.
+/// For scores without keys.
 template <class S>
 struct NoKeys {
     using Vectors = S;
@@ -22,11 +22,11 @@ struct NoKeys {
     static constexpr int kTables = 0;
 };
 
-/// S offers vectors of 16-bit numbers with the operations of descent.hpp, and
-///     keys(p, scale, offset)  of the kLanes scores at p: scale * score + offset, rounded, at most
-///                             kMostKey, and kLeastKey for what is lower and for NaN
-///     key(score, scale, offset)  the same of one
-///     in_order(lanes)         a mask of lanes as one of the scores at p
+/// S provides vectors of 16-bit numbers with the operations of descent.hpp, and
+///     keys(p, scale, offset)  the keys of the kLanes scores at p: scale * score + offset, rounded,
+///                             at most kMostKey; kLeastKey for lower values and for NaN
+///     key(score, scale, offset)  the key of a single score
+///     in_order(lanes)         a mask of lanes, reordered like the scores at p
 template <class S>
 struct ByKeys {
     using Vectors = S;
@@ -34,17 +34,17 @@ struct ByKeys {
     using Int = typename S::Int;
     static constexpr bool kUsed = true;
     static constexpr int kTogether = 1 << S::kTogether;
-    // Fewer thresholds are found faster by signs.
+    // With fewer thresholds a descent by signs is faster.
     static constexpr int kFewest = 4;
     static constexpr int kMost = (1 << S::kLevels) - 1;
-    static constexpr int kReached = S::kTable * S::kLevels;  // where those reached last begin
+    static constexpr int kReached = S::kTable * S::kLevels;  // offset of those reached last
     static constexpr int kPerReal = sizeof(Real) / sizeof(std::int16_t);
     static constexpr int kTables = S::kStart + (kReached + S::kTable) / kPerReal;
 
     static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
 
-    /// The scale and the offset come first, then 16-bit numbers: per level the thresholds by path,
-    /// and those reached last.
+    /// The 16-bit numbers, which follow the scale and the offset: per level the thresholds by path,
+    /// then those reached last.
     template <class Tables>
     static auto numbers(Tables* tables) {
         using Number =
@@ -56,8 +56,8 @@ struct ByKeys {
         return S::key(score, tables[0], tables[1]);
     }
 
-    /// Returns whether each of the thresholds has a key of its own, and none that of NaN; else
-    /// `tables` are not to be used.
+    /// Returns whether the thresholds have distinct keys, none of which is the key of NaN. If
+    /// not, `tables` must not be used.
     static bool build(const Real* thresholds, int n, int levels, Real* tables) {
         const Real lowest = thresholds[0] / 2, highest = thresholds[n - 1] / 2;
         tables[0] = S::kSteps / 2 / (highest - lowest);
@@ -85,7 +85,8 @@ struct ByKeys {
             for (int l = 0; l < L; ++l) level_[l] = S::table(numbers(tables) + l * S::kTable);
         }
 
-        /// Write the paths of kTogether vectors, and masks of the lanes with a threshold's key.
+        /// Write the paths of kTogether vectors, and a mask per vector of lanes with a threshold's
+        /// key.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Int key[kTogether];

@@ -11,9 +11,9 @@ namespace recometer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // compares with no score
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // equal to no score
 
-// With more judged items than these, a list is sorted once, and each is searched for.
+// With more judged items than these, sort the list once and search for each of them.
 constexpr std::int64_t kFewJudged = 16;
 
 class Ranker {
@@ -21,7 +21,7 @@ class Ranker {
     explicit Ranker(const RankLists& problem) : p(problem), mark(problem.n_items, 0) {}
 
     void rank(std::size_t user) {
-        // Marks of earlier users lie below `base`, so that nothing has to be wiped out.
+        // Marks of earlier users are below `base`, so they need not be cleared.
         const std::int64_t length = p.lists.end[user] - p.lists.begin[user];
         if (base > std::numeric_limits<std::int32_t>::max() - length - 1) {
             std::fill(mark.begin(), mark.end(), 0);
@@ -61,12 +61,12 @@ class Ranker {
         return p.top + static_cast<std::int64_t>(user) * p.k;
     }
 
-    /// What orders equal scores: the item, or in the order given its entry.
+    /// What breaks a tie: the item or, in input order, the position of the entry.
     std::int32_t name(std::size_t entry) const {
         return p.input_order ? static_cast<std::int32_t>(entry) : items[entry];
     }
 
-    /// Make entries of the items that `read_scored` left.
+    /// Make entries of the items that `read_scored` kept.
     void collect() {
         entries.clear();
         for (std::size_t i = 0; i < items.size(); ++i) {
@@ -74,7 +74,7 @@ class Ranker {
         }
     }
 
-    /// Write the best of the items that `read_scored` left.
+    /// Write the top items among those that `read_scored` kept.
     void write_top(std::size_t user) {
         collect();
         const TieOrder order = p.input_order ? TieOrder::kItem : p.order;
@@ -90,7 +90,7 @@ class Ranker {
         }
     }
 
-    /// Mark each item with its place, from 1 on, over `base`; return the last.
+    /// Mark each item with `base` plus its place, counted from 1. Returns the last place.
     std::int32_t read(std::size_t user) {
         std::int32_t last = base;
         std::int64_t given = 0, removed = 0;
@@ -114,7 +114,8 @@ class Ranker {
         return last - base;
     }
 
-    /// The same with scores: places are those in `items` and `scores`, in the order given.
+    /// The same for lists with scores: places are positions in `items` and `scores`, in input
+    /// order.
     std::int32_t read_scored(std::size_t user) {
         std::int32_t last = base;
         std::int64_t given = 0, removed = 0, repeated = 0, replaced = 0;
@@ -159,7 +160,7 @@ class Ranker {
         return last - base;
     }
 
-    /// Count for a judged item, whose entry is known, by comparing its score with all.
+    /// Rank a judged item by comparing its score with all others.
     void compare(std::int64_t judged, std::size_t entry) {
         const double score = scores[entry];
         const std::size_t n = scores.size();
@@ -181,7 +182,7 @@ class Ranker {
         p.before[judged] = before;
     }
 
-    /// The same, by searching for it among the sorted entries.
+    /// Rank a judged item by searching for it among the sorted entries.
     void search(std::int64_t judged, std::size_t entry) {
         const double score = scores[entry];
         const auto first = std::partition_point(entries.begin(), entries.end(),
@@ -197,7 +198,8 @@ class Ranker {
 
     const RankLists& p;
     std::int32_t base{1};
-    std::vector<std::int32_t> mark;  // per item: below `base` nothing, `base` a training item
+    // Per item: below `base` not listed, `base` a training item, above it the item's place.
+    std::vector<std::int32_t> mark;
     std::vector<std::int32_t> items;
     std::vector<double> scores;
     std::vector<Entry<double>> entries;
@@ -248,8 +250,8 @@ template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
                 const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,
                 std::int64_t* taken_users) {
-    // The sign of either term tells an item below -1 or above the last: vectors of any instruction
-    // set add and subtract 64 bits, but not all compare them.
+    // An item below -1 or above the last one sets the sign bit of one of the terms. Every
+    // instruction set has vectors that add and subtract 64 bits, but not all of them compare.
     std::uint64_t strange = 0;
     const auto last = static_cast<std::uint64_t>(std::int64_t{n_items} - 1);
     for (std::size_t i = 0; i < n * k; ++i) {

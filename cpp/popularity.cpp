@@ -9,7 +9,7 @@
 namespace recometer {
 namespace {
 
-/// Add the counts up over the rows of each user.
+/// Sum the counts over the rows of each user.
 void add_up(const Ragged& rows, const TableUsers& users, const Popularity& found) {
     for (std::size_t user = 0; user < users.n; ++user) {
         const Range mine = rows_of(rows, users, user);
@@ -21,11 +21,11 @@ void add_up(const Ragged& rows, const TableUsers& users, const Popularity& found
     }
 }
 
-/// The band of an item follows from the share of all rows that items with higher numbers have.
+/// Assign bands. The band of an item follows from the share of rows of more popular items.
 void find_bands(const Popularity& found) {
     const std::int64_t *const begin = found.counts, *const end = begin + found.n_items;
     const std::int64_t most = begin == end ? 0 : *std::max_element(begin, end);
-    std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);  // by their number
+    std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);  // items per count
     std::int64_t total = 0;
     for (const std::int64_t* count = begin; count < end; ++count) {
         ++items[static_cast<std::size_t>(*count)];
@@ -41,7 +41,7 @@ void find_bands(const Popularity& found) {
         above -= users * items[number];
         const std::int64_t band = std::min((last + 1) * above / total, last);
         bands[number] = static_cast<std::int8_t>(band);
-        // Numbers rise. No item has the number 0 in any other band but the last.
+        // Counts ascend. Only the last band can hold items with count 0.
         std::int64_t* const range = found.ranges + 2 * band;
         if (band != last && range[1] == 0) range[0] = users;
         range[1] = users;
@@ -51,13 +51,13 @@ void find_bands(const Popularity& found) {
     }
 }
 
-/// The band of each item, the last one for an item without a number.
+/// The band of each item; items without one are in the last band.
 std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
     std::vector<std::uint8_t> found(rows.n_items + 1, static_cast<std::uint8_t>(rows.n_bands - 1));
     for (std::size_t at = 0; at < rows.n_banded; ++at) {
         const auto item = static_cast<std::size_t>(rows.banded[at]);
         if (item >= rows.n_items) throw std::invalid_argument("no such item");
-        // A band below 0 becomes one that is too large.
+        // A negative band becomes too large a number.
         found[item] = static_cast<std::uint8_t>(rows.band[at]);
         if (found[item] >= rows.n_bands) throw std::invalid_argument("no such band");
     }

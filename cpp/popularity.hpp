@@ -1,6 +1,6 @@
-// How popular items are: how many users have them, and what was found of the popular ones.
+// Item popularity: how many users have each item, and how many popular items were found.
 //
-// This header knows neither Python nor an instruction set.
+// This header depends on neither Python nor an instruction set.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace recometer {
 
-/// What is written of items, from the rows of a table that have them.
+/// The popularity of items, counted over the rows of a table.
 ///
-/// Band 0 holds those that most users have, with about as many rows as any other band. The last
-/// band holds all items that nobody has.
+/// Band 0 holds the most popular items. All bands have about the same number of rows. The last band
+/// also holds the items without rows.
 struct Popularity {
     std::size_t n_items, n_bands;
-    std::int64_t* counts;  ///< [n_items]: the rows of each item
-    std::int64_t* sums;    ///< [n_users]: these numbers, added up over the rows of each user
+    std::int64_t* counts;  ///< [n_items]: rows per item
+    std::int64_t* sums;    ///< [n_users]: counts, summed over the rows of each user
     std::int8_t* band;     ///< [n_items]
-    std::int64_t* ranges;  ///< [n_bands, 2]: the smallest and the largest number of each band, or 0
+    std::int64_t* ranges;  ///< [n_bands, 2]: the smallest and the largest count of each band, or 0
 };
 
-/// Count the rows of each item, and say what follows from that.
-/// @param users who they are in `rows`
+/// Count the rows of each item, and assign bands.
+/// @param users their positions in `rows`
 /// @throws std::invalid_argument for an item that is not below n_items
 void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users,
                  const Popularity& found);
@@ -32,19 +32,19 @@ void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users
 struct BandedRows {
     std::size_t n_users, n_items, n_bands;
     const std::int64_t* indptr;  ///< [n_users + 1]
-    const std::int64_t* item;    ///< [n_rows]: -1 for an item without a number
+    const std::int64_t* item;    ///< [n_rows]: -1 for an item without a position
     const bool* counted;         ///< [n_rows]
-    const std::int64_t* above;   ///< [n_rows]: items above; below 0 for one that was not ranked
+    const std::int64_t* above;   ///< [n_rows]: items above; negative if not ranked
     const std::int64_t* tied;    ///< [n_rows]: other items with the same score
     std::size_t n_banded;
-    const std::int64_t* banded;  ///< [n_banded]: the items with a band; others are in the last one
+    const std::int64_t* banded;  ///< [n_banded]: items with a band; others are in the last band
     const std::int8_t* band;     ///< [n_banded]
 };
 
-/// Count the items of each user by their bands: all, and the share of each that is expected to be
-/// within a cut-off.
-/// @param counts [n_users, n_bands]: written
-/// @param within [n_users, n_bands]: written
+/// Count the items of each user per band, and the number expected within a cut-off (ties count by
+/// the share of orders that put the item within it).
+/// @param counts [n_users, n_bands]: output
+/// @param within [n_users, n_bands]: output
 /// @throws std::invalid_argument for an item or a band that does not exist
 void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
                     float* within);

@@ -1,15 +1,15 @@
 // Counting where judged items land among all candidates, without sorting.
 //
 //     user factors ──> a tile of scores (users x items, in registers, then level-1 cache)
-//                          │  items of the user's training set and padding become NaN
+//                          │  training items of the user and padding become NaN
 //                          v
 //     scores of the judged items (sorted) ──> for every candidate: how many of them does it
 //                                             reach, and does it equal one?  ──> counts
 //
-// The scores of the judged items are computed first, with the same operations in the same
-// order as in the tile, so that "equal" is exact. Counts over ranges of items add up.
+// The scores of the judged items are computed first, with the same operations in the same order
+// as in the tile, so equality is exact. Counts over disjoint ranges of items can be added.
 //
-// This header knows neither Python nor an instruction set.
+// This header depends on neither Python nor an instruction set.
 #pragma once
 
 #include <cstddef>
@@ -18,69 +18,69 @@
 
 namespace recometer {
 
-/// Facts about a user's candidates; the values are those of ranks.UserFlag.
+/// Facts about a user's candidates. The values match ranks.UserFlag.
 enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 
-/// What becomes of a candidate whose score is NaN.
+/// How to treat a candidate whose score is NaN.
 enum class NanRule { kUndefined, kFirst, kLast };
 
-/// A limit of places that no ranking reaches: no judged item is given up.
+/// A limit that no rank reaches: no judged item is given up.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
-/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` is a block
-/// of users over the whole `items`.
+/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a
+/// block of users over all of `items`.
 struct Ragged {
     const std::int64_t* indptr;  ///< [n_users + 1]
     const std::int32_t* items;   ///< ascending within a user
 };
 
-/// Item factors as they lie in memory, any strides (counted in elements).
+/// Item factors as stored in memory, with any strides (in elements).
 template <class Real>
 struct ItemFactors {
     const Real* data;
     std::ptrdiff_t item_stride;
     std::ptrdiff_t factor_stride;
     const Real* bias;          ///< [n_items], or null
-    const std::int64_t* rows;  ///< [n_items]: the row of each item, or null where they are equal
+    const std::int64_t* rows;  ///< [n_items]: the row of each item; null: row i holds item i
     std::int64_t n_items;
 };
 
-/// Another order in which items are scored, by falling bounds: "places". Users leave where no
-/// item that follows can change anything. Results do not depend on it.
+/// An order in which to score items, by falling upper bounds. A "place" is a position in it. Users
+/// leave once no later item can change their results, which do not depend on this order.
 struct Falling {
-    const std::int32_t* items;   ///< [n_items]: the item at each place; null: no other order
+    const std::int32_t* items;   ///< [n_items]: the item at each place; null: index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
-    /// [n_users] and [n_items], the latter descending: no score, as it is computed, of the user
-    /// and the item at this place or a later one is above their product.
+    /// [n_users] and [n_items], the latter descending. Their product bounds from above the
+    /// computed scores of a user and the items at this place and later ones.
     const double* user_bound;
     const double* item_bound;
 
     std::int64_t item(std::int64_t place) const { return items == nullptr ? place : items[place]; }
     std::int64_t place(std::int64_t item) const { return items == nullptr ? item : places[item]; }
 
-    /// Whether the scores of all items from this place on are below `score`; equal is not below.
+    /// Whether all items from this place on score strictly below `score`.
     bool all_below(double score, std::size_t user, std::int64_t place) const {
         return items != nullptr && score > user_bound[user] * item_bound[place];
     }
 };
 
-/// The judged items of a block of users and the counts that are added to.
+/// The judged items of a block of users, and their counts, which are updated.
 template <class Real>
 struct Judged {
     Ragged table;
     const Real* scores;             ///< per judged item
-    const std::int64_t* order;      ///< per user: its judged items by (score, item); offsets
-                                    ///< are those of `table`, counted from its first
-    const std::int64_t* order_end;  ///< [n_users]: where the user's part of `order` ends; items
-                                    ///< left out are not ranked and keep their counts
+    const std::int64_t* order;      ///< per user: its judged items by (score, item); at the offsets
+                                    ///< of `table`, minus the first of them
+    const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; other
+                                    ///< items are not ranked and keep their counts
     std::int64_t* above;            ///< candidates with a higher score
     std::int64_t* tied;             ///< other candidates with the same score
-    std::int64_t* before;           ///< those of them with a lower index
+    std::int64_t* before;           ///< tied candidates with a lower index
 };
 
-/// Scores of listed items, acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
+/// Score listed items: acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
 /// @param users [n_users][n_factors], contiguous
-/// @param scores written for the entries of `listed` of these users, at their offsets
+/// @param scores output, at the offsets of `listed`
 template <class Real>
 struct ScoreItems {
     const Real* users;
@@ -91,7 +91,7 @@ struct ScoreItems {
     Real* scores;
 };
 
-/// Scores of a block of users and the items at the places [first, last), by factors.
+/// Scores by factors: a block of users x the items at the places [first, last).
 template <class Real>
 struct FactorScores {
     const Real* users;  ///< [n_users][n_factors], contiguous
@@ -100,26 +100,26 @@ struct FactorScores {
     ItemFactors<Real> items;
     Falling falling;
     std::int64_t first, last;
-    Ragged excluded;         ///< places
-    bool check;              ///< look for scores that are not finite
-    NanRule nan_rule;        ///< read where `check` is set
-    std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added where `check` is set
-    std::uint8_t* finished;  ///< [n_users]: users with a 1 are passed over; set where no item that
-                             ///< follows can change anything that is kept
+    Ragged excluded;         ///< as places
+    bool check;              ///< whether to look for scores that are not finite
+    NanRule nan_rule;        ///< used if `check` is set
+    std::uint32_t* flags;    ///< [n_users]: ScoreFlag bits are added if `check` is set
+    std::uint8_t* finished;  ///< [n_users]: users with a 1 are skipped; set once no later item can
+                             ///< change their results
 };
 
-/// Scores of a block of users and all items, given. -inf marks what is not a candidate.
+/// Given scores: a block of users x all items. -inf marks an item that is not a candidate.
 template <class Real>
 struct GivenScores {
     const Real* scores;  ///< [n_users][n_items]
     std::ptrdiff_t user_stride;
     std::size_t n_users;
-    const std::int64_t* columns;  ///< [n_items]: the column of each item, or null
+    const std::int64_t* columns;  ///< [n_items]: the column of each item; null: column i
     std::int64_t n_items;
     Ragged excluded;
     NanRule nan_rule;
     std::uint32_t* flags;         ///< [n_users]
-    std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded but scored -inf
+    std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded and score -inf
 };
 
 /// Rank the judged items of a block of users.
@@ -128,26 +128,26 @@ template <class Scores, class Real>
 struct Rank {
     Scores scores;
     Judged<Real> judged;
-    std::int64_t limit;  ///< judged items with this many candidates above them are given up
+    std::int64_t limit;  ///< judged items with this many candidates above are given up
 };
 
-/// In which order candidates with equal scores stand.
+/// How to order candidates with equal scores.
 enum class TieOrder { kItem, kItemDescending, kRandom };
 
-/// The best candidates of each user of a block, to which those of further items may be added.
+/// The top candidates of each user of a block. Calls for further items can add to them.
 template <class Real>
 struct Top {
     std::int64_t k;             ///< places per user, at least 1
     TieOrder order;             ///< of equal scores
-    const std::uint64_t* keys;  ///< [n_users]: what the random order is drawn from
+    const std::uint64_t* keys;  ///< [n_users]: seeds of the random order
     Real* scores;               ///< [n_users][k], best first
     std::int32_t* items;        ///< [n_users][k]
-    std::int64_t* n;            ///< [n_users]: how many there are
-    std::int64_t* left;         ///< [n_users]: candidates that are not among them though they
-                                ///< score like the last of them
+    std::int64_t* n;            ///< [n_users]: the length of each list
+    std::int64_t* left;         ///< [n_users]: candidates outside the list that tie with its last
+                                ///< item
 };
 
-/// Find the best candidates of a block of users.
+/// Find the top candidates of a block of users.
 /// @tparam Scores FactorScores or GivenScores
 template <class Scores, class Real>
 struct FindTop {
@@ -166,8 +166,8 @@ using TopScores = FindTop<GivenScores<Real>, Real>;
 
 /// The functions of one instruction set.
 ///
-/// rank_* return -1, or the position of a judged item that did not find its own score exactly
-/// once among the candidates: an internal error.
+/// rank_* return -1. Any other result is an internal error: the position of a judged item whose own
+/// score was not found exactly once among the candidates.
 template <class Real>
 struct Kernel {
     void (*score_items)(const ScoreItems<Real>&);
@@ -179,16 +179,16 @@ struct Kernel {
 
 struct InstructionSet {
     const char* name;
-    int users_at_once;  ///< of a tile of scores: other numbers leave a part of it empty
+    int users_at_once;  ///< users per tile of scores: other block sizes leave part of a tile empty
     Kernel<float> single;
     Kernel<double> twice;
 };
 
-/// The functions for scores of the type of the second argument.
+/// The functions for scores of the second argument's type.
 inline const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
 inline const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
 
-/// Those that this processor has, best first; the last one runs everywhere.
+/// The instruction sets that this processor supports, best first. The last one runs everywhere.
 std::vector<const InstructionSet*> instruction_sets();
 
 }  // namespace recometer

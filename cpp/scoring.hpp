@@ -1,4 +1,4 @@
-// The loops over the scores of a block of users, chunk by chunk.
+// Loops over the scores of a block of users, chunk by chunk.
 #pragma once
 
 #include "counting.hpp"
@@ -12,7 +12,7 @@ namespace {
 template <class S>
 constexpr std::int64_t kChunkOf = Excluding<S>::kChunk;
 
-/// How many chunks of items are packed at once: as many as can be counted between two flushes.
+/// The number of chunks of items packed at once: at most what can be counted between two flushes.
 template <class S>
 std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
     const std::int64_t chunks =
@@ -20,16 +20,16 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
     return chunks < kMaxChunks ? chunks : kMaxChunks;
 }
 
-/// Score by factors. All users see the items that are packed, then the next items are packed.
+/// Compute scores from factors. All users see the packed items before the next items are packed.
 ///
-/// @tparam Out takes the scores; it offers
+/// @tparam Out receives the scores. It provides
 ///     leaves()              whether users may leave before the last item
-///     stays(user, from)     whether the items from a place on can change what is kept of a user
-///     prefetch(user)        fetches what `put` will read
-///     next(n_chunks, last)  so many chunks follow, maybe the last ones
-///     begin(first)          those of the group of users follow that begins at this active one
-///     put(u, user, scores, from)  a chunk of the u-th user of the group
-///     end(users, n)         the group has seen the chunks
+///     stays(user, from)     whether items from this place on can change the user's results
+///     prefetch(user)        prefetches the data that `put` needs
+///     next(n_chunks, last)  n_chunks chunks follow; whether they are the last ones
+///     begin(first)          a group of users follows, from active user number `first` on
+///     put(u, user, scores, from)  a chunk of scores of the group's u-th user
+///     end(users, n)         the group's chunks are complete
 template <class S, class Out>
 void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     using Real = typename S::Real;
@@ -41,7 +41,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
     Excluding<S> excluding(p.excluded, p.n_users, p.first, chunks);
-    // Users of whom something can still change; all of them where scores are to be looked at.
+    // Users whose results can still change; all users if scores must be checked.
     Buffer<std::size_t> active(p.n_users);
     std::size_t n_active = 0;
     const auto keep = [&](std::size_t u, std::int64_t from) {
@@ -55,7 +55,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
         if (p.finished[u] == 0) keep(u, p.first);
     }
 
-    // Where users leave, most do after a few candidates: begin with few.
+    // If users can leave, most of them leave after a few candidates: start with a small step.
     std::int64_t step = out.leaves() ? kChunk : most;
     bool users_changed = true;
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
@@ -74,7 +74,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
             const Real* panel = items.get();
             const std::size_t* const group = active.get() + first;
             excluding.find(group, n, from, to);
-            // What the next group needs comes while this one is scored, where that takes a while.
+            // Prefetch the next group's data while this one is scored, if that takes long enough.
             const std::size_t next = n_chunks > 1 ? first + n + kUsers : 0;
             for (std::size_t a = first + n; a < n_active && a < next; ++a) {
                 excluding.prefetch(active[a]);
@@ -102,9 +102,10 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     }
 }
 
-/// Read scores that are given, one user after the other.
+/// Read given scores, user by user.
 ///
-/// @tparam Out takes the scores; it offers `begin(user)`, `put(user, scores, from)` and `end(user)`
+/// @tparam Out receives the scores. It provides `begin(user)`, `put(user, scores, from)` and
+///     `end(user)`
 template <class S, class Out>
 void read_scores(const GivenScores<typename S::Real>& p, Out& out) {
     using Real = typename S::Real;
@@ -116,7 +117,7 @@ void read_scores(const GivenScores<typename S::Real>& p, Out& out) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
         std::int64_t absent = 0;
         out.begin(u);
-        // Scores are looked at even where nothing is left to count: flags and candidates.
+        // Flags and candidates require all scores, even if there is nothing left to count.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());

@@ -1,4 +1,4 @@
-// Vectors of 512 bits (AVX-512 F, BW, DQ, VL). See kernel.hpp for what each operation means.
+// Vectors of 512 bits (AVX-512 F, BW, DQ, VL). See kernel.hpp for the operations.
 #pragma once
 
 #include <immintrin.h>
@@ -12,10 +12,10 @@ namespace {
 struct Bits512 {
     using Int = __m512i;
 
-    /// Not a conversion: GCC 12 may put the 16 bits on the stack, and read 32 back.
+    /// Avoids a conversion: GCC 12 may spill 16 bits to the stack and read back 32.
     static std::uint32_t bits_of(__mmask16 mask) {
         std::uint32_t bits;
-        // NOLINTNEXTLINE(portability-no-assembler): intrinsics leave the instruction open
+        // NOLINTNEXTLINE(portability-no-assembler): an intrinsic does not fix the instruction
         __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
         return bits;
     }

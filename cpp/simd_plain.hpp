@@ -1,5 +1,5 @@
-// "Vectors" in plain C++, for processors without an own file: the compiler may vectorise them.
-// See kernel.hpp for what each operation means.
+// "Vectors" in plain C++, for processors without a file of their own. The compiler may vectorise
+// them. See kernel.hpp for the operations.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace recometer {
 namespace {
 
-// Fused where the processor fuses, in the tile and in the judged items' scores alike.
+// Fused if the processor fuses, both in the tile and for the judged items' scores.
 template <class R>
 inline R multiply_add(R a, R b, R c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)

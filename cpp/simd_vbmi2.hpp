@@ -1,5 +1,4 @@
-// What AVX-512 VBMI2 adds to vectors of 512 bits: one operation that appends a sign to a path, of
-// 16-bit numbers too.
+// AVX-512 VBMI2 appends a sign to a path in one operation, which also works for 16-bit numbers.
 #pragma once
 
 #include "simd_avx512.hpp"
@@ -34,7 +33,7 @@ struct Keys512 : Bits512 {
     static constexpr int kLanes = 32;
     static constexpr int kLevels = 4;
     static constexpr int kTogether = 3;
-    static constexpr int kTable = 1 << kLevels;  // numbers of a table
+    static constexpr int kTable = 1 << kLevels;  // numbers in a table
     static constexpr int kStart = 64 / sizeof(float);
     static constexpr float kSteps = 65'000;
     static constexpr std::int16_t kLeastKey = -32'768, kMostKey = 32'766, kNoKey = 32'767;
@@ -58,7 +57,7 @@ struct Keys512 : Bits512 {
     }
 
     static Int keys(const float* p, Vec scale, Vec offset) {
-        // What is too low for 32 bits, and NaN, becomes the lowest of their numbers.
+        // Values too low for 32 bits, and NaN, become the lowest 32-bit integer.
         const auto rounded = [&](const float* q) {
             const Vec exact = _mm512_fmadd_ps(_mm512_loadu_ps(q), scale, offset);
             return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(kMostKey), exact));
@@ -70,7 +69,7 @@ struct Keys512 : Bits512 {
         const int rounded = _mm_cvtss_si32(_mm_set_ss(exact < kMostKey ? exact : kMostKey));
         return static_cast<std::int16_t>(rounded < kLeastKey ? kLeastKey : rounded);
     }
-    /// Two vectors are packed four numbers at a time in turn.
+    /// Undo the order of packs, which takes four numbers from either vector in turn.
     static std::uint32_t in_order(std::uint32_t lanes) {
         const auto every_other_four = [](std::uint32_t x) {
             x &= 0x0F0F0F0F;

@@ -1,6 +1,6 @@
-// Sorting: the judged items of each user, and the best candidates. No instruction set matters here.
+// Sorting the judged items of each user, and the top candidates.
 //
-// This header knows neither Python nor an instruction set.
+// This header depends on neither Python nor an instruction set.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ struct Entry {
     std::int32_t item;
 };
 
-/// Bring the best k of n entries to the front, the worst of them last.
-/// @param key what the random order is drawn from
-/// @returns how many of the others have the score of that one
+/// Move the best k of n entries to the front, with the worst of these k at position k - 1.
+/// @param key the seed of the random order
+/// @returns how many of the other entries tie with that one
 template <class Real>
 std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, TieOrder order,
                        std::uint64_t key);
@@ -28,17 +28,17 @@ std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, Tie
 template <class Real>
 void sort_best(Entry<Real>* entries, std::int64_t n, TieOrder order, std::uint64_t key);
 
-/// Sort each user's judged items by (score, item), NaN left out.
-/// @param order, order_end see Judged; order_end is [n_users]
+/// Sort each user's judged items by (score, item). NaN is left out.
+/// @param order, order_end as in Judged; order_end is [n_users]
 template <class Real>
 void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
                  std::int64_t* order_end);
 
-/// The judged items of a block of users together with their order.
+/// The judged items of a block of users, sorted.
 template <class Real>
 class SortedJudged {
  public:
-    /// Sort `judged`, whose `order` and `order_end` are not read.
+    /// Sort `judged`. Its `order` and `order_end` are ignored.
     SortedJudged(const Judged<Real>& judged, std::size_t n_users)
         : order_(static_cast<std::size_t>(judged.table.indptr[n_users] - judged.table.indptr[0])),
           order_end_(n_users),
@@ -57,10 +57,10 @@ class SortedJudged {
     Judged<Real> judged_;
 };
 
-/// The excluded items of a block of users as places [first, last), ascending; see Falling.
+/// A block of users' excluded items as ascending places in [first, last); see Falling.
 class ExcludedPlaces {
  public:
-    /// @param finished [n_users]: users with a 1 are left out
+    /// @param finished [n_users]: users with a 1 are skipped
     ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
                    std::int64_t first, std::int64_t last, const std::uint8_t* finished);
 
@@ -71,17 +71,18 @@ class ExcludedPlaces {
     std::vector<std::int32_t> places_;
 };
 
-/// Sort each user's judged items best first: by (above, before), not ranked (above -1) last.
-/// @param before null where nothing is tied
-/// @param order positions in the table, written at the same offsets
+/// Sort each user's judged items best first, by (above, before). Unranked items (above -1) come
+/// last.
+/// @param before null if there are no ties
+/// @param order output at the same offsets: positions in the table
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order);
 
-/// Order numbers from the largest to the smallest, but for differences of less than 1 / 65,535 of
-/// the largest finite one; infinite ones count as that one.
+/// Sort numbers in descending order. Numbers that differ by less than 1 / 65,535 of the largest
+/// finite one may be swapped; infinite ones count as that one.
 /// @param lengths [n]: at least 0, not NaN
-/// @param order, bounds [n]: written, and the largest of the number at each place and those after
-/// it
+/// @param order [n]: output
+/// @param bounds [n]: output, the largest number at each place or a later one
 void longest_first(const double* lengths, std::size_t n, std::int32_t* order, double* bounds);
 
 }  // namespace recometer

@@ -8,9 +8,9 @@
 namespace recometer {
 namespace {
 
-constexpr std::uint32_t kInline = 12;  // bytes of a string that a view has room for
+constexpr std::uint32_t kInline = 12;  // the longest string stored in a view itself
 constexpr std::uint32_t kNobody = 0xFFFFFFFFu;
-constexpr std::size_t kBatch = 32;  // strings whose places in memory are asked for together
+constexpr std::size_t kBatch = 32;  // strings whose memory is prefetched together
 
 template <class T>
 T read(const unsigned char* from) {
@@ -19,7 +19,7 @@ T read(const unsigned char* from) {
     return value;
 }
 
-/// A string that is short: its bytes, padded with zeros. A longer one: its hash and where it is.
+/// A short string: its bytes, padded with zeros. A longer one: its hash and its address.
 struct Key {
     std::uint64_t low, high;
     std::uint32_t length;
@@ -39,7 +39,7 @@ struct Key {
         }
     }
 
-    /// To be done before anything else; later than the rest, so that `text()` is in the caches.
+    /// Must be called before using the key. Called late, when `text()` has arrived in the caches.
     void finish() {
         if (length > kInline) low = xxh64(text(), length);
     }
@@ -59,14 +59,14 @@ struct Key {
     }
 };
 
-/// Open addressing; at most half of the slots are taken.
+/// Open addressing; at most half of the slots are used.
 class Table {
  public:
     Table() { resize(10); }
 
     const Key* place(const Key& key) const { return &slots[slot(key)]; }
 
-    /// Return the number of a key; a new one has number `next`.
+    /// Return the number of a key. A new key gets the number `next`.
     std::uint32_t number(const Key& key, std::uint32_t next) {
         for (std::size_t at = slot(key);; at = (at + 1) & (slots.size() - 1)) {
             Key& found = slots[at];

@@ -1,6 +1,6 @@
-// Strings, numbered by first sight: what makes positions of ids that are texts.
+// Numbering strings in order of first appearance, which turns text ids into positions.
 //
-// This header knows neither Python nor an instruction set.
+// This header depends on neither Python nor an instruction set.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace recometer {
 
-/// Strings as Arrow's views, 16 bytes each: the length in 4, then, of up to 12 bytes, the string
-/// itself padded with zeros; of more, its first 4 bytes, the number of a buffer, and where the
-/// string begins in it.
+/// Strings as Arrow views of 16 bytes each: 4 bytes for the length, followed by the string itself,
+/// padded with zeros, if it has at most 12 bytes. For longer ones, the first 4 bytes of the string,
+/// the index of a buffer, and the offset of the string in it follow.
 struct StringViews {
     const unsigned char* views;
     std::size_t n;
     const void* const* buffers;
 };
 
-/// Number strings by first sight: equal ones have the same number, the first of all has 0.
-/// @param numbers [n of all chunks], written
-/// @param rows [n of all chunks]; of each number the row where it was first seen is written
-/// @returns how many numbers there are
+/// Number strings in order of first appearance, from 0 on.
+/// @param numbers [n of all chunks], output
+/// @param rows [n of all chunks]: output, the row in which each number first appears
+/// @returns the number of distinct strings
 std::size_t number_strings(const std::vector<StringViews>& chunks, std::uint32_t* numbers,
                            std::int64_t* rows);
 

@@ -23,7 +23,7 @@ double parted_sum(const double* terms, std::size_t n) {
     return parted_sum(parts.data(), parts.size());
 }
 
-/// Add up the terms of a user's rows, which are many.
+/// Sum the terms of a user with many rows.
 template <class Term>
 double in_parts(const Term& term, std::size_t begin, std::size_t end) {
     std::vector<double> terms;
@@ -32,7 +32,7 @@ double in_parts(const Term& term, std::size_t begin, std::size_t end) {
     return parted_sum(terms.data(), terms.size());
 }
 
-/// A cut-off, and where its sums are written.
+/// A cut-off and the output of its sums.
 struct Column {
     std::int64_t cutoff;
     double* sums;
@@ -47,7 +47,7 @@ std::vector<Column> rising_columns(const std::int64_t* cutoffs, std::size_t n_cu
     return columns;
 }
 
-/// Add up what `term` says of each row and of how many rows of the user come before it.
+/// Sum term(row, number of the user's rows before it) over each user's rows.
 template <class Term>
 void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
          std::size_t n_cutoffs, double* sums) {
@@ -58,7 +58,7 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
         const auto begin = static_cast<std::size_t>(indptr[user]);
         const auto end = static_cast<std::size_t>(indptr[user + 1]);
         std::size_t row = begin;
-        double sum = 0.0;  // of the rows before `row`, while they are few
+        double sum = 0.0;  // over the rows before `row`, as long as they are few
         for (const Column& column : columns) {
             for (; row < end && place[row] < column.cutoff; ++row) {
                 if (row > begin && place[row] < place[row - 1]) {
@@ -66,7 +66,7 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
                 }
                 sum += term(row, row - begin);
             }
-            // The same variable, so that the loop above keeps it in a register.
+            // Reusing the variable lets the loop above keep it in a register.
             if (row - begin > kRowsWithoutParts) sum = in_parts(term, begin, row);
             column.sums[user] = sum;
         }
@@ -109,7 +109,7 @@ void add_discounted(const PlacedRows& rows, const Gains& gains, const double* lo
 void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64_t* counts) {
     for (std::size_t user = 0; user < rows.n_users; ++user) {
         const std::int64_t begin = rows.indptr[user], end = rows.indptr[user + 1];
-        std::int64_t row = begin;  // places ascend: mostly few are looked at
+        std::int64_t row = begin;  // places ascend, so this mostly stops early
         while (row < end && rows.place[row] < limits[user]) ++row;
         counts[user] = row - begin;
     }

@@ -1,5 +1,5 @@
-// Scores: packed items x packed users in a register tile, judged items one by one, and what
-// becomes of scores that are not finite.
+// Scores: a register tile of packed users x packed items, judged items one by one, and the
+// treatment of scores that are not finite.
 #pragma once
 
 #include <cstring>
@@ -12,9 +12,9 @@ namespace recometer {
 namespace {
 
 constexpr std::size_t kPackedBytes =
-    std::size_t{512} * 1024;  // packed item factors: part of level-2 cache
+    std::size_t{512} * 1024;  // size of the packed item factors: part of the level-2 cache
 
-/// How many chunks of items are packed at once, at least 1.
+/// The number of chunks of items packed at once, at least 1.
 template <class Real>
 inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, std::int64_t chunk) {
     const std::int64_t all = (n_items + chunk - 1) / chunk;
@@ -24,21 +24,21 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return some < 1 ? 1 : some;
 }
 
-/// How many items to score before users leave again: more each time, since fewer of them do.
+/// The number of items to score before users can leave again. It grows, since fewer users leave.
 inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
     const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
     return more < most ? more : most;
 }
 
 template <class Real>
-constexpr std::size_t kLine = 64 / sizeof(Real);  // numbers in a line of a cache
+constexpr std::size_t kLine = 64 / sizeof(Real);  // numbers per cache line
 
 template <class Real>
 inline std::int64_t row_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.rows == nullptr ? item : items.rows[item];
 }
 
-/// Where the factors of an item begin.
+/// The start of an item's factors.
 template <class Real>
 inline const Real* factors_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.data + row_of(items, item) * items.item_stride;
@@ -49,7 +49,7 @@ inline Real bias_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.bias == nullptr ? Real{0} : items.bias[row_of(items, item)];
 }
 
-/// The scores of up to 8 items for one user: independent chains hide the latency of fma.
+/// Score up to 8 items for one user: independent chains hide the latency of fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,
                 const ItemFactors<typename S::Real>& items, const std::int32_t* which,
@@ -98,7 +98,7 @@ void score_items(const ScoreItems<typename S::Real>& p) {
     }
 }
 
-/// Write 4 values from each of 4 rows, from `f` on, as 4 columns that lie `kStride` apart.
+/// Write 4 values from each of 4 rows, starting at `f`, as 4 columns with stride `kStride`.
 template <int kStride, class Real>
 inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     using Quad [[gnu::vector_size(4 * sizeof(Real))]] = Real;
@@ -115,8 +115,8 @@ inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + i * kStride, columns + i, sizeof(Quad));
 }
 
-/// Panels of 2 vectors of the items at the places [from, to): a row of biases (NaN for padding),
-/// then a row per factor.
+/// Pack the items at the places [from, to) into panels of 2 vectors: a row of biases (NaN for
+/// padding), then a row per factor.
 template <class S>
 void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
                 std::size_t n_factors, std::int64_t from, std::int64_t to, std::int64_t padded_to,
@@ -125,7 +125,7 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
     constexpr int kPanel = 2 * S::kLanes;
     static const Real kZero[1] = {0};
     const Real* rows[kPanel];
-    const Real* next[kPanel];  // the rows of the panel after this one
+    const Real* next[kPanel];  // the rows of the next panel
     const auto find_next = [&](std::int64_t first) {
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
@@ -159,7 +159,7 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
     }
 }
 
-/// kUsers x 2 vectors of scores. panel: see pack_items; users: [n_factors][kUsers].
+/// Score kUsers x 2 vectors of items. panel: see pack_items; users: [n_factors][kUsers].
 template <class S>
 void score_tile(const typename S::Real* panel, const typename S::Real* users, std::size_t n_factors,
                 typename S::Real* out, std::ptrdiff_t out_stride) {
@@ -190,8 +190,8 @@ void score_tile(const typename S::Real* panel, const typename S::Real* users, st
     }
 }
 
-/// Groups of kUsers users, the last filled up with zeros: [n_factors][kUsers] each.
-/// @param which [n]: their rows in `users`
+/// Pack users into groups of kUsers, the last one padded with zeros: [n_factors][kUsers] each.
+/// @param which [n]: the rows of `users` to pack
 template <class S>
 void pack_users(const typename S::Real* users, std::size_t n_factors, const std::size_t* which,
                 std::size_t n, typename S::Real* out) {
@@ -207,7 +207,7 @@ void pack_users(const typename S::Real* users, std::size_t n_factors, const std:
     }
 }
 
-/// kUsers x n scores of the next n packed items; returns where those after them lie.
+/// Score kUsers users x the next n packed items. Returns the position after these items.
 /// @param out [kUsers][n]
 template <class S>
 const typename S::Real* score_chunk(const typename S::Real* panel, const typename S::Real* users,
@@ -220,7 +220,7 @@ const typename S::Real* score_chunk(const typename S::Real* panel, const typenam
     return panel;
 }
 
-/// A chunk of given scores, those of the items [from, to), filled up with NaN.
+/// Copy the given scores of the items [from, to) to a chunk, padded with NaN.
 /// @param columns see GivenScores
 template <class S>
 void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,
@@ -236,11 +236,11 @@ void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::in
     }
 }
 
-/// Note scores that are not finite, and apply the rule for NaN; -inf is `absent` where given.
+/// Flag scores that are not finite, and apply the NaN rule. -inf may mean that an item is absent.
 template <class Real>
 void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
                   std::uint32_t& flags, std::int64_t& absent) {
-    // Nearly always all are finite, which takes no branch per score to find out.
+    // Almost always all scores are finite. Finding out takes no branch per score.
     std::uint32_t not_finite = 0;
     for (std::int64_t i = 0; i < n; ++i) not_finite |= scores[i] - scores[i] == 0 ? 0u : 1u;
     if (not_finite == 0) return;

@@ -1,8 +1,9 @@
-// The best candidates of a block of users.
+// The top candidates of a block of users.
 //
-// Each user has a shelf of 2k and some places. A chunk of scores is compared with the k-th best
-// score so far, vector by vector; what reaches it is put on the shelf, which is cut to the best k
-// when it is full. However the scores are sorted, that costs a constant per score put there.
+// Each user has a shelf with room for a little more than 2k entries. Each vector of a chunk of
+// scores is compared with the k-th best score so far, and the scores that reach it are put on the
+// shelf. A full shelf is cut to its best k. The cost per entry is constant, in whatever order
+// scores come.
 #pragma once
 
 #include "counting.hpp"
@@ -37,8 +38,8 @@ class Shelves {
         }
     }
 
-    /// Put down the candidates among a chunk of the user's scores, the first of which is that of
-    /// the place `from`; what is not a candidate must be NaN.
+    /// Put the candidates of a chunk of the user's scores on the shelf. The chunk starts at the
+    /// place `from`; scores of items that are not candidates must be NaN.
     void put(std::size_t u, const Real* scores, std::int64_t from) {
         User& user = user_[u];
         Entry<Real>* const out = shelf(u);
@@ -56,7 +57,7 @@ class Shelves {
         }
     }
 
-    /// Whether no item from a place on can score like one of the user's best k.
+    /// Whether no item from this place on can tie with or beat the user's top k.
     bool decided(std::size_t u, std::int64_t from) const {
         const Entry<Real>* const entries = shelf(u);
         std::int64_t higher = 0;
@@ -85,12 +86,12 @@ class Shelves {
  private:
     struct User {
         std::int64_t n;  // entries on the shelf
-        Real reach;      // the score of the k-th best when the shelf was last cut
+        Real reach;      // the k-th best score when the shelf was last cut
     };
 
     Entry<Real>* shelf(std::size_t u) const { return entries_.get() + u * room_; }
 
-    /// Leave the best k on the shelf.
+    /// Keep only the best k on the shelf.
     void cut(std::size_t u) {
         User& user = user_[u];
         if (user.n <= top_.k) return;
@@ -110,7 +111,7 @@ class Shelves {
     Buffer<Entry<Real>> entries_;
 };
 
-/// Puts what factors score on shelves, see score_by_factors.
+/// Puts candidates scored by factors on shelves; the `Out` of score_by_factors.
 template <class S>
 class FactorShelves {
  public:
@@ -144,7 +145,7 @@ void top_factors(const TopFactors<typename S::Real>& p) {
     shelves.finish();
 }
 
-/// Puts scores that are given on shelves, see read_scores.
+/// Puts candidates with given scores on shelves; the `Out` of read_scores.
 template <class S>
 class ScoreShelves : public Shelves<S> {
  public:

@@ -1,4 +1,4 @@
-// What the bindings share: arrays as arguments, and the checks of their shapes.
+// Shared by the bindings: array arguments, and checks of their shapes and contents.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -31,9 +31,9 @@ using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
-/// An argument that is taken as it is: another type, dtype or layout is an error, never a copy.
+/// An argument without conversion: another type, dtype or layout is an error, never a copy.
 inline auto exact(const char* name) { return nb::arg(name).noconvert(); }
-/// The same, or None.
+/// The same, but None is allowed.
 inline auto exact_or_none(const char* name) { return nb::arg(name).noconvert().none(); }
 
 template <class Array>
@@ -45,10 +45,10 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// Arrays may be shared with a caller who changes them after they were read: each call looks again
-// at what it takes for positions.
+// A caller may change shared arrays after they were checked, so each call checks again whatever it
+// uses as positions.
 
-/// Offsets of the rows of some users, of which there are `n_rows` in all.
+/// Check the offsets of some users' rows in an array of `n_rows` rows.
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
     bool falls = indptr[0] < 0;
     for (std::size_t user = 0; user < n_users; ++user) falls |= indptr[user + 1] < indptr[user];
@@ -63,7 +63,7 @@ inline Ragged ragged(const In1<std::int64_t>& indptr, const In1<std::int32_t>& i
     return {indptr.data(), items.data()};
 }
 
-/// Items of a table from `lowest` (0; or -1, which stands for none) to n_items - 1.
+/// Check that the items of a table are between `lowest` (0, or -1 for "none") and n_items - 1.
 inline void require_items(const Ragged& table, std::size_t n_users, std::int64_t n_items,
                           std::int32_t lowest) {
     std::int32_t least = lowest, most = -1;
@@ -74,19 +74,19 @@ inline void require_items(const Ragged& table, std::size_t n_users, std::int64_t
     require(least == lowest && most < n_items, "there is no such item");
 }
 
-/// Items of a table that ascend within a user, from 0 to n_items - 1.
+/// Check that each user's items ascend and are between 0 and n_items - 1.
 inline void require_ascending(const Ragged& table, std::size_t n_users, std::int64_t n_items) {
     require(rows_ascend(table.indptr, table.items, n_items, 0, n_users),
             "the items of a user must ascend, from 0 to the last");
 }
 
-/// A table of all its users.
+/// A table with all of its users.
 inline Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
     require(indptr.shape(0) >= 1, "indptr must not be empty");
     return ragged(indptr, items, indptr.shape(0) - 1);
 }
 
-/// @param indptr of the table in which they have places
+/// @param indptr of the table that contains the users
 inline TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
                               const In1<std::int64_t>& indptr) {
     const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;
@@ -105,7 +105,7 @@ inline void require_hashes(const In1<std::uint8_t>& data, std::size_t piece,
     require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
 }
 
-// The files of the module; each gives what it has to the module.
+// Each file of the module adds its functions.
 void bind_ranking(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_background(nb::module_& m);

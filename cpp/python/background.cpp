@@ -1,4 +1,4 @@
-// Steps of the kernel that are taken while Python does something else.
+// Run steps of the kernel while Python does something else.
 #include "../background.hpp"
 
 #include <functional>
@@ -12,12 +12,12 @@
 namespace recometer {
 namespace {
 
-/// Steps, and the arrays that they read and write.
+/// Steps, and references to the arrays that they use.
 class HeldBackground {
  public:
     HeldBackground() = default;
     ~HeldBackground() {
-        // Threads that are still at work need the arrays: then these stay where they are.
+        // Running threads still need the arrays, so these must never be freed.
         if (!background_.ended()) {
             [[maybe_unused]] auto* const left = held_.release();
         }
@@ -84,7 +84,7 @@ class HeldBackground {
         background_.add(step);
     }
 
-    /// Add a step that begins when the one added before it in this way has ended.
+    /// Add a step that starts when the previous step added this way has ended.
     template <class Step>
     void add_in_order(Step step) {
         require(!started_, "the steps have begun");

@@ -1,4 +1,4 @@
-// The native module: its codes, and what the other files give to it.
+// The native module: its enums, and the functions of the other files.
 
 #include "../splits.hpp"
 #include "../sums.hpp"
@@ -6,8 +6,8 @@
 
 using namespace recometer;
 
-NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expands to
-    // What is alive when Python ends is held by others: a test runner, a traceback, a notebook.
+NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's expansion
+    // Objects alive when Python ends are held by others: a test runner, a traceback, a notebook.
     nb::set_leak_warnings(false);
     m.doc() = "The kernel's functions; the headers in cpp/ say what they do.";
 

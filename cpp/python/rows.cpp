@@ -1,4 +1,4 @@
-// Lists and rows that others made: ranks in lists, tables, sums, splits, hashes, strings.
+// Lists and rows made elsewhere: ranks in lists, tables, sums, splits, hashes, strings.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -33,7 +33,7 @@ Lists lists(const In1<std::int32_t>& items, const Values& scores, const In1<std:
     return {items.data(), data_or_null(scores), begin.data(), end.data()};
 }
 
-/// The entries of lists of some users, which are items or padding.
+/// Check that the entries of some users' lists are items or padding.
 void require_listed(const Lists& lists, std::size_t n_users, std::int64_t n_items) {
     std::int32_t most = -1;
     for (std::size_t user = 0; user < n_users; ++user) {
@@ -156,7 +156,7 @@ void bind_tables(nb::module_& m) {
         exact("other_indptr"), exact("other_items"), exact("found"));
 }
 
-/// Rows at places, after the sums of which there is room have been counted.
+/// Rows at places; checks their shapes and that of the output sums.
 PlacedRows placed_rows(const In1<std::int64_t>& indptr, const In1<std::int64_t>& place,
                        std::size_t n_terms, const In1<std::int64_t>& cutoffs,
                        const Out2<double>& sums) {
