@@ -137,7 +137,7 @@ class metric:
     pooled
         The denominator of a user's value, if it is a ratio: the ``"cutoff"`` k, the number
         R of ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of
-        ``"candidates"``. None if there is no pooled mean (see `recometer.results.pooling`).
+        ``"candidates"``. None if there is no pooled mean (see `recometer.results.means`).
     side
         The data that a metric reads besides its record: keys of `SIDE_DATA`.
     without
