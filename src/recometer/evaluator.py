@@ -289,7 +289,9 @@ class Stream:
     def _add_lists(self, batch: Lists) -> None:
         assert self._places is not None
         counted = self._begun(StreamedLists)
-        named = ids.as_ids(batch.listed_users(), "users of the lists")
+        listed = batch.facts.listed
+        assert listed is not None
+        named = ids.as_ids(listed(), "users of the lists")
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
         counted.strangers.add(named[places < 0])
@@ -373,7 +375,7 @@ class Stream:
 
     def _truth_of(self, batch: Pairs) -> Interactions:
         """Return the truth of a batch, with the values that count."""
-        test, arguments = batch.test(), self._evaluator.arguments
+        test, arguments = batch.facts.truth, self._evaluator.arguments
         assert test is not None
         return as_brought(test, arguments.metrics, arguments.protocol)
 

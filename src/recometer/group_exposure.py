@@ -349,7 +349,7 @@ class _Read:
         check_source(given, self.given_test)
         if self.truth is None:
             self.truth = self._counted(test_of(given, self.given_test))
-        self.removes_train = given.removes_train(self.protocol)
+        self.removes_train = given.facts.removes_train(self.protocol)
         threads = resolve_threads(self.threads)
         request = Request(self.truth, self.train, self.protocol, self.item_ids, threads=threads)
         return given.top(request, self.k)

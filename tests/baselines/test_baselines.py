@@ -31,7 +31,7 @@ def scores(source: rm.Factors | rm.Scores, n_users: int) -> np.ndarray:
     """Return all the scores of a source, [n_users, n_items]."""
     if isinstance(source, rm.Scores):
         return source.batch(np.arange(n_users))
-    arrays = source.arrays()
+    arrays = source.facts.arrays
     if arrays["item_bias"] is not None:
         return np.tile(arrays["item_bias"], (n_users, 1))
     return arrays["users"] @ arrays["items"].T
@@ -114,7 +114,7 @@ def test_truncated_svd_is_the_nearest_matrix_of_its_rank(
     train = rm.Interactions.of(matrix)
     source = baselines.truncated_svd(train, factors=factors, normalise=normalise)
     np.testing.assert_allclose(scores(source, len(matrix)), expected, atol=1e-12)
-    assert source.arrays()["items"].shape == (shape[1], factors)
+    assert source.facts.arrays["items"].shape == (shape[1], factors)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -124,19 +124,19 @@ def test_the_iteration_finds_what_all_eigenvectors_give(
 ) -> None:
     matrix = matrix_of(4, 40, 30)
     train = rm.Interactions.of(matrix.T.copy() if transposed else matrix)
-    exact = baselines.truncated_svd(train, factors=5, normalise=normalise).arrays()
+    exact = baselines.truncated_svd(train, factors=5, normalise=normalise).facts.arrays
     monkeypatch.setattr(_factorisation, "DENSE_SIZE", 10)
     for seed in (0, 1):
         found = baselines.truncated_svd(train, factors=5, normalise=normalise, seed=seed)
-        np.testing.assert_allclose(found.arrays()["items"], exact["items"], atol=1e-9)
-        np.testing.assert_allclose(found.arrays()["users"], exact["users"], atol=1e-9)
+        np.testing.assert_allclose(found.facts.arrays["items"], exact["items"], atol=1e-9)
+        np.testing.assert_allclose(found.facts.arrays["users"], exact["users"], atol=1e-9)
     assert (exact["items"][np.abs(exact["items"]).argmax(axis=0), range(5)] > 0).all()
 
 
 @pytest.mark.parametrize(("n_items", "factors"), [(3, 1), (40, 10), (400, 64)])
 def test_truncated_svd_keeps_few_factors_of_few_items(n_items: int, factors: int) -> None:
     train = np.random.default_rng(0).random((500, n_items)) + 0.5
-    items = baselines.truncated_svd(train).arrays()["items"]
+    items = baselines.truncated_svd(train).facts.arrays["items"]
     assert np.shape(items) == (n_items, factors)
 
 
@@ -144,7 +144,7 @@ def test_truncated_svd_of_less_rank_than_factors() -> None:
     matrix = np.outer([1.0, 2, 3, 0], [1.0, 1, 2])
     source = baselines.truncated_svd(rm.Interactions.of(matrix), factors=3)
     np.testing.assert_allclose(scores(source, 4), matrix, atol=1e-12)
-    assert not source.arrays()["items"][:, 1:].any()
+    assert not source.facts.arrays["items"][:, 1:].any()
 
 
 @pytest.mark.parametrize("regularisation", [0.5, 100.0])
@@ -233,9 +233,9 @@ def test_ids_are_carried_through(model: str) -> None:
         {"bob": ["y", "z"], "ann": ["x", "y"], "dan": ["z", "y"], "cid": ["w", "x"]}
     )
     source = MODELS[model](train)
-    assert source.arrays()["item_ids"].tolist() == ["w", "x", "y", "z"]
+    assert source.facts.arrays["item_ids"].tolist() == ["w", "x", "y", "z"]
     if model != "most_popular":
-        assert source.arrays()["user_ids"].tolist() == ["ann", "bob", "cid", "dan"]
+        assert source.facts.arrays["user_ids"].tolist() == ["ann", "bob", "cid", "dan"]
     result = rm.evaluate(source, {"ann": ["z"], "cid": ["y"]}, train=train, metrics="rr")
     assert result.user_ids.tolist() == ["ann", "cid"]
     assert np.isfinite(result["rr"]).all()

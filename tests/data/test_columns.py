@@ -57,7 +57,7 @@ def test_the_command_line_takes_the_same_columns(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_users_and_items_have_many_names(user, item):
     assert find_columns([item, "price", user])[:2] == (user, item)
-    assert rm.Lists(pl.DataFrame({item: [1], user: [2], "rank": [1]})).listed_users() == [2]
+    assert rm.Lists(pl.DataFrame({item: [1], user: [2], "rank": [1]})).facts.listed() == [2]
     pairs = pl.DataFrame({item: [1, 2], user: [2, 2], "score": [1.0, 2.0], "label": [0, 1]})
     assert rm.evaluate(rm.Pairs(pairs), metrics="rr").mean() == {"rr": 1.0}
 

@@ -35,7 +35,7 @@ def test_ids_in_floats_are_read_below_the_limit_and_refused_from_it_on(dtype, li
     below, at = (np.array([1, number], dtype) for number in (limit - 1, limit))
     for frame in frames(below).values():
         assert rm.Interactions.of(frame).item_ids.tolist() == [1, limit - 1]
-        assert rm.Lists(frame).arrays()["item_ids"].tolist()[-1] == limit - 1
+        assert rm.Lists(frame).facts.arrays["item_ids"].tolist()[-1] == limit - 1
     readers = {
         name: [lambda f=frame: rm.Interactions.of(f), lambda f=frame: rm.Lists(f)]
         for name, frame in frames(at).items()

@@ -99,7 +99,7 @@ def evaluated(**options):
     lists, scores, pairs, _ = sources()
     for (source, test), given in (
         (lists, {"scores": SCORED.select("user", "item", "score")}),
-        (scores, {"scores": np.array(scores[0].arrays()["matrix"]), "users": [1, 2]}),
+        (scores, {"scores": np.array(scores[0].facts.arrays["matrix"]), "users": [1, 2]}),
         (pairs, {"scores": SCORED}),
     ):
         ids = {"item_ids": range(5)} if source is scores[0] else {}

@@ -49,11 +49,11 @@ def torch(monkeypatch):
 def test_factors_and_scores_are_not_copied():
     users, items = np.eye(3, dtype=np.float32), np.ones((4, 3), np.float32)
     source = rm.Factors(Tensor(users), Tensor(items), item_bias=Tensor(np.arange(4.0)))
-    assert np.shares_memory(source.arrays()["users"], users)
-    assert np.shares_memory(source.arrays()["items"], items)
+    assert np.shares_memory(source.facts.arrays["users"], users)
+    assert np.shares_memory(source.facts.arrays["items"], items)
     assert source.describe() == "Factors: 3 users x 4 items, 3 factors, float32"
     scores = np.arange(12.0).reshape(3, 4)
-    assert np.shares_memory(rm.Scores(Tensor(scores)).arrays()["matrix"], scores)
+    assert np.shares_memory(rm.Scores(Tensor(scores)).facts.arrays["matrix"], scores)
 
 
 def test_a_function_may_return_tensors():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
 import numpy as np
 
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 from recometer.tasks import run_tasks
 
 
@@ -23,8 +22,9 @@ class Sorting(Source):
     def describe(self) -> str:
         return f"Sorting, {self.scores.shape[0]} x {self.scores.shape[1]}"
 
-    def arrays(self) -> Mapping[str, object]:
-        return {"scores": self.scores, "bias": None}
+    @property
+    def facts(self) -> Facts:
+        return Facts({"scores": self.scores, "bias": None})
 
     def rank(self, request: Request) -> Ranks:
         self.requests.append(request)

@@ -45,11 +45,11 @@ def same(left, right):
 def test_tensors_on_the_cpu_are_not_copied(torch):
     users = torch.nn.Parameter(torch.ones(3, 2))
     items = torch.ones(2, 4).T
-    arrays = rm.Factors(users, items).arrays()
+    arrays = rm.Factors(users, items).facts.arrays
     assert arrays["users"].ctypes.data == users.data_ptr()
     assert arrays["items"].ctypes.data == items.data_ptr()
     scores = torch.ones(3, 4)
-    assert rm.Scores(scores).arrays()["matrix"].ctypes.data == scores.data_ptr()
+    assert rm.Scores(scores).facts.arrays["matrix"].ctypes.data == scores.data_ptr()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])

@@ -137,7 +137,7 @@ def test_memory_mapped_factors(data, tmp_path):
     np.save(tmp_path / "items.npy", data.items)
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("users", "items")]
     source = rm.Factors(*mapped)
-    assert isinstance(source.arrays()["items"], np.memmap)
+    assert isinstance(source.facts.arrays["items"], np.memmap)
     same(data.evaluate(source), data.evaluate())
 
 

@@ -1021,8 +1021,8 @@ def test_users_who_come_again_after_many_rows(n_again):
 
 def test_who_has_a_list_is_known():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
-        assert lists.listed_users().tolist() == ["bob"]
-    assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).listed_users().tolist() == [0, 2]
+        assert lists.facts.listed().tolist() == ["bob"]
+    assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).facts.listed().tolist() == [0, 2]
     assert rm.Lists({"ann": []}).describe() == "Lists: 0 lists, 0 entries, up to 0 each"
 
 

@@ -494,7 +494,7 @@ def test_columns_by_name_and_booleans(frame):
     pairs = rm.Pairs(frame(data), user="q", score="a", relevance="b")
     assert means(pairs, "rr") == {"rr": 0.5}
     pairs = rm.Pairs(frame(data), user="q", score="a", relevance="c")
-    assert pairs.test().values.tolist() == [1, 1]
+    assert pairs.facts.truth.values.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

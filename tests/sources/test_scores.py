@@ -140,7 +140,7 @@ def test_scores_in_a_file_are_read_some_rows_at_a_time(tmp_path, monkeypatch, dt
     expected = rm.evaluate(rm.Scores(matrix), test, **options)
     for given in (path, str(path), np.load(path, mmap_mode="r")):
         source = rm.Scores(given)
-        assert lies_in_file(source.arrays()["matrix"])
+        assert lies_in_file(source.facts.arrays["matrix"])
         found = rm.evaluate(source, test, **options)
         for name, values in expected.values.items():
             np.testing.assert_array_equal(found.values[name], values)
@@ -234,7 +234,7 @@ def test_memory_mapped_matrix(case, tmp_path):
     np.save(tmp_path / "scores.npy", scores)
     mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
     source = rm.Scores(mapped)
-    assert np.shares_memory(source.arrays()["matrix"], mapped)
+    assert np.shares_memory(source.facts.arrays["matrix"], mapped)
     same(rm.evaluate(source, test, **options), rm.evaluate(rm.Scores(scores), test, **options))
 
 
@@ -380,9 +380,9 @@ def test_a_function_that_is_given_up_is_waited_for_and_not_called_again():
 
 
 def test_what_scores_hold_in_memory():
-    assert rm.Scores(np.ones((2, 3), np.float32)).held_bytes() == 24
+    assert rm.Scores(np.ones((2, 3), np.float32)).facts.n_bytes == 24
     assert (
-        rm.Scores(lambda rows: np.ones((len(rows), 3)), n_users=2, n_items=3).held_bytes() is None
+        rm.Scores(lambda rows: np.ones((len(rows), 3)), n_users=2, n_items=3).facts.n_bytes is None
     )
 
 

@@ -11,7 +11,7 @@ import recometer as rm
 from recometer.data.ids import user_keys
 from recometer.draws import drawn_places
 from recometer.errors import InputError
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 from recometer.sources.cut import Cut
 
@@ -277,7 +277,7 @@ def test_pairs_that_bring_the_truth():
     frame = {"user": ["a"] * 4, "item": [4, 3, 2, 1], "score": [1.0, 2.0, 1.0, 0.0]}
     pairs = rm.Pairs(pl.DataFrame({**frame, "relevance": [1, 0, 0, 1]}))
     for ties in RULES:
-        request = Request(pairs.test(), None, rm.Protocol(ties=ties), seed=2)
+        request = Request(pairs.facts.truth, None, rm.Protocol(ties=ties), seed=2)
         top = check_law(pairs, request, 3)
         assert top.cut_in_ties.tolist() == [False]
     assert top.item_ids[top.items[0, 0]] == 3
@@ -291,8 +291,9 @@ def test_a_source_without_lists_says_so():
         def describe(self):
             return "Plain"
 
-        def arrays(self):
-            return {}
+        @property
+        def facts(self):
+            return Facts({})
 
     with pytest.raises(InputError, match=r"The source \(Plain\) gives no lists.*Hint: .*top"):
         Plain().top(Request(rm.Interactions.of(np.array([[1]]))), 3)

@@ -144,7 +144,7 @@ class Broken(rm.Scores):
             ranked = ranks.above >= 0
             return dataclasses.replace(ranks, above=np.where(ranked, ranks.above + 1, -1))
         if self.law == "the_order_of_users_and_items_changes_nothing":
-            first = self.arrays()["item_ids"][0] == ranks.item_ids[0]
+            first = self.facts.arrays["item_ids"][0] == ranks.item_ids[0]
             return dataclasses.replace(ranks, n_excluded=ranks.n_excluded + first)
         return ranks
 

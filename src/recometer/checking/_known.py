@@ -10,7 +10,7 @@ from recometer.checking._looked import EXAMPLES, Looked
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.evaluating import unknown
-from recometer.evaluating.unknown import Kind
+from recometer.sources.base import Kind
 
 
 def test_users_unknown(looked: Looked) -> Finding:
@@ -91,7 +91,7 @@ def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -
     what = f"{kind}s of {side} that the source does not know"
     if data is None:
         return unchecked(what, "no train.")
-    known, (there, its) = looked.source.known_ids(kind), unknown.there(data, kind)
+    known, (there, its) = looked.source.facts.known_ids(kind), unknown.there(data, kind)
     missing = unknown.missing(data, kind, known)
     level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
     found = EFFECTS[side, kind]
@@ -110,7 +110,7 @@ def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -
 
 
 def _untested(looked: Looked, kind: Kind) -> Finding:
-    data, own = looked.whole, looked.source.known_ids(kind)
+    data, own = looked.whole, looked.source.facts.known_ids(kind)
     there, its = unknown.there(data, kind)
     if own is not None and its is not None:
         asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]

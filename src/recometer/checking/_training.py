@@ -48,7 +48,7 @@ def train_items_recommended(looked: Looked) -> Finding:
     # Where all candidates are ranked, a list is as long as there are any.
     shorter = looked.lists.lengths < lists.lengths
     shortened = bool((shorter & looked.ranks.ends_early).any())
-    left_out = looked.source.removes_train(looked.given.protocol)
+    left_out = looked.source.facts.removes_train(looked.given.protocol)
     return counted(
         int(np.count_nonzero(again)),
         len(again),

@@ -464,7 +464,7 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 def alike(lists: Lists, test: Interactions | None) -> bool:
     """Return whether ids are of the same kinds, as far as both have any."""
-    arrays = lists.arrays()
+    arrays = lists.facts.arrays
     pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(same_kinds(given, known) for given, known in pairs)
 

@@ -427,7 +427,7 @@ def _check_no_models(models: Models) -> None:
 
 def _most_rows(source: Source) -> int:
     """Return the cut-off that some user has rows for, at most `K`."""
-    truth = source.test()
+    truth = source.facts.truth
     return K if truth is None else max(min(int(np.diff(truth.indptr).max(initial=1)), K), 1)
 
 

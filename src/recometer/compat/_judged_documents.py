@@ -12,7 +12,7 @@ from recometer.arrays import Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import relevant_rows
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 
 LARGEST = 1e300  # sum of scores that is certainly that of finite ones
 MOST_TIED = 2**18  # documents that are looked at one by one, for the order of equal scores
@@ -71,10 +71,6 @@ class JudgedDocuments(Source):
             before[row] = sum(other < document for other in itertools.compress(of, equal))
         return cls(grades.test(), above, tied, before, lengths)
 
-    def test(self) -> Interactions:
-        """Return the judged documents."""
-        return self._test
-
     def rank(self, request: Request) -> Ranks:
         """Return where each judged document stands; see `Ranks`."""
         test, n = self._test, len(self._lengths)
@@ -101,9 +97,11 @@ class JudgedDocuments(Source):
         """Return one line that describes what is evaluated."""
         return f"Runs: {len(self._lengths):,} queries, {int(self._lengths.sum()):,} documents"
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the ranking depends on."""
-        return {"above": self._above, "tied": self._tied, "before": self._before}
+    @property
+    def facts(self) -> Facts:
+        """The counts of the judged documents, which are the truth."""
+        arrays = {"above": self._above, "tied": self._tied, "before": self._before}
+        return Facts(arrays, truth=self._test)
 
 
 class _Grades:

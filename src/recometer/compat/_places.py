@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from recometer import ragged
@@ -11,7 +9,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import find_rows
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 
 
 class CountedPlaces(Source):
@@ -28,8 +26,6 @@ class CountedPlaces(Source):
         Test, where it comes with the lists.
     """
 
-    has_input_order = True
-
     def __init__(
         self,
         lists: Array,
@@ -38,10 +34,6 @@ class CountedPlaces(Source):
         truth: Interactions | None = None,
     ) -> None:
         self.lists, self.n_items, self.filler, self.truth = lists, n_items, filler, truth
-
-    def test(self) -> Interactions | None:
-        """Return the truth, if it comes with the lists."""
-        return self.truth
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item is ranked; a repeated one has a row for each place."""
@@ -94,9 +86,11 @@ class CountedPlaces(Source):
         """Return one line that describes what is evaluated."""
         return f"Lists: {self.lists.shape[0]:,} users, {self.lists.shape[1]:,} places"
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the ranking depends on."""
-        return {"lists": self.lists, "filler": self.filler}
+    @property
+    def facts(self) -> Facts:
+        """The lists, what fills them, and the truth if it comes with them."""
+        arrays = {"lists": self.lists, "filler": self.filler}
+        return Facts(arrays, truth=self.truth, input_order=True)
 
 
 def _found_first(owner: Int64, n_found: int, n_users: int) -> Int64:

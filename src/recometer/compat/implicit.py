@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from recometer.compat._evaluating import evaluated
 from recometer.compat._places import CountedPlaces
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.ranks import Ranks
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 from recometer.sources.models import from_model
 
 __all__ = [
@@ -211,9 +210,10 @@ class RankedHere(Source):
         """Return one line that describes what is evaluated."""
         return self.source.describe()
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the scores depend on."""
-        return self.source.arrays()
+    @property
+    def facts(self) -> Facts:
+        """What is known of the source."""
+        return self.source.facts
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:

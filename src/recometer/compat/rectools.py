@@ -118,10 +118,11 @@ def _evaluated(
             1
         ]
     if test is None:
-        user = lists.listed_users()[:1]
+        listed = lists.facts.listed
+        assert listed is not None
         import polars as pl
 
-        test = pl.DataFrame({USER: user, ITEM: options["catalogue"][:1]})
+        test = pl.DataFrame({USER: listed()[:1], ITEM: options["catalogue"][:1]})
     return evaluated("rectools", lists, _pairs(test), {*names.values()}, threads=None, **options)
 
 

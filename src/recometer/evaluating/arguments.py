@@ -135,7 +135,7 @@ def test_of(source: Source, test: object) -> Interactions:
 
 def truth_beside(source: Source, *, given: bool) -> Interactions | None:
     """Return the truth that comes with a source; None where test was `given`, which only one is."""
-    beside = source.test()
+    beside = source.facts.truth
     if not given and beside is None:
         raise InputError(
             f"There is no test, and the source ({source.describe()}) has no truth of its own. "
@@ -230,7 +230,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
         protocol = protocol.replace(nan_scores="undefined")
     if not trained and not protocol.cold_start:
         protocol = protocol.replace(cold_start=True)
-    if protocol.ties not in ("input", "as_ranked") or source.has_input_order:
+    if protocol.ties not in ("input", "as_ranked") or source.facts.input_order:
         return protocol
     if protocol.version:
         return protocol.replace(ties="item")

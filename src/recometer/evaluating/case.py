@@ -38,9 +38,12 @@ class Case:
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description of each argument that was given, beside its fingerprints."""
         source, rules = self.source, self.protocol
-        texts = {"source": {"description": source.described_under(rules)}}
-        texts |= self.sides.descriptions
-        if source.says_what_is_relevant(rules):
+        facts, description = source.facts, source.describe()
+        replaces = facts.replaces_relevant_from(rules)
+        if not replaces:
+            description = description.replace(facts.default_threshold, "")
+        texts = {"source": {"description": description}, **self.sides.descriptions}
+        if replaces:
             texts["test"] = {"description": texts["test"]["description"]}
         return {
             name: {
@@ -55,7 +58,7 @@ class Case:
         """Return what repeats the evaluation, unless that would hold on to much memory."""
         sides, arguments = self.sides, self.arguments
         sources = [one for one in (self.source, arguments.baseline) if isinstance(one, Source)]
-        held = [sides.held_bytes, *(one.held_bytes() for one in sources)]
+        held = [sides.held_bytes, *(one.facts.n_bytes for one in sources)]
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
         # A source that brings the truth brings it again.

@@ -34,8 +34,7 @@ def check_known(
 ) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
     if not facts.n_known:
-        arrays = source.arrays()
-        named = arrays["user_ids"] if "user_ids" in arrays else source.listed_users()
+        named = source.facts.arrays.get("user_ids")
         hint = "give the source the ids that test has: user_ids=..."
         if isinstance(named, np.ndarray) and len(named):
             hint = (

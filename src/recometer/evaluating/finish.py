@@ -40,7 +40,7 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
     """Return the fields of an `Evaluation`; `reading` and `ranking` took so many seconds."""
     begin, sides, arguments = time.perf_counter(), case.sides, case.arguments
     known = sides.fingerprints
-    arrays = {"source": case.source.arrays(), **({} if known else sides.arrays())}
+    arrays = {"source": case.source.facts.arrays, **({} if known else sides.arrays())}
     counted: list[tuple[Counts | None, FindPopular]] = []
 
     def count(counting: _kernel.Counting) -> None:

@@ -145,9 +145,9 @@ class Preparation:
         if sides is None:
             assert own is not None
             sides = Sides.of(arguments, own, brought=True)
-        listed = source.listed_users() if arguments.counts_listed_users else None
-        if listed is not None:
-            sides = sides.with_users(listed)
+        listed = source.facts.listed
+        if arguments.counts_listed_users and listed is not None:
+            sides = sides.with_users(listed())
         return Case(source, sides, rules, brings_truth)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:

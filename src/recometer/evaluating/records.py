@@ -180,7 +180,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
 
 def _removed_rows(request: Request, source: Source) -> Bool | None:
     """Return which rows of test are removed because train has them, or None if no row is."""
-    if request.train is None or not source.removes_train(request.protocol):
+    if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()
 

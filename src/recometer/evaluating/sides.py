@@ -217,7 +217,7 @@ def arrays_beside_test(
         "catalogue": {} if arguments.catalogue is None else arguments.catalogue.arrays(),
     }
     if isinstance(arguments.baseline, Source):
-        arrays["baseline"] = arguments.baseline.arrays()
+        arrays["baseline"] = arguments.baseline.facts.arrays
     elif arguments.baseline is not None and arguments.baseline.lists is not None:
         arrays["baseline"] = {"lists": arguments.baseline.lists.items}
     return arrays

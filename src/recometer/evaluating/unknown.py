@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,8 @@ from recometer.data.spelling import guess
 from recometer.errors import InputError, brief, warn
 from recometer.evaluating.facts import Facts
 from recometer.protocol import Protocol
-from recometer.sources.base import Source
+from recometer.sources.base import Kind, Source
 
-Kind = Literal["user", "item"]
 KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # of the users of test, or of the relevant rows: more than these are worth a warning
 EXAMPLES = 3
@@ -84,7 +83,7 @@ def _few(some: Sequence[Any]) -> str:
 
 def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
     """Return users or items of test that a source does not know."""
-    known, its = source.known_ids(kind), ids_of(test, kind)
+    known, its = source.facts.known_ids(kind), ids_of(test, kind)
     if its is None:
         return Unknown([], [])
     return Unknown.of(its[missing(test, kind, known)], known)
@@ -109,7 +108,8 @@ def warn_of_unknown(
         effect = "are left out of the means" if left_out else "count as misses"
         warn(
             f"{n_unknown:,} of {n_users:,} users of test ({n_unknown / n_users:.0%}) "
-            f"{source.says_of_unknown} ({source.describe()}){found.such}, and {effect}.{found.hint}"
+            f"{source.facts.of_unknown} ({source.describe()}){found.such}, and {effect}."
+            f"{found.hint}"
         )
     n_rows = counts.get("relevant_unranked", 0)
     if n_rows > MANY * n_relevant:
@@ -166,11 +166,12 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
     sides = [side for side in every if side is not None and len(side)]
     if any(side.dtype == object for side in sides):
         sides, known = _numbers_of_texts(source, kind, sides)
-        ends = None if known is None else (int(known.min()), int(known.max()))
     elif sides:
-        ends = None if _has(sides, 0) and not _positions(sides) else source.known_ends(kind)
-        known = source.known_ids(kind) if ends is not None and ends[0] in (0, 1) else None
-    if not sides or ends is None or known is None or ends[1] - ends[0] + 1 != len(known):
+        known = None if _has(sides, 0) and not _positions(sides) else _from_zero(source, kind)
+    if not sides or known is None:
+        return ""
+    ends = int(known.min()), int(known.max())
+    if ends[1] - ends[0] + 1 != len(known):
         return ""
     if ends == (1, _positions(sides)):
         return _said_of_positions(source, kind, ends[1])
@@ -178,12 +179,22 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
         return ""
     n_users: set[int] = set()
     if kind == "item":
-        users = source.known_ids("user")
+        users = source.facts.known_ids("user")
         n_users = {one.n_users for one in data} | (set() if users is None else {len(users)})
     low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
     return said_of_shifted(
         source, kind, len(known), (low, high), lambda number: _has(sides, number), n_users
     )
+
+
+def _from_zero(source: Source, kind: Kind) -> Array | None:
+    """Return the ids that a source knows if they are integers, the lowest of which is 0 or 1."""
+    named = source.facts.arrays.get(f"{kind}_ids")
+    if isinstance(named, np.ndarray) and (named.dtype == object or named.min(initial=2) > 1):
+        return None  # what it knows is among these
+    known = source.facts.known_ids(kind)
+    numbers = known is not None and known.dtype.kind in "iu" and known.min(initial=2) in (0, 1)
+    return known if numbers else None
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
@@ -209,7 +220,7 @@ def _numbers_of_texts(
     """
     if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
         return [], None
-    known = source.known_ids(kind)
+    known = source.facts.known_ids(kind)
     if known is None or not len(known) or ids.kind(known) != "str":
         return [], None
     if _has(sides, "0") == bool((known == "0").any()):

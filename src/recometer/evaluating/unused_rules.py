@@ -108,7 +108,7 @@ def warn_without_effect(
             why = "it belongs to correction='cv'"
         elif rule in ("seen", "cold_start") and not trained:
             why = "there is no train"
-        elif rule == "seen" and source.removes_train(protocol):
+        elif rule == "seen" and source.facts.removes_train(protocol):
             why = f"{type(source).__name__} are not lists: items of train are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
@@ -128,6 +128,10 @@ def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None
         return "every user counts the same already"
     if kind == "all users" and rule == "users":
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
-    of_source = source.unread_rules(listed=kind in ("lists", "all users"))
-    of_value = of_source.get(f"{rule}={getattr(protocol, rule)}")
-    return of_value or of_source.get(rule) or UNREAD[kind].get(rule)
+    facts, of_lists = source.facts, kind in ("lists", "all users")
+    if rule == "duplicates" and not facts.repeats_items:
+        return f"{type(source).__name__} repeat no items, as lists may"
+    if rule == "constant_scores" and facts.listed is not None and of_lists:
+        return "lists are read as they were given"
+    of_value = facts.unread.get(f"{rule}={getattr(protocol, rule)}")
+    return of_value or facts.unread.get(rule) or UNREAD[kind].get(rule)

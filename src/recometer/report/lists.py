@@ -167,7 +167,7 @@ def _known(
     if source is None and (lists is None or not beside):
         return None
     kept = {**{name: beside.get(name) for name in ("test", "train", "catalogue")}, **kept}
-    brings = source is not None and source.test() is not None
+    brings = source is not None and source.facts.truth is not None
     test = kept.get("test")
     if test is None and not brings:
         raise InputError(

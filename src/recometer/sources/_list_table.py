@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Float64, Int32, Int64
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, all_of
 from recometer.data import ids
 from recometer.data.matching import SourceIndex
 from recometer.ranks import Ranks
+from recometer.sources.base import Kind
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,6 +77,23 @@ class ListTable:
         found = np.zeros(len(indptr) - 1, bool)
         found[ragged.users_of(indptr)[items >= 0]] = True
         return found
+
+    def listed_users(self) -> Array:
+        """Return the ids (or positions) of the users with a list."""
+        has = self.hold_items()
+        if self.user_ids is None:
+            return has.nonzero()[0]
+        return self.user_ids if all_of(has) else self.user_ids[has]
+
+    def known_ids(self, kind: Kind) -> Array | None:
+        """Return the ids of the users with a list, or of the items in any list; None without."""
+        if kind == "user":
+            return None if self.user_ids is None else self.listed_users()
+        if self.item_ids is None:
+            return None
+        listed = np.zeros(len(self.item_ids) + 1, bool)
+        listed[self.items] = True  # the last is padding
+        return self.item_ids[listed[:-1]]
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:

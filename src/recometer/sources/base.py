@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources.candidates import Candidates, Items
 from recometer.sources.memory import Memory
+
+Kind = Literal["user", "item"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,14 +88,88 @@ class Request:
         )
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of a source before it ranks anything.
+
+    Attributes
+    ----------
+    arrays
+        The arrays (or None) that its rankings depend on, by name, for their fingerprints.
+        ``"user_ids"`` and ``"item_ids"`` are the ids of its users and items; without them, users
+        and items are positions.
+    truth
+        The relevant items, if they come with the output of the model. None if `evaluate` gets
+        them as test.
+    known
+        Returns the ids of the users (``"user"``) or items (``"item"``) that the model has output
+        for, if these are not all ids in `arrays`.
+    listed
+        Returns the ids (or positions) of the users with a list. None if the output is not lists.
+    input_order
+        Whether items with equal scores stand in an order that was given (``ties="input"``).
+    repeats_items
+        Whether the output may have an item several times, so that the rule `duplicates` matters.
+    unread
+        Further rules that have no effect on the rankings, and why.
+    threshold
+        Whether there is a threshold, which replaces the rule `relevant_from`.
+    default_threshold
+        The end of the description if there is a threshold that holds unless the rule is set.
+    sized
+        Whether the source takes the memory of its arrays and no more.
+    of_unknown
+        How messages speak of users of test whom the model does not know.
+    """
+
+    arrays: Mapping[str, object]
+    truth: Interactions | None = None
+    known: Callable[[Kind], Array | None] | None = None
+    listed: Callable[[], Array] | None = None
+    input_order: bool = False
+    repeats_items: bool = False
+    unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    threshold: bool = False
+    default_threshold: str = ""
+    sized: bool = True
+    of_unknown: str = "are unknown to the model"
+
+    def known_ids(self, kind: Kind) -> Array | None:
+        """Return the ids of the users or items that the model knows; None for positions."""
+        if self.known is not None:
+            return self.known(kind)
+        found = self.arrays.get(f"{kind}_ids")
+        return found if isinstance(found, np.ndarray) else None
+
+    def removes_train(self, protocol: Protocol) -> bool:
+        """Return whether a user's items of train leave the ranking and test."""
+        return protocol.seen == "removed" or (protocol.seen != "kept" and self.listed is None)
+
+    def replaces_relevant_from(self, protocol: Protocol) -> bool:
+        """Return whether a threshold of the source replaces the rule `relevant_from`."""
+        rule = protocol.relevant_from
+        said = rule is not None and (isinstance(rule, int | float) or not protocol.version)
+        return self.threshold or (bool(self.default_threshold) and not said)
+
+    @property
+    def n_bytes(self) -> int | None:
+        """The memory of the source, None if it is unknown."""
+        arrays: list[Any] = [array for array in self.arrays.values() if array is not None]
+        sizes = (math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        return int(sum(sizes)) if self.sized else None
+
+
 class Source(abc.ABC):
     """Model output that can be ranked."""
 
-    says_of_unknown: str = "are unknown to the model"
-    """How messages speak of users of test whom it does not know."""
+    @property
+    @abc.abstractmethod
+    def facts(self) -> Facts:
+        """What is known of it before it ranks anything."""
 
-    has_input_order: bool = False
-    """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Return one line that describes the source: ``"Factors, 10 x 20, 4 factors"``."""
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
@@ -114,66 +190,9 @@ class Source(abc.ABC):
             "be computed. Hint: its class needs a method top(request, k)."
         )
 
-    def test(self) -> Interactions | None:
-        """Return the truth if the output contains it, or None if `evaluate` gets it as test."""
-        return None
-
-    def listed_users(self) -> Array | None:
-        """Return the ids (or positions) of the users with a list, or None if there are no lists."""
-        return None
-
-    def known_ids(self, kind: str) -> Array | None:
-        """Return the ids of the users or items that it knows; None if it has none.
-
-        Parameters
-        ----------
-        kind
-            ``"user"`` or ``"item"``.
-        """
-        found = self.arrays().get(f"{kind}_ids")
-        return found if isinstance(found, np.ndarray) else None
-
-    def known_ends(self, kind: str) -> tuple[int, int] | None:
-        """Return the lowest and the highest of `known_ids`; None if these are no integers."""
-        known = self.known_ids(kind)
-        if known is None or known.dtype.kind not in "iu" or not len(known):
-            return None
-        return int(known.min()), int(known.max())
-
-    def removes_train(self, protocol: Protocol) -> bool:
-        """Return whether the rule removes a user's items of train from the ranking and test."""
-        return protocol.seen != "kept"
-
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that have no effect on its rankings, or on its lists, and why."""
-        return {
-            "duplicates": f"{type(self).__name__} repeat no items, as lists may",
-        }
-
     def ratings(self, request: Request) -> Ratings | None:
         """Return predicted and true ratings, or None if the source has none."""
         return None
 
-    def says_what_is_relevant(self, protocol: Protocol) -> bool:
-        """Return whether the source has a threshold that replaces the rule `relevant_from`."""
-        return False
-
-    @abc.abstractmethod
-    def describe(self) -> str:
-        """Return one line that describes the source: ``"Factors, 10 x 20, 4 factors"``."""
-
-    def described_under(self, protocol: Protocol) -> str:
-        """Return the same, without what the rules replace."""
-        return self.describe()
-
     def __repr__(self) -> str:
         return f"<{self.describe()}>"
-
-    def held_bytes(self) -> int | None:
-        """Return the memory that its arrays take in bytes, or None if this is unknown."""
-        arrays: list[Any] = [array for array in self.arrays().values() if array is not None]
-        return int(sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays))
-
-    @abc.abstractmethod
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the scores depend on, by name, for their fingerprints."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 
-from recometer.arrays import Array
-from recometer.data.interactions import Interactions
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError
-from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top
 from recometer.sources._top import Rule
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 
 
 class Cut(Source):
@@ -44,39 +40,15 @@ class Cut(Source):
             raise InputError(f"depth={depth} must be a whole number from 1 to {MAX_NUMBER:,}.")
         self._source = source
         self._depth = depth
-        self.has_input_order = source.has_input_order
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
         return f"{self._source.describe()}, cut at {self._depth}"
 
-    def described_under(self, protocol: Protocol) -> str:
-        """Return the same, without what the rules replace."""
-        return f"{self._source.described_under(protocol)}, cut at {self._depth}"
-
-    def says_what_is_relevant(self, protocol: Protocol) -> bool:
-        """Return whether the source has a threshold that replaces the rule `relevant_from`."""
-        return self._source.says_what_is_relevant(protocol)
-
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the scores depend on, by name."""
-        return self._source.arrays()
-
-    def listed_users(self) -> Array | None:
-        """Return the ids (or positions) of the users with a list, or None if there are no lists."""
-        return self._source.listed_users()
-
-    def test(self) -> Interactions | None:
-        """Return the truth where it comes with the output."""
-        return self._source.test()
-
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of its rankings, or of its lists, and why."""
-        return self._source.unread_rules(listed=listed)
-
-    def removes_train(self, protocol: Protocol) -> bool:
-        """Return whether a user's items of train leave the ranking and test."""
-        return self._source.removes_train(protocol)
+    @property
+    def facts(self) -> Facts:
+        """What is known of the source whose lists are cut."""
+        return self._source.facts
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item landed, as far as its list is kept."""

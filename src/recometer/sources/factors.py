@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
 
 import numpy.typing as npt
 
@@ -13,6 +12,7 @@ from recometer.data.numbers import flag
 from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
+from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
 from recometer.sources._align import align
@@ -22,7 +22,12 @@ from recometer.sources._factor_work import FactorsWork
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
+
+UNREAD = {
+    "infinite_scores": "infinite scores of factors are products that are too large",
+    "single_precision": "factors are multiplied in their own precision. Hint: make them float32",
+}
 
 
 class Factors(Source):
@@ -116,9 +121,10 @@ class Factors(Source):
             f"{self._factors.converted}"
         )
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the scores depend on, by name."""
-        return {
+    @cached_property
+    def facts(self) -> Facts:
+        """The factors, biases and ids, and the rules that factors do not read."""
+        arrays = {
             "users": Pieces.of(self._factors.users),
             "items": Pieces.of(self._factors.items),
             "user_bias": self._factors.user_bias,
@@ -126,6 +132,7 @@ class Factors(Source):
             "user_ids": self._index.user_ids,
             "item_ids": self._index.item_ids,
         }
+        return Facts(arrays, unread=UNREAD)
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
@@ -158,16 +165,6 @@ class Factors(Source):
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
-
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that have no effect on the rankings, or on the lists, and why."""
-        overflow = "infinite scores of factors are products that are too large"
-        own = {
-            "infinite_scores": overflow,
-            "single_precision": "factors are multiplied in their own precision. Hint: make them "
-            "float32",
-        }
-        return {**super().unread_rules(listed=listed), **own}
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         """Multiply on a device: some users with all items at a time."""

@@ -17,7 +17,7 @@ from recometer.remembered import cached_property
 from recometer.sources._list_batches import IndexedLists, NamedLists, takes_indices
 from recometer.sources._list_catalogue import items_of
 from recometer.sources._list_table import ListTable
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Kind, Request
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import NO_BATCH, ItemCodes, Kept, Strangers, alike
 from recometer.sources.lists import Lists
@@ -59,8 +59,6 @@ class StreamedLists(Lists):
         Whether users count who have a list, and are not in test.
     """
 
-    says_of_unknown = NO_BATCH
-
     def __init__(
         self, request: Request, ranked: bool, k: int | None, counts_others: bool = False
     ) -> None:
@@ -74,6 +72,7 @@ class StreamedLists(Lists):
         self._counts_others, self._takes_indices = counts_others, takes_indices(request)
         # What was found for all users at once, and of no other batch.
         self._alone: tuple[Ranks | None, TopLists | None] | None = None
+        self._facts: tuple[int, Facts] | None = None  # and of how many lists
         self._is_ranked, self._n_lists, self._ignored = ranked, 0, 0
         self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
         self._came = np.zeros(request.test.n_users, bool)
@@ -195,7 +194,7 @@ class StreamedLists(Lists):
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
         request = self._narrowed(np.sort(places[known]), others)
-        listed = batch.known_ids("item")
+        listed = batch.facts.known_ids("item")
         if not request.test.n_users:
             if listed is not None:
                 self._items.add(listed)
@@ -379,11 +378,11 @@ class StreamedLists(Lists):
             item = places[item]
         return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
 
-    def listed_users(self) -> Array:
+    def _listed_users(self) -> Array:
         """Return the ids (or positions) of users with a list, of all who are not in test."""
         return np.sort(_joined(self._ids, self._user_ids))
 
-    def known_ids(self, kind: str) -> Array | None:
+    def _known_ids(self, kind: Kind) -> Array | None:
         """Return the ids of the users who came, in test or not, or of the listed items."""
         test = self._asked.test
         if kind == "user":
@@ -393,10 +392,6 @@ class StreamedLists(Lists):
             return None
         self._keep_all()
         return ids.as_ids(self._items.ids, "item ids of Lists")
-
-    def known_ends(self, kind: str) -> tuple[int, int] | None:
-        """Return the lowest and the highest of `known_ids`; None if these are no integers."""
-        return Source.known_ends(self, kind)
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, as arrays and numbers."""
@@ -456,11 +451,15 @@ class StreamedLists(Lists):
         """Return one line that describes what is evaluated, once it was ranked."""
         return f"Lists, streamed: {self._n_lists:,} lists"
 
-    def held_bytes(self) -> None:
-        """Return None: what is kept grows with the next batch."""
+    @property
+    def facts(self) -> Facts:
+        """What was counted so far."""
+        self._rank_pending()
+        if self._facts is None or self._facts[0] != self._n_lists:
+            self._facts = self._n_lists, self._found_facts()
+        return self._facts[1]
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return what was counted, by name, for its fingerprint, once it was ranked."""
+    def _found_facts(self) -> Facts:
         if self._alone is None:
             users = _joined(self._ids, self._user_ids)
             order = np.argsort(users, kind="stable")
@@ -473,7 +472,15 @@ class StreamedLists(Lists):
             names = ["indptr", "item", "above", "depth"]
             names += ["tied", "before"] if any_of(ranks.tied) else []
             found |= {name: getattr(ranks, name) for name in names}
-        return found
+        return Facts(
+            found,
+            known=self._known_ids,
+            listed=self._listed_users,
+            input_order=True,
+            repeats_items=True,
+            sized=False,
+            of_unknown=NO_BATCH,
+        )
 
 
 def nobody(test: Interactions) -> Lists:

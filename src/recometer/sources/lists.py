@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recometer.arrays import Array, all_of
+from recometer.arrays import Array
 from recometer.data.matching import SourceIndex
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, brief
-from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
+from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _top
 from recometer.sources._align import align
@@ -25,7 +25,7 @@ from recometer.sources._list_runs import take_apart
 from recometer.sources._list_table import ListTable, joined, judged_scores
 from recometer.sources._list_work import ListWork, Repeats
 from recometer.sources._top import Rule
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import Items
 
 if TYPE_CHECKING:
@@ -105,8 +105,6 @@ class Lists(Source):
     >>> rm.evaluate(lists, test, metrics="rr recall@1").mean()
     {'rr': 0.75, 'recall@1': 0.25}
     """
-
-    has_input_order = True
 
     @without("memory")
     def __init__(
@@ -254,48 +252,18 @@ class Lists(Source):
         order = ", in the order of the rows" if self._table.by_rows else ""
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
 
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of where items landed, or of lists, and why."""
-        return {"constant_scores": "lists are read as they were given"} if listed else {}
-
-    def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the lists and test, as the rule says."""
-        return protocol.seen == "removed"
-
-    def listed_users(self) -> Array:
-        """Return the ids (or positions) of the users with a list."""
-        has, user_ids = self._table.hold_items(), self._table.user_ids
-        if user_ids is None:
-            return has.nonzero()[0]
-        return user_ids if all_of(has) else user_ids[has]
-
-    def known_ids(self, kind: str) -> Array | None:
-        """Return the ids of the users with a list, or of the items in any list; None without."""
-        table = self._table
-        if kind == "user":
-            return None if table.user_ids is None else self.listed_users()
-        if table.item_ids is None:
-            return None
-        listed = np.zeros(len(table.item_ids) + 1, bool)
-        listed[table.items] = True  # the last is padding
-        return table.item_ids[listed[:-1]]
-
-    def known_ends(self, kind: str) -> tuple[int, int] | None:
-        """Return the lowest and the highest of `known_ids`; None if these are no integers."""
-        table = self._table
-        named = table.item_ids
-        if kind == "user" or named is None or named.dtype == object or not len(table.items):
-            return super().known_ends(kind)
-        low, high = int(table.items.min()), int(table.items.max())
-        if low < 0:  # padding
-            return super().known_ends(kind)
-        return int(named[low]), int(named[high])
-
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the ranking depends on, by name."""
+    @cached_property
+    def facts(self) -> Facts:
+        """The entries of all lists and their ids; and who has a list."""
         names = ("indptr", "items", "scores", "user_ids", "item_ids")
         depth = None if self._depth is None else np.array(self._depth)
-        return {**{name: getattr(self._table, name) for name in names}, "depth": depth}
+        return Facts(
+            {**{name: getattr(self._table, name) for name in names}, "depth": depth},
+            known=self._table.known_ids,
+            listed=self._table.listed_users,
+            input_order=True,
+            repeats_items=True,
+        )
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""

@@ -12,9 +12,9 @@ from recometer import ragged
 from recometer.arrays import Array, Bool, Int64, begins
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings
-from recometer.sources.base import Request, Source
+from recometer.remembered import cached_property
+from recometer.sources.base import Facts, Request, Source
 from recometer.sources.kept import Came, ItemCodes, Kept
 from recometer.sources.pairs import UNREAD, UNREAD_WITH_TRUTH, Pairs
 
@@ -73,7 +73,7 @@ class StreamedPairs:
             self._largest = max(self._largest, float(test.values.max(initial=0)))
         self._n_users += test.n_users
         self._words = batch.truth_under(request.protocol)
-        self._says = batch.says_what_is_relevant(request.protocol)
+        self._says = batch.facts.replaces_relevant_from(request.protocol)
 
     def _check(self, test: Interactions) -> None:
         """Refuse a batch that names users or items if the earlier ones did not."""
@@ -215,26 +215,20 @@ class CountedPairs(Source):
         n_rows = len(ranks.item) + ranks.n_excluded.sum()  # those in train are not judged
         return f"Pairs, streamed: {n_rows:,} rows, {ranks.n_users:,} users{self._words}"
 
-    def says_what_is_relevant(self, protocol: Protocol) -> bool:
-        """Return whether a threshold replaced the rule `relevant_from`."""
-        return self._says
-
-    def arrays(self) -> Mapping[str, object]:
-        """Return what was counted, by name."""
+    @cached_property
+    def facts(self) -> Facts:
+        """What was counted, and the truth."""
         names = ("indptr", "above", "tied", "before", "gain", "relevant")
-        return {"user_ids": self._user_ids, **{n: getattr(self._ranks, n) for n in names}}
+        return Facts(
+            {"user_ids": self._user_ids, **{n: getattr(self._ranks, n) for n in names}},
+            truth=self._truth(),
+            repeats_items=self._n_repeated > 0,
+            unread=UNREAD | UNREAD_WITH_TRUTH,
+            threshold=self._says,
+            sized=False,
+        )
 
-    def held_bytes(self) -> None:
-        """Return None: an evaluation does not hold on to what was counted."""
-
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that change nothing of the rankings, and why."""
-        unread = {**super().unread_rules(listed=listed), **UNREAD, **UNREAD_WITH_TRUTH}
-        if self._n_repeated:
-            del unread["duplicates"]
-        return unread
-
-    def test(self) -> Interactions:
+    def _truth(self) -> Interactions:
         """Return the truth of each pair; where rows repeat a pair, the highest."""
         ranks = self._ranks
         order, item = np.arange(len(ranks.item)), ranks.item

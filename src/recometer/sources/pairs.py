@@ -22,6 +22,7 @@ from recometer.draws import mix
 from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
+from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _pair_rows, _top
 from recometer.sources._align import align
@@ -30,7 +31,7 @@ from recometer.sources._assemble import best_first, spread
 from recometer.sources._compared import rounded
 from recometer.sources._pair_rows import PairRows
 from recometer.sources._top import Best, Rule
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
 REPEATED = "rows of Pairs that repeat a pair are one, or by the rule duplicates each its own"
@@ -228,13 +229,10 @@ class Pairs(Source):
         """Return one line that describes what is evaluated."""
         return f"{self._size}{self._kind}{self._stated}"
 
-    def described_under(self, protocol: Protocol) -> str:
-        """Return the same, without a threshold that the rule `relevant_from` replaces."""
-        return f"{self._size}{self.truth_under(protocol)}"
-
     def truth_under(self, protocol: Protocol) -> str:
         """Return the part of the description that is about the truth."""
-        return f"{self._kind}{self._stated if self.says_what_is_relevant(protocol) else ''}"
+        stated = self._stated if self.facts.replaces_relevant_from(protocol) else ""
+        return f"{self._kind}{stated}"
 
     @property
     def _size(self) -> str:
@@ -255,40 +253,44 @@ class Pairs(Source):
     def of_users(self, which: Bool) -> Pairs:
         """Return only the rows of some users, given as bool [n_users]."""
         rows, chosen = self._rows, which[self._rows.user]
-        part = copy.copy(self)
-        part._rows = dataclasses.replace(
-            rows,
-            user=(np.cumsum(which) - 1)[rows.user[chosen]],
-            item=rows.item[chosen],
-            score=rows.score[chosen],
-            truth=None if rows.truth is None else rows.truth[chosen],
-            user_ids=None if rows.user_ids is None else rows.user_ids[which],
-            n_users=int(np.count_nonzero(which)),
+        part = self._with(
+            dataclasses.replace(
+                rows,
+                user=(np.cumsum(which) - 1)[rows.user[chosen]],
+                item=rows.item[chosen],
+                score=rows.score[chosen],
+                truth=None if rows.truth is None else rows.truth[chosen],
+                user_ids=None if rows.user_ids is None else rows.user_ids[which],
+                n_users=int(np.count_nonzero(which)),
+            )
         )
-        part._index_rows()
         if self._threshold is not None:
             part._threshold = self._threshold[which]
         return part
 
-    def says_what_is_relevant(self, protocol: Protocol) -> bool:
-        """Return whether a threshold replaces the rule `relevant_from`."""
-        rule = protocol.relevant_from
-        said = rule is not None and (isinstance(rule, int | float) or not protocol.version)
-        return self._threshold is not None or (self._default is not None and not said)
+    def _with(self, rows: PairRows) -> Pairs:
+        """Return the same with other rows."""
+        part = copy.copy(self)
+        vars(part).pop("facts", None)
+        part._rows = rows
+        part._index_rows()
+        return part
 
-    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
-        """Return the rules that have no effect on the rankings, or on the lists, and why."""
-        unread = {**super().unread_rules(listed=listed), **UNREAD}
-        if self.n_repeated:
-            del unread["duplicates"]
-        return unread if self._rows.truth is None else unread | UNREAD_WITH_TRUTH
-
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the ranking depends on, by name."""
+    @cached_property
+    def facts(self) -> Facts:
+        """The rows and their ids, the truth of each pair, and the threshold."""
+        rows, truth = self._rows, self._truth()
         names = ("user", "item", "score", "truth", "user_ids", "item_ids")
-        return {**{n: getattr(self._rows, n) for n in names}, "threshold": self._threshold}
+        return Facts(
+            {**{name: getattr(rows, name) for name in names}, "threshold": self._threshold},
+            truth=truth,
+            repeats_items=self.n_repeated > 0,
+            unread=UNREAD if truth is None else UNREAD | UNREAD_WITH_TRUTH,
+            threshold=self._threshold is not None,
+            default_threshold="" if self._default is None else self._stated,
+        )
 
-    def test(self) -> Interactions | None:
+    def _truth(self) -> Interactions | None:
         """Return the truth of each pair, which is the sum of those of rows that repeat it."""
         rows = self._rows
         if rows.truth is None:
@@ -333,20 +335,18 @@ class Pairs(Source):
     def _found_once(self, request: Request) -> Pairs:
         rows, first, rules, test = self._rows, self._first, request.protocol, request.test
         if len(test) != len(first):  # of other users than ours
-            test = matching.settled_repeats(cast(Interactions, self.test()), rules.repeated_test)
-        if self.says_what_is_relevant(rules) and rules.repeated_test == "once":
+            own = cast(Interactions, self.facts.truth)
+            test = matching.settled_repeats(own, rules.repeated_test)
+        if self.facts.replaces_relevant_from(rules) and rules.repeated_test == "once":
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
         matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold of sums
         assert test.values is not None
-        found, again = copy.copy(self), np.diff(first, append=len(rows.user))
+        again = np.diff(first, append=len(rows.user))
         if rules.duplicates == "removed":
             if not request.some_users:
                 self._warn_of_repeats(int(first[again.argmax()]))
-            found._rows = _pair_rows.one_of_each(rows, first, test.values, rules.nan_scores)
-            found._index_rows()
-        else:
-            found._rows = dataclasses.replace(rows, truth=np.repeat(test.values, again))
-        return found
+            return self._with(_pair_rows.one_of_each(rows, first, test.values, rules.nan_scores))
+        return self._with(dataclasses.replace(rows, truth=np.repeat(test.values, again)))
 
     def _warn_of_repeats(self, row: int) -> None:
         rows = self._rows
@@ -378,7 +378,7 @@ class Pairs(Source):
                     "Hint: leave one out."
                 )
             return self._threshold
-        if self.says_what_is_relevant(protocol):
+        if self.facts.replaces_relevant_from(protocol):
             rule = self._default
         return np.full(self._rows.n_users, rule) if isinstance(rule, int | float) else None
 
@@ -426,7 +426,7 @@ class Pairs(Source):
 
         With `every_row`, a score of -inf is one like others, as it is for errors of ratings.
         """
-        table, own = self._rows, self.test()
+        table, own = self._rows, self.facts.truth
         self._check(request, own is not None)
         # Each row that repeats a pair has its own truth, which `with_truth` reads.
         own = None if own is None else matching.settled_repeats(own, "largest")
@@ -443,7 +443,7 @@ class Pairs(Source):
     def _rank(self, request: Request, every_row: bool = False) -> tuple[Ranks, Int64]:
         """Return the ranks and, where the truth is our own, the row of each judged item."""
         table = self._rows
-        own = self.test()
+        own = self.facts.truth
         aligned, rows, entries, places = self._place(request, every_row)
         n_candidates = places.n_candidates
         score = rounded(table.score[rows[entries.candidate]], request.protocol)

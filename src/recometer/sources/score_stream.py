@@ -19,7 +19,7 @@ from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._score_batches import Batches, RankWork, TopWork
 from recometer.sources._top import Rule
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Kind, Request, Source
 from recometer.sources.kept import NO_BATCH, Strangers
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
@@ -43,8 +43,6 @@ class StreamedScores(Source):
     k
         The number of places that `top` will be asked for. None means that it will not be called.
     """
-
-    says_of_unknown = NO_BATCH
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
         self._index, self._request = index, dataclasses.replace(request, progress=False)
@@ -144,7 +142,7 @@ class StreamedScores(Source):
         aligned.flags[~came] &= ~np.uint32(UserFlag.KNOWN)
         return aligned
 
-    def known_ids(self, kind: str) -> Array | None:
+    def _known_ids(self, kind: Kind) -> Array | None:
         """Return the ids of the users who came, in test or not, or of the items; None without."""
         user_ids = self._request.test.user_ids
         if kind == "item":
@@ -191,19 +189,18 @@ class StreamedScores(Source):
         kept = [array.nbytes for work in self._works() for array in _counted(work).values()]
         return int(sum(kept)) + self._came.nbytes
 
-    def held_bytes(self) -> None:
-        """Return None: what is counted changes with the next batch."""
-
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
         n = int(np.count_nonzero(self._came))
         return f"Scores, streamed: {n:,} users x {self._index.n_items:,} items{self._kind}"
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return what was counted, by name, for its fingerprint."""
+    @property
+    def facts(self) -> Facts:
+        """What was counted so far."""
         names = {f"counted_{n}": _counted(work) for n, work in enumerate(self._works())}
         every = {f"{n}_{name}": column for n, of in names.items() for name, column in of.items()}
-        return {"users": np.flatnonzero(self._came), **every, "item_ids": self._index.item_ids}
+        arrays = {"users": np.flatnonzero(self._came), **every, "item_ids": self._index.item_ids}
+        return Facts(arrays, known=self._known_ids, sized=False, of_unknown=NO_BATCH)
 
 
 def unscored(index: SourceIndex) -> Scores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from recometer.data.rows import MAX_NUMBER
 from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
+from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _top, _torch
 from recometer.sources._align import align
@@ -26,7 +27,7 @@ from recometer.sources._align_result import Aligned
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Facts, Request, Source
 
 # Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
 # a function, more, because models are faster on many users at once, and so is reading a matrix in
@@ -141,17 +142,15 @@ class Scores(Source):
             return f"Scores: a matrix, {shape}{self.kind}"
         return f"Scores: {_called(self._function)}, {shape}"
 
-    def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that the scores depend on, by name. A function has none."""
-        return {
+    @cached_property
+    def facts(self) -> Facts:
+        """The matrix and the ids. A function has no arrays."""
+        arrays = {
             "matrix": Pieces.of(self._matrix),
             "user_ids": self._index.user_ids,
             "item_ids": self._index.item_ids,
         }
-
-    def held_bytes(self) -> int | None:
-        """Return the memory that a matrix takes; None for a function."""
-        return None if self._matrix is None else super().held_bytes()
+        return Facts(arrays, sized=self._matrix is not None)
 
     def batch(self, rows: Int64) -> Any:
         """Return the checked scores of some user rows, in the form in which they are counted.

@@ -184,7 +184,7 @@ class Job:
         }
         source, protocol = sources["source"], self.given["protocol"]
         train = self._interactions(parts, "train") if "train" in parts else None
-        own = source.test() if self.brings_truth else self._interactions(parts, "test")
+        own = source.facts.truth if self.brings_truth else self._interactions(parts, "test")
         assert own is not None
         chosen = self.candidates
         if "candidates" in parts:
@@ -200,9 +200,9 @@ class Job:
             some_users=True,
         )
         test = (as_brought if self.brings_truth else as_counted)(own, self.every, protocol)
-        listed = source.listed_users() if counts_listed(self.every, protocol) else None
-        if listed is not None:
-            test = test.with_users(listed)
+        listed = source.facts.listed
+        if counts_listed(self.every, protocol) and listed is not None:
+            test = test.with_users(listed())
         candidates = chosen if isinstance(chosen, Candidates) else None
         sides = Sides(asked, own, test, candidates, asked.metrics)
         return Case(source, sides, self.settled, self.brings_truth)
@@ -265,7 +265,7 @@ class Job:
         for kind in KINDS:
             own = [ids_of(side, kind) for side in data[self.brings_truth :]]
             least |= {f"data {kind}": _least(own)}
-            least |= {f"source {kind}": _least([given.source.known_ids(kind)])}
+            least |= {f"source {kind}": _least([given.source.facts.known_ids(kind)])}
         return {
             "facts": {"facts": [part.facts]},
             "sums": sums,

@@ -445,7 +445,7 @@ class Plan:
         """Return what the rules settled; what is not a sum over users is counted here."""
         found = dict(counts)
         if found.get("items_unknown"):
-            removes = self.source.like.removes_train(self.protocol)
+            removes = self.source.like.facts.removes_train(self.protocol)
             train = self.tables.get("train") if removes else None
             how = self.source, self.of_users, train, self.kinds
             found["items_unknown"] = population.n_unknown_items(*how)

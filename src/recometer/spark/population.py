@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.evaluating.sides import rows_stay
-from recometer.evaluating.unknown import ASKED, KINDS, Kind, Unknown, check_shifted, settle_shifted
+from recometer.evaluating.unknown import ASKED, KINDS, Unknown, check_shifted, settle_shifted
 from recometer.evaluating.unused_rules import given_by_hand
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import Popularity
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
+from recometer.sources.base import Kind
 from recometer.spark.sources import Given
 from recometer.spark.tables import IdKinds, Table, acted, ids
 
@@ -106,8 +108,8 @@ def check_positions(
         for kind in KINDS
     }
     like: Any = source.like
-    like.known_ids = known.__getitem__
-    like.known_ends = lambda kind: (int(known[kind][0]), int(known[kind][-1]))
+    arrays = {f"{kind}_ids": own for kind, own in known.items()}
+    like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
     given: list[Any] = [*sides, None]
     check_shifted(like, given[0], given[1], protocol, by_hand)
 

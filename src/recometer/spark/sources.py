@@ -258,7 +258,7 @@ class Lists:
             named = arrays[0]
         table = self._of_rows(frame) if named is None else self._of_arrays(frame, named)
         like = OneLists({"user": ["item"]}, depth=self.depth)  # checks depth
-        like.has_input_order = named is not None
+        like.facts = dataclasses.replace(like.facts, input_order=named is not None)
         by = next((name for name in ("rank", "score") if table.has(name)), None)
         cut = "" if self.depth is None else f", cut at {self.depth:,}"
         order = "in the order of arrays" if by is None else f"by column {table.columns[by]!r}"
@@ -433,4 +433,5 @@ def read_items(given: Given, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 def _describe(source: Source, text: str) -> None:
     source.describe = lambda: text  # type: ignore[method-assign]
-    source.arrays = dict  # type: ignore[method-assign]  # none are here
+    # None of its arrays are here.
+    source.facts = dataclasses.replace(source.facts, arrays={})  # type: ignore[misc]

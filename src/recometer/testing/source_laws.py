@@ -120,7 +120,7 @@ def check_source(
     ... )
     """
     if isinstance(source, Source):
-        beside = source.test() if test is None else read_interactions(test, "test")
+        beside = source.facts.truth if test is None else read_interactions(test, "test")
         if beside is None:
             raise InputError("check_source needs test= for a source that brings no truth.")
         trained = None if train is None else read_interactions(train, "train")
@@ -202,7 +202,7 @@ def ranks_are_well_formed(case: SourceCase) -> None:
     assert (ranks.above[~ranked] == -1).all()
     assert (ranks.tied[~ranked] == 0).all()
     assert ((ranks.before >= 0) & (ranks.before <= ranks.tied)).all()
-    if case.source.test() is None:
+    if case.source.facts.truth is None:
         relevant = np.bincount(user[ranks.relevant], minlength=ranks.n_users)
         assert (ranks.n_relevant == relevant).all(), "n_relevant counts relevant items"
     assert ranks.n_users == case.test.n_users
@@ -265,7 +265,7 @@ def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
 
 def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
     """Check that a user alone gets what it gets among others."""
-    if case.source.test() is not None or case.test.user_ids is None:
+    if case.source.facts.truth is not None or case.test.user_ids is None:
         return
     whole = case.ranks()
     lists = case.top(3)
@@ -285,7 +285,7 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
     """Check that a relevant item that nobody knows changes nothing but what is relevant."""
     test = case.test
-    if case.source.test() is not None or test.user_ids is None or test.item_ids is None:
+    if case.source.facts.truth is not None or test.user_ids is None or test.item_ids is None:
         return
     if case.scores is None:
         return  # what ids there are is not known
@@ -304,7 +304,7 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
 
 def items_of_train_are_not_recommended(case: SourceCase) -> None:
     """Check that what a user has in train is neither listed nor judged."""
-    if case.train is None or not case.source.removes_train(Protocol()):
+    if case.train is None or not case.source.facts.removes_train(Protocol()):
         return
     train = _pairs(case.train)
     ranks = case.ranks()
