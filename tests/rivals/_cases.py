@@ -1,4 +1,4 @@
-"""Random cases on which other libraries are run: lists with a truth, and matrices of scores."""
+"""Random cases for comparisons with other libraries: lists with labels, and score matrices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Recommendations and what should have been recommended, in the forms that libraries take.
+    """Recommendations and relevant items, in the forms that libraries take.
 
     Attributes
     ----------
     lists : dict of user to {item: score}
-        Best first, no two scores of a user the same.
+            Best first; the scores of a user are distinct.
     truth : dict of user to {item: grade}
         Grades from 1 to 3.
     """
@@ -39,7 +39,7 @@ class Dense:
     Attributes
     ----------
     users, items : float64 [n_users, 4] and [n_items, 4]
-        Factors; the scores are their product, no two of a user the same.
+            Factors; the scores are their products, and those of a user are distinct.
     train : bool [n_users, n_items]
     truth : float64 [n_users, n_items]
         0 where an item is in train.
@@ -60,7 +60,7 @@ class Dense:
 
 
 def cases(*, all_have_lists: bool = False, all_have_truth: bool = False) -> list[Case]:
-    """Make cases with short lists, users without a list, and users without a truth."""
+    """Make cases with short lists, users without a list, and users without relevant items."""
     return [_case(number, all_have_lists, all_have_truth) for number in range(N_CASES)]
 
 
@@ -86,13 +86,13 @@ def _case(number: int, all_have_lists: bool, all_have_truth: bool) -> Case:
 
 
 def dense_cases() -> list[Dense]:
-    """Make cases with users without a truth and users with few candidates."""
+    """Make cases with users without relevant items and users with few candidates."""
     return [_dense(number) for number in range(N_CASES)]
 
 
 def _dense(number: int) -> Dense:
     generator = np.random.default_rng([2027, number])
-    # Whole numbers: products are exact in float32, too.
+    # Integers, so that products are exact in float32 too.
     users, items = (generator.integers(-40, 40, (n, 4)).astype(float) for n in (12, N_ITEMS))
     scores = users @ items.T
     while any(len(np.unique(row)) < N_ITEMS for row in scores):

@@ -1,4 +1,4 @@
-"""Compare what a library printed with what its convention gives."""
+"""Compare the output of a library with recometer's values under its convention."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import recometer as rm
 
-# Per metric of the library: the users' values (None where it gives a mean only), and the mean
-# (None where it gives none).
+# Per metric of the library: the users' values (None if it only gives a mean), and the mean (None
+# if it does not give one).
 Found = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
 
 
@@ -25,7 +25,7 @@ def check(
     catalogue: Any = None,
     tolerance: float = 1e-9,
 ) -> None:
-    """Compare all metrics that a library computed on a case."""
+    """Compare all metrics that a library computed for a case with recometer's."""
     result = rm.evaluate(
         source,
         test,

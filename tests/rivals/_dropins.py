@@ -1,4 +1,4 @@
-"""10,000 random cases for each drop-in, in parts that can run beside one another."""
+"""10,000 random cases for each drop-in, in parts that can run in parallel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def numbers(part: int) -> Iterator[tuple[int, np.random.Generator]]:
 
 
 def outcome(call: Callable[..., Any], *given: Any, **options: Any) -> Any:
-    """Return what a call gives, or that it raises an error."""
+    """Return the result of a call, or that it raised an error."""
     try:
         return call(*given, **options)
     except Exception:
@@ -30,7 +30,7 @@ def outcome(call: Callable[..., Any], *given: Any, **options: Any) -> Any:
 
 
 def assert_same(ours: Any, theirs: Any, what: object, tolerance: float = 1e-9) -> None:
-    """Compare numbers, or dicts and sequences of them; NaN equals NaN."""
+    """Compare numbers, or dicts and sequences of numbers; NaN equals NaN."""
     if isinstance(theirs, dict):
         assert set(ours) == set(theirs), what
         for key, value in theirs.items():

@@ -1,4 +1,4 @@
-"""Read the guides for people who come from other libraries, and run both sides of their tables."""
+"""Read the guides for users of other libraries, and run both sides of their tables."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ HEADER = re.compile(r'^\| in .+ \| with `protocol="(\w+)"` \| recometer\'s own \
 
 
 def page(library: str) -> str:
-    """Return the text of the guide of a library."""
+    """Return the text of a library's guide."""
     return (DOCS / f"from_{library}.md").read_text(encoding="utf-8")
 
 
 def run(text: str) -> dict[str, Any]:
-    """Run all Python of a guide in order, also that of the other library; return its names.
+    """Run all Python code of a guide in order, including the other library's; return its names.
 
-    Blocks that define a function or a class without a prompt run, too: what a page shows is
-    what its reader copies.
+    Blocks without a prompt that define a function or a class run too, since readers copy them.
     """
     names: dict[str, Any] = {"__name__": "guide"}
     runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
@@ -36,7 +35,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
-    """Return the lines of the tables: the convention, and what stands in the three columns."""
+    """Return the rows of the tables: the convention, and the texts of the three columns."""
     found = []
     convention = ""
     for line in text.splitlines():

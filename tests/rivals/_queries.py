@@ -1,4 +1,4 @@
-"""Random queries with a row per document, on which libraries of boosted trees are run."""
+"""Random queries with one row per document, for comparisons with boosted-tree libraries."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """Rows of queries, one query after the other.
+    """Rows of queries, grouped by query.
 
     Attributes
     ----------
     sizes : int [n_queries]
-        One of them is at least as large as the largest cut-off.
+            At least one query is as large as the largest cut-off.
     query, label : int [n_rows]
-        Labels from 0 to 3; some queries have nothing but 0, others no 0.
+            Labels from 0 to 3; some queries only have label 0, others never have it.
     score : float64 [n_rows]
-        In every second case some are equal, in half of these in float32 alone.
+            Every second case has ties; half of these are ties in float32 only.
     """
 
     number: int

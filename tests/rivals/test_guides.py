@@ -1,9 +1,9 @@
-"""Each line of a guide's table gives the same number in the other library and in recometer.
+"""Each row of a guide's table gives the same number in the other library and in recometer.
 
-The guide itself is run first, with the code of the other library. Then the first column is
-computed by the other library, the second by its convention, and the third by recometer's own
-rules, whose values of users must be those of the convention (who counts in the mean may differ,
-which is why the third column is not compared as a mean).
+The test first runs the guide, including the other library's code. The other library then computes
+the first column, recometer the second under the library's convention and the third under its own
+rules. The third column must match the convention's values per user. Its mean is not compared, since
+recometer may average over other users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # the others are called as the library is
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other pages have the library's name
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -100,7 +100,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark's workers find recometer, and do little for the few rows of a guide."""
+    """Let Spark's workers import recometer, and use few partitions for a guide's few rows."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     given = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
@@ -115,8 +115,8 @@ def _recometrics(names: Names, convention: str, metric: str) -> float:
     return float(names["values"][metric].mean())
 
 
-# By the libraries of noxfile.py: who computes the first column, and the names that the guide gives
-# to the source, and to test.
+# Per library of noxfile.py: the function that computes the first column, and the guide's names for
+# the source and for test.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),
@@ -141,7 +141,7 @@ def test_predictions_are_pairs(library: str) -> None:
 
 @pytest.mark.parametrize("library", ["r"])
 def test_r(library: str) -> None:
-    """R, with Matrix and reticulate, prints what the guide shows; needs Rscript."""
+    """R, with Matrix and reticulate, prints the guide's output; needs Rscript."""
     blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
     code = "".join(block for kind, block in blocks if kind == "r")
     shown = "".join(block for kind, block in blocks if kind == "text")

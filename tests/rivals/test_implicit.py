@@ -1,4 +1,4 @@
-"""implicit itself beside its convention."""
+"""implicit compared with recometer's convention for it."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_implicit(case: Dense, signed: bool) -> None:
-    """Any stored value is relevant, also one below 0."""
+    """Any stored value is relevant, even a negative one."""
     truth = case.truth * np.where(np.arange(case.truth.shape[1]) % 2 == 1, -1, 1)
     _compare(case.users, case.items, case.train, truth if signed else case.truth)
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_ties(case: Dense) -> None:
-    """Equal scores, which do not lie on both sides of the last place."""
+    """Ties, but none across the last place of a list."""
     items = case.items.copy()
     items[0] = items[22]
     _compare(case.users, items, case.train, case.truth)

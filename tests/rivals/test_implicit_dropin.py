@@ -1,4 +1,4 @@
-"""implicit's functions beside recometer.compat.implicit, on 10,000 random cases."""
+"""recometer.compat.implicit compared with implicit's functions, on 10,000 random cases."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
 def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    """Draw train and test; in every fifth case they have items in common."""
+    """Draw train and test; every fifth case has items in both."""
     shape = int(generator.integers(1, 8)), int(generator.integers(3, 25))
     share = generator.random(shape)
     train = share < generator.choice([0, 0.1, 0.4, 0.8], (shape[0], 1))
     share = share if number % 5 else generator.random(shape)
     test = share > generator.choice([0.5, 0.8, 1.0], (shape[0], 1))
-    # implicit cannot evaluate a user for whom every item is relevant.
+    # implicit cannot evaluate a user whose items are all relevant.
     test[test.all(axis=1), 0] = False
     test[0, 1] |= not test.any()
     grades = generator.integers(1, 4, shape) * test
@@ -29,7 +29,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
 
 
 def model_of(number: int, generator: np.random.Generator, train: Any) -> Any:
-    """Make a model of factors, often with equal scores, or of neighbours, with short lists."""
+    """Make a factor model, often with tied scores, or a neighbour model, with short lists."""
     from implicit.als import AlternatingLeastSquares
     from implicit.nearest_neighbours import ItemItemRecommender
 

@@ -1,4 +1,4 @@
-"""LensKit itself beside its convention."""
+"""LensKit compared with recometer's convention for it."""
 
 import importlib.metadata
 

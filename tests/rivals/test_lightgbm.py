@@ -1,4 +1,4 @@
-"""LightGBM itself beside its convention."""
+"""LightGBM compared with recometer's convention for it."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_lightgbm(case: Queries) -> None:
 
 
 def values(case: Queries, metrics: list[str], **parameters: object) -> dict[str, float]:
-    """Let LightGBM evaluate scores that a model without trees starts from."""
+    """Let LightGBM evaluate scores, given as the initial scores of a model without trees."""
     import lightgbm
 
     quiet = {"verbose": -1, "num_threads": 1}

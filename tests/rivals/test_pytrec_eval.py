@@ -1,4 +1,4 @@
-"""pytrec_eval itself beside the convention trec_eval."""
+"""pytrec_eval compared with the convention trec_eval."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases
@@ -29,7 +29,7 @@ def test_pytrec_eval(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_ties(case: Case) -> None:
-    """Equal scores, also those that are equal in single precision alone."""
+    """Ties, including scores that are equal only in single precision."""
     import pytrec_eval
 
     lists = {

@@ -1,4 +1,4 @@
-"""pytrec_eval beside recometer.compat.pytrec_eval, on 10,000 random queries in 2,500 calls."""
+"""recometer.compat.pytrec_eval compared with pytrec_eval, on 10,000 queries in 2,500 calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DOCUMENTS = [f"d{number}" for number in range(24)]
 
 
 def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
-    """Draw qrels, a run with equal scores, and options; queries may be in one of them alone."""
+    """Draw qrels, a run with ties, and options; some queries are only in one of the two."""
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q1", "q2", "q3", "q4"):

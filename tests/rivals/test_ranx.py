@@ -1,4 +1,4 @@
-"""ranx itself beside its convention."""
+"""ranx compared with recometer's convention for it."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases

@@ -1,4 +1,4 @@
-"""ranx beside recometer.compat.ranx, on 10,000 random queries in 3,334 calls."""
+"""recometer.compat.ranx compared with ranx, on 10,000 random queries in 3,334 calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ["q_id", "doc_id", "score"]
 
 
 def case(generator: np.random.Generator) -> tuple[dict, dict]:
-    """Draw qrels and a run: scores are equal in lists of up to 15 documents alone."""
+    """Draw qrels and a run; only lists of up to 15 documents have ties."""
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q3", "q1", "q2"):
@@ -70,7 +70,7 @@ def test_same_numbers(part: int) -> None:
                         number)  # fmt: skip
 
 
-def test_plain_dicts_and_one_metric() -> None:
+def test_plain_dicts_and_single_metric() -> None:
     import ranx as theirs
 
     _, generator = next(numbers(0))

@@ -1,4 +1,4 @@
-"""recometrics itself beside its convention."""
+"""recometrics compared with recometer's convention for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.rivals
 @pytest.mark.parametrize("values", [None, (-2, 1, 3)])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
-    """Values below 0 are relevant, too."""
+    """Negative values are relevant too."""
     import recometrics
 
     train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)
@@ -35,7 +35,7 @@ def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
             nthreads=1,
         )
         for name, column in frame.items():
-            # The areas depend on k, too: users with fewer candidates are left out.
+            # The areas depend on k too: users with fewer candidates are left out.
             label = name if "@" in name else f"{name}@{k}"
             found[label] = (column.to_dict(), None)
     assert len(found) == 10 * len(CUTOFFS)

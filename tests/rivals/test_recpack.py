@@ -1,4 +1,4 @@
-"""RecPack itself beside its convention."""
+"""RecPack compared with recometer's convention for it."""
 
 import pytest
 import scipy.sparse as sp

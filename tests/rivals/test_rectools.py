@@ -1,4 +1,4 @@
-"""RecTools itself beside its convention."""
+"""RecTools compared with recometer's convention for it."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""scikit-learn itself beside its convention."""
+"""scikit-learn compared with recometer's convention for it."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_sklearn(case: Dense, ties: bool) -> None:
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_negative_labels(case: Dense) -> None:
-    """Gains below 0 in DCG, and labels of -1 and 1; NDCG refuses what is below 0."""
+    """Negative gains in DCG, and labels of -1 and 1; NDCG rejects negative gains."""
     from sklearn import metrics
 
     scores, odd = np.round(case.scores / 500), np.arange(case.truth.shape[1]) % 2 == 1

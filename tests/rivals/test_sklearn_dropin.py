@@ -1,4 +1,4 @@
-"""scikit-learn beside recometer.compat.sklearn, on about 10,000 random rows in 3,334 calls."""
+"""recometer.compat.sklearn compared with scikit-learn, on about 10,000 rows in 3,334 calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
 def case(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Draw gains, scores that are often equal, and options."""
+    """Draw gains, scores with many ties, and options."""
     shape = int(generator.integers(1, 6)), int(generator.integers(2, 30))
     gains = generator.integers(0, 5, shape) * (generator.random(shape) < generator.random())
     gains = gains * generator.choice([1.0, 0.37])

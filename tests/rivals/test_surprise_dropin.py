@@ -1,4 +1,4 @@
-"""Surprise beside recometer.compat.surprise, on 10,000 random cases."""
+"""recometer.compat.surprise compared with Surprise, on 10,000 random cases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_same_numbers(part: int) -> None:
             assert_same(found, expected, (number, name))
 
 
-def test_same_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_printed_text(capsys: pytest.CaptureFixture[str]) -> None:
     from surprise import Prediction, accuracy
 
     rows = [("a", "x", 4.0, 3.5), ("a", "y", 2.0, 3.0), ("b", "x", 5.0, 4.0), ("b", "y", 1.0, 4.5)]

@@ -1,4 +1,4 @@
-"""TorchMetrics itself beside its convention."""
+"""TorchMetrics compared with recometer's convention for it."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases
@@ -39,7 +39,7 @@ def test_torchmetrics(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
 def test_ties(case: Case) -> None:
-    """Equal scores, where their order does not matter or is defined."""
+    """Ties whose order does not matter or is defined."""
     import torch
     from torchmetrics import retrieval
 

@@ -1,4 +1,4 @@
-"""TorchMetrics beside recometer.compat.torchmetrics, on 10,000 random cases."""
+"""recometer.compat.torchmetrics compared with TorchMetrics, on 10,000 random cases."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CLASSES += ["RPrecision"]
 
 
 def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) -> tuple[Any, ...]:
-    """Draw scores that differ but for NDCG, some not above 0; targets; queries in any order."""
+    """Draw distinct scores (NDCG: with ties), some not positive; targets; queries in any order."""
     n = int(generator.integers(n_queries, 25 * n_queries))
-    # Small enough for the sigmoid that TorchMetrics takes of them to keep them apart.
+    # TorchMetrics takes the sigmoid of scores. Small scores stay distinct.
     preds = (generator.permutation(4 * n)[:n] - n / 2) / (8 * n_queries)
     target = (generator.random(n) < generator.choice([0, 0.2, 0.6, 1])).astype(int)
     if graded:
@@ -51,8 +51,8 @@ def test_same_numbers_of_functions(part: int) -> None:
 
 
 @in_parts
-def test_areas_of_equal_scores(part: int) -> None:
-    """Also scores of which some are equal in single precision, and logits whose sigmoids are."""
+def test_areas_with_ties(part: int) -> None:
+    """Include scores that are equal in single precision, and logits whose sigmoids are equal."""
     import torch
     from torchmetrics.functional import retrieval as theirs
 
@@ -76,7 +76,7 @@ def in_halves(metric: Any, tensors: list[Any]) -> float:
 
 @in_parts
 def test_same_numbers_of_classes(part: int) -> None:
-    """A tenth of the cases: each has many queries, which TorchMetrics takes one by one."""
+    """Run a tenth of the cases: each has many queries, and TorchMetrics loops over queries."""
     import torch
     from torchmetrics import retrieval as theirs
 

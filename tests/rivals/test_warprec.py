@@ -1,4 +1,4 @@
-"""WarpRec itself beside its convention."""
+"""WarpRec compared with recometer's convention for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEIGHTED = ["IPSRecall", "IPSDCG", "SNIPSRecall", "SNIPSDCG", "EPC", "EFD"]
 OF_LISTS = ["ARP", "SRecall", "ItemCoverage", "Gini", "ShannonEntropy"]
 WHOLE = ["AUC", "GAUC"]
 ERRORS = ["MAE", "MSE", "RMSE"]
-# Numbers of single precision, among them AUC, which adds them up.
+# WarpRec computes in single precision, even the sums of AUC.
 TOLERANCE = 2e-6
 
 
@@ -38,7 +38,7 @@ def test_warprec(case: Dense) -> None:
     of_lists = {name: found.pop(name) for name in list(found) if name.startswith(tuple(OF_LISTS))}
     given: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
     check("warprec", rm.Scores(case.scores), truth, found, **given)
-    # The library makes lists for the users with a row in test alone; the others train on.
+    # The library only makes lists for users with a row in test; others are used for training only.
     scores = np.full_like(case.scores, -np.inf)
     scores[evaluated] = case.scores[evaluated]
     means = {name: (None, mean) for name, (_, mean) in of_lists.items()}
@@ -48,7 +48,7 @@ def test_warprec(case: Dense) -> None:
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
 def test_errors_of_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
-    scores = case.scores / 1024  # of the size of ratings, and exact in single precision
+    scores = case.scores / 1024  # about the size of ratings, and exact in single precision
     user, item = np.nonzero(truth)
     frame = pl.DataFrame(
         {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}
@@ -60,13 +60,13 @@ def test_errors_of_warprec(case: Dense) -> None:
 
 
 def without_cutoff(name: str) -> str:
-    """Return the name alone of a metric that prints the same at each k."""
+    """Return the name without the cut-off if the metric is the same at each k."""
     metric = name.partition("@")[0]
     return metric if metric in (*WHOLE, *ERRORS) else name
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give every user and every item a row in train: WarpRec knows of no other ones."""
+    """Give every user and every item a row in train: WarpRec knows no others."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)
@@ -98,7 +98,7 @@ def values(
     dataset: Any = types.SimpleNamespace(
         train_set=types.SimpleNamespace(get_sparse=lambda: history), train_transactions=None
     )
-    # The library's own table of features has a row of padding.
+    # The library's own feature table has a padding row.
     lookup = None if features is None else torch.tensor(np.pad(features, ((0, 1), (0, 0))))
     evaluator = Evaluator(
         metrics, list(CUTOFFS), history,

@@ -1,4 +1,4 @@
-"""Every metric is written down twice: as it is computed, and as it is defined."""
+"""Every metric is written twice: an efficient version, and its definition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.metrics import reading
 from recometer.removed import NAMES
 
 
-def test_no_metric_lacks_a_definition() -> None:
+def test_every_metric_has_a_definition() -> None:
     of_lists = reading("lists")
     over_users = {name for name, each in of_lists.items() if each.over_users}
     assert set(reading("ranks")) - set(DEFINITIONS) == set()
@@ -22,7 +22,7 @@ def test_no_metric_lacks_a_definition() -> None:
     assert set(of_lists) - over_users - set(PER_USER) == set()
 
 
-def test_names_that_are_gone() -> None:
+def test_removed_names_give_hints() -> None:
     gone = [name.removeprefix("testing.") for name in NAMES if name.startswith("testing.")]
     for name in gone:
         assert not hasattr(recometer.testing, name)
@@ -38,11 +38,11 @@ def test_names_that_are_gone() -> None:
 
 
 @pytest.mark.parametrize("metric", ["ndcg@5", None, ["ndcg"], "ndgc"])
-def test_check_laws_takes_a_name(metric: object) -> None:
+def test_check_laws_rejects_anything_but_a_metric_name(metric: object) -> None:
     with pytest.raises(rm.UnknownNameError, match="check_laws takes the name of a metric"):
         recometer.testing.check_laws(metric)  # type: ignore[arg-type]
 
 
-def test_check_source_takes_a_function_that_makes_a_source() -> None:
+def test_check_source_rejects_functions_that_return_no_source() -> None:
     with pytest.raises(rm.InputTypeError, match="must return a source, but returned None"):
         recometer.testing.check_source(lambda *_: None)  # type: ignore[arg-type,return-value]

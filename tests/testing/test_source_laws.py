@@ -1,4 +1,4 @@
-"""The laws hold for all of our sources, and fail for those that break them."""
+"""All our sources obey the laws, and the laws detect sources that do not."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ def factors(scores, users, items):
     return rm.Factors(scores, np.eye(scores.shape[1]), user_ids=users, item_ids=items)
 
 
-def for_everybody(scores, users, items):
+def shared_ranking(scores, users, items):
     return rm.Factors(None, None, item_bias=scores.sum(axis=0), item_ids=items)
 
 
@@ -47,11 +47,11 @@ def pairs(scores, users, items):
     return rm.Pairs(frame_of(scores, users, items), relevance=False, rating=False)
 
 
-MAKES = (factors, matrix, function, lists, pairs)
+MAKERS = (factors, matrix, function, lists, pairs)
 
 
-@pytest.mark.parametrize("make", MAKES)
-def test_sources_made_of_scores(make):
+@pytest.mark.parametrize("make", MAKERS)
+def test_sources_built_from_scores_obey_the_laws(make):
     check_source(make)
 
 
@@ -59,20 +59,20 @@ def test_every_public_source_is_checked():
     arguments, _, _ = given()
     public = [getattr(rm, name) for name in rm.__all__]
     sources = {one for one in public if isinstance(one, type) and issubclass(one, Source)}
-    assert {type(make(*arguments)) for make in MAKES} == sources
+    assert {type(make(*arguments)) for make in MAKERS} == sources
 
 
-def test_one_ranking_for_everybody():
-    check_source(for_everybody, by_scores=False)
+def test_shared_ranking_obeys_the_laws():
+    check_source(shared_ranking, by_scores=False)
 
 
 @pytest.mark.parametrize("make", [factors, matrix, lists, pairs])
-def test_sources_that_are_cut(make):
+def test_truncated_sources_obey_the_laws(make):
     check_source(lambda *given: Cut(make(*given), 2), by_scores=False)
 
 
 @pytest.mark.parametrize("scored", [True, False])
-def test_lists_that_end_early(scored):
+def test_truncated_lists_obey_the_laws(scored):
     def make(*given):
         frame = frame_of(*given).sort("score", "item", descending=[True, False])
         return rm.Lists(frame, score=None if scored else False, depth=2)
@@ -91,7 +91,7 @@ def given(n_users=6, n_items=12):
     return (scores, users, items), test, train
 
 
-def test_sources_that_were_made():
+def test_check_source_takes_existing_sources():
     arguments, test, train = given()
     for make in (factors, matrix, lists, pairs):
         check_source(make(*arguments), test, train=train)
@@ -104,7 +104,7 @@ def test_sources_that_were_made():
 
 
 class Broken(rm.Scores):
-    """Scores of which one law is broken."""
+    """Scores that break one law."""
 
     def __init__(self, law, *given):
         super().__init__(given[0], user_ids=given[1], item_ids=given[2])
@@ -113,7 +113,7 @@ class Broken(rm.Scores):
     def describe(self):
         return "two\nlines" if self.law == "ranks_are_well_formed" else "one line"
 
-    def asked(self, request):
+    def broken_request(self, request):
         left_out = {
             "excluded_items_are_left_out": "exclude",
             "only_candidates_are_ranked": "candidates",
@@ -124,7 +124,7 @@ class Broken(rm.Scores):
         return dataclasses.replace(request, **{left_out[self.law]: None})
 
     def rank(self, request):
-        request = self.asked(request)
+        request = self.broken_request(request)
         ranks = super().rank(request)
         if self.law == "threads_change_nothing":
             return dataclasses.replace(ranks, n_excluded=ranks.n_excluded + request.threads)
@@ -149,7 +149,7 @@ class Broken(rm.Scores):
         return ranks
 
     def top(self, request, k):
-        found = super().top(self.asked(request), k)
+        found = super().top(self.broken_request(request), k)
         if self.law == "rank_and_top_agree":
             return super().top(dataclasses.replace(request, train=None), k)
         if self.law == "shorter_lists_are_beginnings_of_longer_ones" and k == 2:
@@ -158,7 +158,7 @@ class Broken(rm.Scores):
 
 
 @pytest.mark.parametrize("law", SOURCE_LAWS, ids=lambda law: law.__name__)
-def test_a_source_that_breaks_a_law(law):
+def test_laws_detect_broken_sources(law):
     (scores, users, items), test, train = given()
 
     def case(broken):

@@ -1,9 +1,9 @@
-"""Targets of fuzzing: the parser of metrics' names, and the readers of every kind of file.
+"""Fuzz targets: the parser of metric names, and the readers of every kind of file.
 
-`python tests/trust/fuzz.py TARGET -max_total_time=20 CORPUS` runs one under Atheris (the extra
-`fuzz`), which looks for inputs that reach new code and keeps them in the folder CORPUS; see
-`.ci/check_fuzz`. Whatever the input is, the answer is a result or a `RecometerError`.
-`test_corpus.py` replays `corpus/` in the suite.
+`python tests/trust/fuzz.py TARGET -max_total_time=20 CORPUS` runs one target under Atheris (the
+extra `fuzz`), which looks for inputs that reach new code and keeps them in the folder CORPUS; see
+`.ci/check_fuzz`. Every input must give a result or a `RecometerError`.
+`test_corpus.py` replays `corpus/` in the test suite.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 
 
 def import_recometer() -> None:
-    """Import what is tested, or let Atheris do it, which looks at the branches of what it loads."""
+    """Import the code under test, or let Atheris import and instrument it."""
     import recometer.cli._factors
     import recometer.data.catalogue
     import recometer.data.ids
@@ -36,7 +36,7 @@ def file_of(data: bytes, name: str) -> pathlib.Path:
 
 
 def answer(call: Callable[[], object]) -> None:
-    """Call what may refuse its input: errors of recometer are answers, others are not."""
+    """Make a call that may reject its input: only recometer's own errors are allowed."""
     from recometer.errors import RecometerError
 
     with contextlib.suppress(RecometerError):
@@ -44,17 +44,17 @@ def answer(call: Callable[[], object]) -> None:
 
 
 def names(data: bytes) -> None:
-    """Parse the names of metrics, which come back as they are written."""
+    """Parse metric names; printing and parsing the result must not change it."""
     from recometer.metrics.names import parse
 
     text = data.decode(errors="surrogateescape")
     found = parse(text)
-    if len(found) <= 1000:  # ranges of cut-offs are long
+    if len(found) <= 1000:  # ranges can stand for many cut-offs
         assert parse(" ".join(map(str, found))) == found
 
 
 def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
-    """Yield all that reads a table of interactions, lists or pairs."""
+    """Yield all calls that read a table of interactions, lists or pairs."""
     import recometer as rm
 
     yield lambda: rm.Interactions.of(path)
@@ -64,7 +64,7 @@ def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
 
 
 def read(path: pathlib.Path) -> None:
-    """Read a table in every way; each may refuse it by itself."""
+    """Read a table in every way; each way may reject it."""
     for call in calls_on(path):
         answer(call)
 
@@ -85,7 +85,7 @@ def trec(data: bytes) -> None:
 
 
 def parquet(data: bytes) -> None:
-    """Read Parquet: a table, and what was saved."""
+    """Read Parquet files, both as tables and as saved results."""
     import recometer as rm
 
     path = file_of(data, "table.parquet")
@@ -95,7 +95,7 @@ def parquet(data: bytes) -> None:
 
 
 def header(data: bytes) -> None:
-    """Load a split and an evaluation whose headers say anything."""
+    """Load a split and an evaluation with arbitrary headers."""
     import polars as pl
 
     import recometer as rm
@@ -113,7 +113,7 @@ def header(data: bytes) -> None:
 
 
 def arrays(data: bytes) -> None:
-    """Read factors, of an array or an archive, sparse matrices, and files of ids."""
+    """Read factors (arrays and archives), sparse matrices, and files of ids."""
     from recometer.cli._factors import read_factors, read_ids
     from recometer.data.array_files import open_sparse
 
@@ -138,14 +138,14 @@ TARGETS = {one.__name__: one for one in (names, csv, gzipped, trec, parquet, hea
 
 
 def run(target: Callable[[bytes], None], data: bytes) -> None:
-    """Run a target, without warnings."""
+    """Run a target, ignoring warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer(lambda: target(data))
 
 
 def main() -> None:
-    """Fuzz the target that is named first."""
+    """Fuzz the target named by the first argument."""
     import atheris
 
     target = TARGETS[sys.argv.pop(1)]

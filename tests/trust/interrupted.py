@@ -1,8 +1,8 @@
-"""Interrupts a phase of long work at several moments, and says how long it goes on after that.
+"""Interrupt a phase of long work at several moments; measure how long it goes on after that.
 
-`python interrupted.py PHASE` prints how long the work takes, then a line for each interruption,
-both in seconds of the processor: those of the clock depend on what else the machine does. Run by
-`test_interrupted.py`.
+`python interrupted.py PHASE` prints the duration of the work, then a line per interruption. All are
+in seconds of processor time, since wall time depends on the load of the machine.
+`test_interrupted.py` runs this script.
 """
 
 import signal
@@ -21,19 +21,19 @@ import scipy.sparse
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # of the work, at which it is interrupted
+SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # the fractions of the work after which to interrupt it
 TRIES = 5
 PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
 
 
 def phase(prepare):
-    """Note a function that prepares work, and returns it."""
+    """Register a function that prepares work and returns it."""
     PHASES[prepare.__name__] = prepare
     return prepare
 
 
 def some(n_users, n_items, each):
-    """A test of a few items per user."""
+    """A test set with a few items per user."""
     rows = np.repeat(np.arange(n_users), each)
     columns = RNG.integers(0, n_items, n_users * each)
     return scipy.sparse.csr_array(
@@ -53,7 +53,7 @@ def factors():
 
 @phase
 def many_items():
-    """Many items: their factors are checked, and their fingerprint is computed."""
+    """Many items: recometer checks their factors and computes their fingerprint."""
     n_users, n_items = 400_000, 2_000_000
     model = rm.Factors(normal(n_users, 64), normal(n_items, 64))
     test = some(n_users, n_items, 4)
@@ -62,8 +62,8 @@ def many_items():
 
 @phase
 def factors_in_a_file():
-    """Converted block by block, on two threads."""
-    with tempfile.NamedTemporaryFile() as file:  # the mapping outlives the name
+    """Factors in a file, converted block by block on two threads."""
+    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the name
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
@@ -79,7 +79,7 @@ def lists_of_factors():
 
 @phase
 def scores():
-    # The scores of each user are those of the one before, moved by an item: they share memory.
+    # Consecutive users' scores are shifted by one item, so that they share memory.
     shared = np.lib.stride_tricks.sliding_window_view(normal(89_999), 50_000)
     model, test = rm.Scores(shared), some(40_000, 50_000, 20)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
@@ -146,9 +146,9 @@ def compare():
 
 
 def interrupted_at(share, whole, work):
-    """Interrupt work at a share of its whole time; return how long it goes on, in seconds.
+    """Interrupt work after a share of its duration; return how long it goes on, in seconds.
 
-    Work that ended before that moment is done again, with the moment set by its latest time.
+    If the work ends earlier, repeat it with the moment based on its latest duration.
     """
     came = []
 
@@ -165,7 +165,7 @@ def interrupted_at(share, whole, work):
             signal.setitimer(signal.ITIMER_PROF, 0)
         except KeyboardInterrupt:
             return time.process_time() - begin - share * whole
-        assert not came, "the work went on to its end, though it was interrupted"
+        assert not came, "the work ran to its end although it was interrupted"
         whole = time.process_time() - begin
     raise AssertionError(f"the work ended {TRIES} times before {share:.0%} of its time")
 

@@ -1,8 +1,9 @@
-"""Saves something again and again, killed (SIGKILL) a step later each time.
+"""Save something repeatedly, and kill the process (SIGKILL) one step later each time.
 
-`python killed.py WHAT FOLDER` prints a line for each kill: `old` or `new`, whichever is there
-whole, then `ended`. A step is a call of the system that Python makes for a file of the folder. Run
-by `test_killed.py`; processes are forked before Polars has worked, as its threads would be lost.
+`python killed.py WHAT FOLDER` prints a line per kill, `old` or `new`, for the version that is
+complete on disk, then `ended`. A step is a system call that Python makes for a file in the folder.
+`test_killed.py` runs this script. Processes are forked before Polars starts its threads, since a
+fork would lose these.
 """
 
 import contextlib
@@ -49,14 +50,14 @@ def n_rows(part):
 
 
 class SavedSplit:
-    """Several files, others in the old one than in the new."""
+    """Several files; the old and the new version have different ones."""
 
     def made(self, seed):
         import polars as pl
 
         rows = np.random.default_rng(1).integers(0, 9, (40, 2))
         data = pl.DataFrame({"user": rows[:, 0], "item": rows[:, 1], "time": np.arange(40)})
-        if seed == 0:  # with ids, and so with their files
+        if seed == 0:  # with ids, which are saved in files of their own
             return rm.split(rm.Interactions.of(data), rm.split.Last(1))
         return rm.split(data, rm.split.Last(2))
 
@@ -73,7 +74,7 @@ class SavedSplit:
 
 
 class Text:
-    """One file of text, made by a function of a seed and a path."""
+    """A text file, written by a function of a seed and a path."""
 
     def __init__(self, name, write):
         self.name, self.write = name, write
@@ -83,7 +84,7 @@ class Text:
 
     def found(self, folder, seed):
         expected = folder.with_name(f"expected-{seed}") / self.name
-        # Reports say how long it took.
+        # Ignore the elapsed time in reports.
         texts = [
             re.sub(r"\d+\.\d+ s\b", "", path.read_text()) for path in (folder / self.name, expected)
         ]
@@ -95,7 +96,7 @@ def comparison(seed):
 
 
 class CommandLine:
-    """What `recometer evaluate --out` leaves: the evaluation, and a summary."""
+    """The output of `recometer evaluate --out`: the evaluation, and a summary."""
 
     def save(self, folder, seed):
         from recometer.cli._app import app
@@ -143,7 +144,7 @@ def save_chart(seed, path):
 
 
 def in_child(function):
-    """Return how a process forked for a function ended: its signal, negative, or its status."""
+    """Fork, call a function in the child, and return its negative signal or its exit status."""
     child = os.fork()
     if child == 0:
         status = 70
@@ -157,7 +158,7 @@ def in_child(function):
 
 
 def killed_at(step, what, folder):
-    """Save, and be killed before a step."""
+    """Save, but get killed before the given step."""
     steps = count()
 
     def watch(event, arguments):
@@ -173,7 +174,7 @@ def killed_at(step, what, folder):
 def main():
     warnings.simplefilter("ignore")
     for module in ("altair", "polars", "recometer.cli._app", "recometer.report", "vl_convert"):
-        importlib.import_module(module)  # here, instead of in every process
+        importlib.import_module(module)  # once here, not in every child
     what, base = WHAT[sys.argv[1]], Path(sys.argv[2])
 
     def saved(seed, folder):
@@ -191,7 +192,7 @@ def main():
         if status == -signal.SIGKILL:
             found = in_child(lambda: [what.found(folder, seed) for seed in (0, 1)].index(True))
             print({0: "old", 1: "new"}.get(found, f"broken at step {step}"), flush=True)
-            # What is left by the killed one is in nobody's way.
+            # Leftovers of the killed process must not prevent another save.
             assert in_child(lambda: what.save(folder, 1) or 0) == 0
             assert in_child(lambda: not what.found(folder, 1)) == 0
         else:

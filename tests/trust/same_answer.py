@@ -1,7 +1,7 @@
-"""What is evaluated again and again by `test_same_answer.py`, here and in other processes.
+"""Evaluations that `test_same_answer.py` repeats in its own and in other processes.
 
-Scores are small whole numbers, which every instruction set adds up exactly, and many are tied.
-`python same_answer.py` prints the digest of each model's numbers.
+Scores are small integers, whose sums are exact with every instruction set, and many are tied.
+`python same_answer.py` prints a digest of each model's values.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ USER_FACTORS = RNG.integers(-2, 3, (N_USERS, 5)).astype(np.float32)
 ITEM_FACTORS = RNG.integers(-2, 3, (N_ITEMS, 5)).astype(np.float32)
 SCORES = USER_FACTORS @ ITEM_FACTORS.T
 METRICS = "ndcg@1,5,20 ap rr err@10 rbp roc_auc recall@5 hit@3 coverage@5 gini@5 novelty@5"
-OF_LISTS = METRICS.replace("roc_auc ", "")  # lists end
+OF_LISTS = METRICS.replace("roc_auc ", "")  # lists are not complete rankings
 OF_PAIRS = "ndcg@5 ap rr roc_auc"
 
 Frame = Callable[[Mapping[str, Any]], Any]
 
 
 def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
-    """Return the cells of a matrix as columns, in an order of their own."""
+    """Return the cells of a matrix as columns, in a random order."""
     users, items = np.nonzero(where)
     mixed = np.random.default_rng(order).permutation(len(users))
     columns = {"user_id": [USERS[at] for at in users[mixed]]}
@@ -41,7 +41,7 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
 
 
 def evaluated(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
-    """Evaluate a model; `order` is that of all rows, `frame` makes a data frame of columns."""
+    """Evaluate a model; `order` seeds the order of all rows, `frame` makes the data frames."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ids = {"user_ids": USERS, "item_ids": ITEMS}
@@ -63,7 +63,7 @@ def evaluated(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rule
 
 
 def digest(result: Any) -> str:
-    """Return a digest of every value to the last bit, users in the order of their ids."""
+    """Return a digest of every value to the last bit, with users sorted by id."""
     found = hashlib.sha256(repr(sorted(result.mean().items())).encode())
     table = result.per_user().sort("user")
     for column in table:

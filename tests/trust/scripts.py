@@ -1,4 +1,4 @@
-"""Runs a script beside the tests in a process of its own."""
+"""Run a script in a process of its own."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def run_script(name, *arguments, timeout=None, **environment):
-    """Run a script of this folder, which must end well; return what it printed."""
+    """Run a script of this folder, which must succeed; return its output."""
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(name)), *arguments],
         capture_output=True,

@@ -1,6 +1,7 @@
-"""Works in a process whose memory is limited, or again and again: `python starved.py CASE`.
+"""Run out of memory, or evaluate repeatedly, in a process of its own: `python starved.py CASE`.
 
-Prints what was raised, and that an evaluation works all the same. Run by `test_memory.py`.
+Prints the error, and whether a small evaluation still works afterwards. `test_memory.py` runs this
+script.
 """
 
 import resource
@@ -14,17 +15,17 @@ import polars as pl
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-ROOM = 256 * 2**20  # bytes of memory that work may take
+ROOM = 256 * 2**20  # bytes of memory available to the work
 
 
 def pages(column):
-    """Return the bytes of this process: of its addresses (0), in memory (1), or of its data (5)."""
+    """Return the bytes of this process: address space (0), resident (1), or data (5)."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[column]) * resource.getpagesize()
 
 
 def small(number=0):
-    """Evaluate little, with one of all kinds of sources."""
+    """Run a small evaluation with each kind of source."""
     test = np.eye(30) + np.eye(30, k=3)
     sources = (
         lambda: rm.Scores(np.outer(np.arange(30.0), np.ones(30))),
@@ -37,25 +38,25 @@ def small(number=0):
 
 
 def long_lists():
-    """Lists as long as the catalogue."""
+    """Lists with all items of the catalogue."""
     model = rm.Factors(np.ones((2000, 2), np.float32), np.ones((60_000, 2), np.float32))
     return rm.evaluate(model, np.eye(2000, 60_000), metrics="coverage@60000", threads=1)
 
 
 def many_cutoffs():
-    """A value per user and cut-off."""
+    """One value per user and cut-off."""
     names = "recall@1..2000"
     model = rm.Scores(np.zeros((100_000, 3), np.float32))
     return rm.evaluate(model, np.ones((100_000, 3)), metrics=names, threads=2)
 
 
 def many_users():
-    """Arrays with an entry for each of very many users."""
+    """Arrays with one entry per user, for very many users."""
     return rm.Interactions.of(np.array([[2**28 - 5], [7]]), n_users=2**28 - 1, n_items=8)
 
 
 def texts():
-    """Ids in text, numbered by Polars and the kernel."""
+    """Text ids, numbered by Polars and by the kernel."""
     ids = pl.Series(np.arange(10_000_000)).cast(pl.String)
     return rm.Interactions.of(pl.DataFrame({"user": ids, "item": ids}))
 
@@ -64,7 +65,7 @@ CASES = {one.__name__: one for one in (long_lists, many_cutoffs, many_users, tex
 
 
 def starved(case):
-    """Say what work raises that takes more memory than there is."""
+    """Print the error of work that needs more memory than is available."""
     before = small().mean()
     limit = pages(5) + ROOM
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
@@ -91,7 +92,7 @@ def repeated():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    pl.Series([1]).sort()  # its threads are there
+    pl.Series([1]).sort()  # starts its threads
     if sys.argv[1] == "repeated":
         repeated()
     else:

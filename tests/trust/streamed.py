@@ -1,10 +1,10 @@
-"""Evaluate a file of 3 GiB with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
+"""Evaluate a 3 GiB file with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
 
-That is what its numbers take as the kernel reads them: float16 are converted to float32, and
-float64 users, or items beside them, to float64.
+3 GiB is the size of the numbers as the kernel reads them: float16 is converted to float32. If users
+or items are float64, both are converted to float64.
 
-Prints how many bytes of anonymous memory it took, and whether values are those of what was in
-memory. Run by `test_streamed.py`.
+Prints how many bytes of anonymous memory it took, and whether the values equal those of an
+evaluation in memory. `test_streamed.py` runs this script.
 """
 
 import json
@@ -19,14 +19,14 @@ import numpy as np
 import recometer as rm
 
 GIB = 2**30
-LIMIT = 3 * GIB // 2  # of the data of the process
+LIMIT = 3 * GIB // 2  # limits the data segment of the process
 N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # 3 GiB of factors in float32, or more
 N_SCORED = 768  # users, each with 4 MiB of scores
-WRITTEN = 4096  # rows of factors that are not all zero, in pieces all over the file
+WRITTEN = 4096  # non-zero rows of factors, in pieces throughout the file
 
 
 def anonymous():
-    """Return the bytes of this process that lie in no file."""
+    """Return the bytes of this process's memory that are not backed by a file."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -34,13 +34,13 @@ def anonymous():
 
 
 def file_of(path, shape, dtype, order):
-    """Return a file with holes, which are read as zeros."""
+    """Return a sparse file, whose holes are read as zeros."""
     options = {"dtype": dtype, "shape": shape, "fortran_order": order == "F"}
     return np.lib.format.open_memmap(path, mode="w+", **options)
 
 
 def factors_in_file(path, dtype, order):
-    """Write rows of factors, each twice, with zeros between them; return where they are."""
+    """Write rows of factors, each one twice, separated by zeros; return their positions."""
     rows = file_of(path, (N_ROWS, N_FACTORS), dtype, order)
     starts = np.linspace(0, N_ROWS - 64, WRITTEN // 64).astype(int)
     chosen = np.concatenate([np.arange(start, start + 64) for start in starts])
@@ -51,7 +51,7 @@ def factors_in_file(path, dtype, order):
 
 
 def judged(items, n_items, user_ids=None):
-    """Return interactions of each user with a row of items."""
+    """Return interactions of each user with one row of items."""
     pairs = np.stack([np.repeat(np.arange(len(items)), items.shape[1]), items.ravel()])
     sizes = {"n_users": len(items), "n_items": n_items}
     item_ids = None if user_ids is None else np.arange(n_items)
@@ -64,20 +64,20 @@ def best(scores, places):
 
 
 def items(path, dtype, order):
-    """Items in the file: of those that are not zero some of the best are judged.
+    """Items in the file. Some of the best non-zero ones are judged.
 
-    With float64 these are the users, beside whom items of float32 are converted.
+    With float64 the users' type, float64, makes recometer convert the float32 items.
     """
     few, chosen = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
     place = best(users @ few.T.astype(dtype), [0, 5, 8, 40, 90])
     whole = (lambda: rm.Factors(users, path)), judged(chosen[place], N_ROWS)
-    # All other items score 0, and none of them is above these.
+    # All other items score 0, so none of them ranks above these.
     return whole, (rm.Factors(users, few), judged(place, len(chosen)))
 
 
 def users(path, dtype, order):
-    """Users in the file, some of whom are in test; the items are of float32."""
+    """Users in the file, some of them in test. The items are float32."""
     few, chosen = factors_in_file(path, dtype, order)
     others = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
     ids = np.arange(N_ROWS)
@@ -88,7 +88,7 @@ def users(path, dtype, order):
 
 
 def scores(path, dtype, order):
-    """Scores in the file, of users some of whom have other scores than zeros."""
+    """Scores in the file; some users have non-zero scores."""
     matrix = file_of(path, (N_SCORED, GIB // 1024), dtype, order)
     rows = np.arange(0, N_SCORED, 64)
     matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
@@ -101,7 +101,7 @@ def scores(path, dtype, order):
 
 
 class Watch(threading.Thread):
-    """Looks at the memory again and again."""
+    """Samples the memory usage repeatedly."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -113,7 +113,7 @@ class Watch(threading.Thread):
 
 
 def main(case, dtype, order, folder):
-    """Evaluate within limits; then the part of it that matters, in memory."""
+    """Evaluate within limits; then evaluate the relevant part in memory."""
     path = folder / "a.npy"
     (make, test), (alone, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)
@@ -139,5 +139,5 @@ def main(case, dtype, order, folder):
 CASES = {one.__name__: one for one in (items, users, scores)}
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # of what is converted
+    warnings.simplefilter("ignore")  # about conversions
     main(*sys.argv[1:4], Path(sys.argv[4]))

@@ -1,4 +1,4 @@
-"""Eight Python threads that evaluate at once, and processes forked while they do."""
+"""Eight Python threads evaluate at the same time, and processes fork meanwhile."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ METRICS = "ndcg@5 ap rr roc_auc coverage@5"
 
 
 def values(number):
-    """Evaluate one of several models of the same data; each thread has threads of its own."""
+    """Evaluate one of several models on the same data; each call has its own threads."""
     source = (rm.Factors(USERS, ITEMS), rm.Scores(USERS @ ITEMS.T))[number % 2]
     ties = ("expected", "random")[number // 2 % 2]
     with warnings.catch_warnings():
@@ -27,8 +27,8 @@ def values(number):
     return [repr(found.mean()), *(found[name].tobytes() for name in ("ndcg@5", "ap", "rr"))]
 
 
-@pytest.mark.filterwarnings("ignore")  # other threads set and reset what is warned of
-def test_many_threads_evaluate_at_once():
+@pytest.mark.filterwarnings("ignore")  # other threads set and reset the warning filters
+def test_concurrent_evaluations_give_the_same_values():
     alone = [values(number) for number in range(4)]
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(values, range(4 * THREADS)))
@@ -37,8 +37,8 @@ def test_many_threads_evaluate_at_once():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore")
-def test_a_fork_while_threads_evaluate():
-    """The child has none of the threads, and evaluates all the same."""
+def test_forked_child_can_evaluate():
+    """The child process has none of these threads, but can still evaluate."""
     alone = values(0)
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(values, number) for number in range(12)]
@@ -46,7 +46,7 @@ def test_a_fork_while_threads_evaluate():
         for _ in range(3):
             child = os.fork()
             if child == 0:
-                signal.alarm(30)  # rather than wait forever
+                signal.alarm(30)  # fail instead of waiting forever
                 os._exit(0 if values(0) == alone else 1)
             children.append(child)
         assert all(one.result() for one in working)

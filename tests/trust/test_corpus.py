@@ -1,4 +1,4 @@
-"""Inputs that fuzzing has kept, each read once more: see `fuzz.py`."""
+"""Inputs that fuzzing has kept are read once more; see `fuzz.py`."""
 
 from pathlib import Path
 
@@ -15,5 +15,5 @@ def test_every_target_has_a_corpus():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", KEPT)
-def test_every_input_gets_an_answer(path):
+def test_every_corpus_input_gives_a_result_or_an_error(path):
     run(TARGETS[path.split("/")[0]], (CORPUS / path).read_bytes())

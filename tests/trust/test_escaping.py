@@ -1,4 +1,4 @@
-"""Names of users, items, models and titles cannot add elements to pages."""
+"""The names of users, items, models and titles cannot add elements to pages."""
 
 import csv
 import html.parser
@@ -39,14 +39,14 @@ texts = st.one_of(
         st.one_of(st.sampled_from(PIECES), st.characters(exclude_categories=["Cs"])), max_size=8
     ).map("".join),
 )
-# A number of its own makes each name another one.
+# A number makes each name unique.
 names = st.lists(texts, min_size=9, max_size=9).map(
     lambda found: [f"{text}{at}" for at, text in enumerate(found)]
 )
 
 
 class Page(html.parser.HTMLParser):
-    """What a page consists of: elements with their attributes, and what scripts hold."""
+    """The structure of a page: its elements with their attributes, and the data in scripts."""
 
     def __init__(self, text):
         super().__init__()
@@ -72,7 +72,7 @@ class Page(html.parser.HTMLParser):
 
 
 def report(called):
-    """Make a page about two models, four users and two titled items of these names."""
+    """Make a page about two models, four users and two titled items with these names."""
     rng = np.random.default_rng(2)
     users, items = called[:4], [*called[4:6], "c", "d", "e"]
     test = {user: [items[at % 5], items[(at + 2) % 5]] for at, user in enumerate(users)}
@@ -92,7 +92,7 @@ def report(called):
 
 @pytest.fixture(scope="module")
 def plain():
-    """A page of harmless names, as long as each other."""
+    """A page with harmless names of equal length."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
         yield Page(report([f"name {at}" for at in range(9)]))
@@ -102,7 +102,7 @@ def plain():
 @example([f"{text}{at}" for at, text in enumerate(TRICKY[:9])])
 @example([f"{text}{at}" for at, text in enumerate(TRICKY[4:])])
 @examples(0.3)
-def test_a_report_has_no_other_elements(plain, called):
+def test_names_add_no_elements_to_a_report(plain, called):
     found = Page(report(called))
     assert found.elements == plain.elements
     assert len(found.scripts) == len(plain.scripts)
@@ -111,7 +111,7 @@ def test_a_report_has_no_other_elements(plain, called):
             json.loads(text)
             assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
         else:
-            assert text == expected  # no name stands in a program
+            assert text == expected  # no name appears in a script
     for name, value in found.values:
         assert not name.startswith("on")
         assert name not in ("href", "src") or (value or "").startswith(("#", "data:image/"))
@@ -119,7 +119,7 @@ def test_a_report_has_no_other_elements(plain, called):
 
 @given(st.lists(texts, min_size=4, max_size=4))
 @examples(4)
-def test_tables_have_no_other_elements(called):
+def test_names_add_no_elements_to_tables(called):
     table = Table(
         [Column(called[0]), Column("b")], [{called[0]: called[1], "b": called[2]}], called
     )
@@ -131,7 +131,7 @@ def test_tables_have_no_other_elements(called):
 @example(["=cmd|' /C calc'!A0", "\t=1", "+1", "-2", "@x", "\uff1d1", "\r=1", "\n=1", "x\r=1"])
 @example([-1.5, -3, float("-inf"), True])
 @examples(4)
-def test_no_text_is_a_formula_to_a_spreadsheet(values):
+def test_spreadsheets_see_no_text_as_a_formula(values):
     table = Table([Column("a")], [{"a": value} for value in values])
     kept, safe = (
         [row[0] if row else "" for row in csv.reader(io.StringIO(text, newline=""))][1:]

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of long work: it ends soon, leaves no thread, and can be done again."""
+"""Ctrl-C during long work: the work ends soon, leaves no thread, and can be repeated."""
 
 import signal
 
@@ -12,9 +12,9 @@ LATEST = 0.5  # seconds
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
 @pytest.mark.parametrize("phase", PHASES)
-def test_long_work_ends_soon(phase):
+def test_interrupted_work_ends_soon(phase):
     printed = run_script("interrupted.py", phase, timeout=600)
     whole, *latencies, again = printed.split("\n")[:-1]
     assert again == "again"
-    assert float(whole) > LATEST, "the work is too short for the test to notice that it goes on"
+    assert float(whole) > LATEST, "the work is too short for this test"
     assert max(map(float, latencies)) < LATEST

@@ -1,4 +1,4 @@
-"""Killed (SIGKILL) while saving: what was there before is whole, or what was saved is."""
+"""After a kill (SIGKILL) while saving, either the old or the new version is complete."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
-# What is saved, and how many kills there are at least: one before each step.
+# What is saved, and the minimum number of kills: one before each step.
 SAVED = {
     "evaluation": 2,
     "split": 10,
@@ -21,11 +21,11 @@ SAVED = {
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, to be fast")
 @pytest.mark.parametrize("what", SAVED)
-def test_the_old_or_the_new_is_whole(what, tmp_path):
+def test_old_or_new_version_is_complete_after_a_kill(what, tmp_path):
     printed = run_script("killed.py", what, str(tmp_path), timeout=300)
     *kills, end = printed.split("\n")[:-1]
     assert end == "ended"
     assert len(kills) >= SAVED[what]
     assert set(kills) == {"old", "new"}
-    # First the old one, and from some step on the new one.
+    # The old version up to some step, the new one from then on.
     assert kills == sorted(kills, reverse=True)

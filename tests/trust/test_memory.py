@@ -1,4 +1,4 @@
-"""A limit of memory is an error that says how much was asked for; memory is given back."""
+"""Running out of memory gives an error with the requested size. Memory is released."""
 
 import re
 import sys
@@ -11,21 +11,21 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-LEAST = 4 * 2**20  # bytes by which a process may grow: what allocators keep
+LEAST = 4 * 2**20  # bytes by which a process may grow, since allocators keep some memory
 
 
 def said(case):
-    """Run a case in a process of its own."""
+    """Run a case in a process of its own; return its output."""
     return run_script("starved.py", case, timeout=300).splitlines()
 
 
 @pytest.mark.parametrize("case", ["long_lists", "many_cutoffs", "many_users", "texts"])
-def test_too_little_memory_is_an_error_that_says_how_much(case):
+def test_memory_error_states_the_requested_size(case):
     raised, after = said(case)
     assert re.match(ASKED_FOR, raised)
     assert after == "alive"
 
 
-def test_a_thousand_evaluations_take_no_more_memory_than_some():
+def test_repeated_evaluations_do_not_leak_memory():
     (grown,) = said("repeated")
     assert int(grown) < LEAST

@@ -1,4 +1,4 @@
-"""States that processes of a training exchange: numbers, texts, arrays and ids, and no code."""
+"""The states of training processes hold numbers, texts, arrays and ids, but no code."""
 
 import datetime
 import decimal
@@ -17,7 +17,7 @@ IDS += [decimal.Decimal("1.5"), uuid.UUID(int=7), None, True, 2.5, ("ann", 3)]
 
 
 @pytest.mark.parametrize("protocol", range(3, pickle.HIGHEST_PROTOCOL + 1))
-def test_arrays_and_ids_come_back(protocol):
+def test_arrays_and_ids_survive_pickling(protocol):
     ids = np.empty(len(IDS), object)
     ids[:] = IDS
     state = {"n": 2, "arrays": [np.eye(2, dtype=np.float32), np.array(["a", "bc"]), ids]}
@@ -31,21 +31,21 @@ def test_arrays_and_ids_come_back(protocol):
 
 
 class Planted:
-    """Leaves a file where it is unpickled."""
+    """Writes a file when it is unpickled."""
 
     def __reduce__(self):
         return pathlib.Path.write_text, (pathlib.Path("planted"), "")
 
 
 class Evaluated:
-    """Runs text where it is unpickled."""
+    """Evaluates an expression when it is unpickled."""
 
     def __reduce__(self):
         return eval, ("1 + 1",)
 
 
 @pytest.mark.parametrize("planted", [Planted(), Evaluated(), np.array([Planted()], object)])
-def test_nothing_else_is_loaded(planted, tmp_path, monkeypatch):
+def test_pickles_with_code_are_rejected(planted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(rm.errors.InputError, match=r"could run as code.*Hint"):
         _plain.loads(pickle.dumps({"state": planted}))

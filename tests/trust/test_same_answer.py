@@ -1,4 +1,4 @@
-"""The same numbers to the last bit, whatever the machine has and the data look like: a matrix."""
+"""The values are the same to the last bit, whatever the machine and the form of the data."""
 
 import functools
 
@@ -13,7 +13,7 @@ from recometer.sources import _factor_lists, _factor_work, _list_work
 
 TIES = ("expected", "random")
 SETS = _kernel.instruction_sets()
-# How many users, items or places are worked on at once, and what the tests make of it.
+# The number of users, items or places per block, and the test data that need several blocks.
 BLOCKS = (
     (_factor_work, "USERS_PER_TASK"),
     (_factor_lists, "USERS_PER_BLOCK"),
@@ -24,7 +24,7 @@ BLOCKS = (
     (listed, "BLOCK_PLACES"),
 )
 FRAME_NAMES = ("polars", "pandas", "pandas categories", "pyarrow table")
-# Threads, orders of rows and data frames vary together.
+# Vary threads, orders of rows and data frame libraries together.
 CHANGES = [
     {"threads": threads, "order": threads // 2, "frame": FRAMES[FRAME_NAMES[threads % 4]]}
     for threads in (2, 3, 5, 8)
@@ -38,7 +38,7 @@ def expected(model, ties):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("ties", TIES)
-def test_threads_orders_of_rows_and_data_frames(model, ties):
+def test_values_do_not_depend_on_threads_row_order_or_data_frame(model, ties):
     for changes in CHANGES:
         found = evaluated(model, ties=ties, seed=3, **changes)
         assert digest(found) == expected(model, ties), changes
@@ -64,15 +64,15 @@ def test_block_sizes(model, size, monkeypatch):
     assert digest(found) == wanted
 
 
-def test_another_process_and_hash_seed():
+def test_values_do_not_depend_on_process_or_hash_seed():
     wanted = {model: expected(model, "random") for model in MODELS}
-    # This process has a seed of its own.
+    # This process has a random hash seed.
     printed = run_script("same_answer.py", PYTHONHASHSEED="12345")
     assert dict(line.split() for line in printed.splitlines()) == wanted
 
 
-def test_another_seed_gives_other_numbers():
-    """What is compared depends on what it should depend on."""
+def test_values_depend_on_the_seed():
+    """Make sure that the compared values depend on the seed."""
     for model in ("factors", "scores", "lists"):
         other = evaluated(model, ties="random", seed=4, threads=1)
         assert digest(other) != expected(model, "random")

@@ -1,4 +1,4 @@
-"""What recometer never does: run what is in data, and write outside of the folder it was given."""
+"""recometer never runs code that is in data, and never writes outside the given folder."""
 
 import ast
 import json
@@ -18,31 +18,34 @@ from recometer.cli._factors import read_factors
 from recometer.data.array_files import open_sparse
 from recometer.data.checksums import PLACEHOLDER, sealed
 
-# Modules and functions that run code of data, or programs.
+# Modules and functions that run programs, or code that is in data.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
 MODULES |= {"subprocess", "ctypes", "yaml", "xml", "requests", "urllib", "http", "socket", "runpy"}
 NAMES = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
 ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "spawnv", "loadtxt"}
-# What only looks like it, by file.
+# Harmless uses of the same names, per file.
 ALLOWED = {
-    ("sources/models.py", "eval"),  # of a torch module: it stops training
+    ("sources/models.py", "eval"),  # torch's Module.eval, which ends training mode
     ("integrations/lightning.py", "eval"),  # the same
-    # States of one training: written so, and read by what knows arrays and ids alone.
+    # The states of one training; only arrays and ids are unpickled.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
-    # What the driver and the tasks of one Spark job send each other, as Spark itself does.
+    # Messages between the driver and the tasks of a Spark job, which Spark itself pickles.
     ("spark/block.py", "pickle"),
     ("spark/carrying.py", "pickle"),
     ("spark/evaluation.py", "pickle"),
-    ("integrations/sentence_transformers.py", "urllib.parse"),  # names files, and opens nothing
-    ("data/files.py", "urllib.parse"),  # reads names of folders, and opens nothing
-    ("data/structs.py", "eval"),  # of Polars: an expression on the entries of lists
-    ("comparing/junit.py", "xml.etree"),  # writes, and reads nothing
+    (
+        "integrations/sentence_transformers.py",
+        "urllib.parse",
+    ),  # splits names of files, opens nothing
+    ("data/files.py", "urllib.parse"),  # splits names of folders, opens nothing
+    ("data/structs.py", "eval"),  # Polars' list.eval: an expression on the entries of lists
+    ("comparing/junit.py", "xml.etree"),  # only writes
 }
 
 
 def found_in(name):
-    """Yield what a module uses of the above."""
+    """Yield which of these modules and functions a module uses."""
     for node in nodes_of(FILES[name]):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.split(".")[0] in MODULES)
@@ -63,13 +66,13 @@ def found_in(name):
                 yield "np.load without allow_pickle=False"
 
 
-def test_no_module_runs_what_is_in_data():
+def test_no_module_runs_code_from_data():
     found = {(name, one) for name in FILES for one in found_in(name)}
     assert found == ALLOWED
 
 
 class Planted:
-    """Leaves a file where it is unpickled."""
+    """Writes a file when it is unpickled."""
 
     def __reduce__(self):
         return pathlib.Path.write_text, (pathlib.Path("planted"), "")
@@ -96,14 +99,14 @@ def test_arrays_of_objects_are_not_unpickled(here):
 
 @pytest.fixture
 def split(here):
-    """A split in a folder, beside a table that is nobody's business."""
+    """A split in a folder, next to an unrelated table."""
     table = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})
     table.write_parquet("secret.parquet")
     rm.split(table, rm.split.Last(1)).save("split")
     return here / "split"
 
 
-def test_a_split_reads_no_file_outside_of_its_folder(split):
+def test_split_reads_no_file_outside_its_folder(split):
     header = json.loads((split / "split.json").read_text())
     header = {**header, "parts": ["train", "../secret"], "checksum": PLACEHOLDER}
     (split / "split.json").write_bytes(sealed(json.dumps(header).encode()))
@@ -117,7 +120,7 @@ needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rig
 
 @needs_links
 def test_links_are_replaced_not_followed(here):
-    """A link in the place of a file is replaced by the file; what it points to stays."""
+    """Saving replaces a link with a file; the target of the link is unchanged."""
     result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr")
     for name, save in (("a.parquet", result.save), ("a.csv", result.to_csv)):
         target = here / f"target of {name}"
@@ -129,7 +132,7 @@ def test_links_are_replaced_not_followed(here):
 
 
 @needs_links
-def test_a_split_does_not_take_the_place_of_links(split):
+def test_split_does_not_replace_links(split):
     secret = pathlib.Path("secret.parquet").read_bytes()
     (split / "test.parquet").unlink()
     (split / "test.parquet").symlink_to(pathlib.Path("secret.parquet").absolute())
@@ -140,7 +143,7 @@ def test_a_split_does_not_take_the_place_of_links(split):
 
 @needs_links
 @pytest.mark.parametrize("command", ["evaluate", "split"])
-def test_folders_of_folds_are_no_links_out_of_the_folder(split, command):
+def test_fold_folders_cannot_be_links_out_of_the_folder(split, command):
     elsewhere = pathlib.Path("elsewhere")
     elsewhere.mkdir()
     table = pl.DataFrame({"user": [1, 2, 3, 4] * 4, "item": range(16), "time": range(16)})
@@ -159,7 +162,7 @@ def test_folders_of_folds_are_no_links_out_of_the_folder(split, command):
 
 
 @pytest.mark.parametrize("name", ["../als", "/tmp/als", "a/b", "..", "a\\..\\b"])
-def test_no_name_of_a_model_leads_out_of_the_folder(split, name):
+def test_model_names_cannot_lead_out_of_the_folder(split, name):
     before = {path for path in split.parent.rglob("*") if path.is_file()}
     run = f"user,item,score,run\n1,1,2,{name}\n2,2,1,{name}\n"
     pathlib.Path("run.csv").write_text(run)

@@ -1,4 +1,4 @@
-"""What lies in a file larger than the memory there is is evaluated all the same."""
+"""Data in a file larger than the available memory can be evaluated."""
 
 import json
 import sys
@@ -19,16 +19,16 @@ MOST = 800 * 10**6  # bytes
         (case, dtype, order)
         for case in ("items", "users", "scores")
         for dtype, order in (("f4", "C"), ("f4", "F"), ("f2", "C"), ("f8", "C"))
-        if (case, dtype) != ("scores", "f8")  # which are read as they are
+        if (case, dtype) != ("scores", "f8")  # given scores are not converted
     ],
 )
-def test_3_gib_are_evaluated_in_a_process_that_may_have_half_of_that(tmp_path, case, dtype, order):
+def test_3_gib_are_evaluated_with_half_the_memory(tmp_path, case, dtype, order):
     try:
         said = json.loads(run_script("streamed.py", case, dtype, order, str(tmp_path), timeout=600))
     finally:
         (tmp_path / "a.npy").unlink(missing_ok=True)
     assert said["copy"] >= 3 * 2**30
-    assert said["refused"]  # the whole does not fit
+    assert said["refused"]  # the whole file does not fit into memory
     assert said["same"]
     assert min(said["mean"].values()) > 0.1
     assert said["most"] - said["before"] < MOST

@@ -1,4 +1,4 @@
-"""Types of keywords are those of what they stand for, and users' programs pass type checkers."""
+"""Keyword types match their objects, and users' programs pass type checkers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE = pathlib.Path(__file__).with_name("sample.py")
 PACKAGE = pathlib.Path(rm.__file__).parent
 
 
-def test_rules_are_typed_as_the_protocol_declares_them() -> None:
+def test_rule_types_match_the_protocol() -> None:
     declared = {field.name: field.type for field in dataclasses.fields(Protocol)}
     typed = {name: one.__forward_arg__ for name, one in Rules.__annotations__.items()}
     plain = {name: ast.unparse(ast.parse(str(text))) for name, text in declared.items()}
@@ -31,7 +31,7 @@ def test_rules_are_typed_as_the_protocol_declares_them() -> None:
 
 
 def parameters(path: str, name: str) -> list[dict[str, str]]:
-    """Return the parameters of every function of a name in a file, with their types."""
+    """Return the parameters, with their types, of every function with this name in a file."""
     tree = ast.parse((PACKAGE / path).read_text())
     found = []
     for node in ast.walk(tree):
@@ -49,7 +49,7 @@ def test_overloads_of_evaluate_have_all_options() -> None:
         assert differing <= {"source", "test", "train"}
 
 
-def test_options_of_split_are_typed_as_they_are() -> None:
+def test_split_option_types_match_their_parameters() -> None:
     real, *_ = parameters("split/splitting.py", "split")
     tree = ast.parse((PACKAGE / "split/calling.py").read_text())
     (options,) = [
@@ -66,7 +66,7 @@ def test_options_of_split_are_typed_as_they_are() -> None:
 
 @pytest.mark.live
 @pytest.mark.parametrize("checker", ["mypy", "basedpyright"])
-def test_a_program_of_a_user(checker: str, tmp_path: pathlib.Path) -> None:
+def test_user_program_passes_type_checkers(checker: str, tmp_path: pathlib.Path) -> None:
     assert importlib.util.find_spec(checker), f"{checker} is not installed"
     command = [sys.executable, "-m", checker]
     if checker == "mypy":
