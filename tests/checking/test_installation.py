@@ -62,7 +62,7 @@ def test_whatever_is_raised_is_reported(monkeypatch: pytest.MonkeyPatch) -> None
     assert "raised RuntimeError: illegal instruction" in str(check_installation())
 
 
-def test_an_instruction_set_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_instruction_set_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "mmx")
     found = check_installation()
     assert not found.works

@@ -306,7 +306,7 @@ def test_in_which_order_a_source_has_its_items_changes_nothing(data):
     assert other.mean() == pytest.approx(one.mean())
 
 
-def test_scores_that_are_not_finite(data):
+def test_nan_and_infinite_scores(data):
     scores = data["scores"].copy()
     scores[0, 4] = np.nan
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)

@@ -1,4 +1,4 @@
-"""Runs the command line within the process."""
+"""Run the command line within the test process."""
 
 import functools
 
@@ -7,5 +7,5 @@ from typer.testing import CliRunner, Result
 
 __all__ = ["CliRunner", "Result"]
 
-# Typer would make all commands of their functions again for each that is run: half the time.
+# Typer builds all commands again for every run, which would take half of the time.
 typer.testing._get_command = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]

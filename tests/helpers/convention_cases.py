@@ -1,7 +1,7 @@
-"""The measured cases of the conventions: which call of ours stands for a record of theirs.
+"""The measured cases of the conventions: each recorded library call and our equivalent.
 
-A record says what a library printed for a call on the shared cases; an `Ask` is the call of
-`recometer.evaluate` that must give the same.
+A record is the output of a library's call on the shared cases. An `Ask` is the call of
+`recometer.evaluate` that must give the same value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load(name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Read a value of the files, in which NaN and infinity are texts, or return None."""
+    """Read a value of the files, which write NaN and infinity as text; None for other text."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -41,7 +41,7 @@ def number(value: Any) -> float | None:
 class Ask:
     """A call of `evaluate`.
 
-    `source` and `test` name what `Cases` makes.
+    `source` and `test` are names of data that `Cases` makes.
     """
 
     protocol: str
@@ -50,17 +50,17 @@ class Ask:
     test: str = "judged"
     rules: tuple[tuple[str, Any], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
-    # What differs where the library was called for one user after the other.
+    # Other rules for records where the library was called user by user.
     alone: tuple[tuple[str, Any], ...] = ()
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """What must be equal for two metrics to come from one evaluation."""
+        """Metrics with equal values of this can share one evaluation."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
 class Cases:
-    """The shared cases as sources and tests."""
+    """The shared cases as sources and test sets."""
 
     def __init__(self) -> None:
         content = load("cases.json")
@@ -77,16 +77,16 @@ class Cases:
         return {user: facts["train"] for user, facts in self.users.items()}
 
     def in_train(self) -> np.ndarray[Any, Any]:
-        """Return who has each item in train, as the item's features."""
+        """Return which train users have each item, as features of the items."""
         table = np.zeros((self.n_items, len(self.users)))
         for column, items in enumerate(self.train().values()):
             table[items, column] = 1
         return table
 
     def test(self, kind: str) -> dict[str, dict[Any, float]]:
-        """Return the truth.
+        """Return the relevance labels.
 
-        judged: all rows; positive: only those above 0; alone: all users, also without a row
+        judged: all rows; positive: only rows above 0; alone: all users, even those without a row
         above 0; rated: all users with all rows.
         """
         kind, _, minus = kind.partition(" without ")
@@ -130,7 +130,7 @@ class Cases:
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
     def predictions(self) -> rm.Pairs:
-        """Return the rows of test beside the scores of the matrix."""
+        """Return the rows of test with the scores of the matrix."""
         rows = [
             (user, item, gain, self.users[user]["score_row"][item])
             for user, of_user in self.test("rated").items()
@@ -156,7 +156,7 @@ class Cases:
 
 
 def ask_for(record: Record) -> Ask | None:
-    """Return the call that gives the record, or None without one."""
+    """Return the call that should give the record's value, or None if there is none."""
     library = record["library"]
     return LIBRARIES[library](record) if library in LIBRARIES else None
 
@@ -225,7 +225,7 @@ def _replay(record: Record) -> Ask | None:
     return Ask(protocol, _at(name, record), record["source"], rules=rules)
 
 
-LENSKIT = "lenskit_2025"  # the version that printed the records
+LENSKIT = "lenskit_2025"  # the version that made the records
 
 
 def _lenskit(record: Record) -> Ask | None:
@@ -246,10 +246,12 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = found[1], found[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
-    if name == "RetrievalFallOut":  # where nothing is irrelevant, which is nowhere
+    if (
+        name == "RetrievalFallOut"
+    ):  # for users without irrelevant items, and there are no such users
         return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
-    # The functions for one user know no empty_target_action.
+    # The functions for one user have no empty_target_action.
     alone = (("no_relevant", 0.0),)
     return Ask("torchmetrics", _at(name, record), record["source"], test, rules, alone=alone)
 
@@ -273,7 +275,7 @@ def _evidently(record: Record) -> Ask | None:
 def _recommenders(record: Record) -> Ask | None:
     name, _, threshold = record["impl"].partition("(by_threshold, threshold=")
     if threshold:
-        # The threshold is taken as the length of the list.
+        # Recommenders takes the threshold as the length of the list.
         source = f"{record['source']} cut {threshold.rstrip(')')}"
         return Ask("recommenders", _at(name, record), source, "alone")
     name = record["impl"].replace("{'discfun_type': 'log2'}", "")
@@ -295,7 +297,7 @@ def _cornac(record: Record) -> Ask | None:
     name = record["impl"]
     if name.endswith(".compute"):
         short = name.removesuffix(".compute").partition("(")[0]
-        # The metrics themselves do not know which items training had.
+        # Cornac's metrics do not know which items are in train.
         rules = (("unknown_items", "misses"),)
         return Ask(
             "cornac", _at(CORNAC.get(short, short), record), record["source"], "alone", rules
@@ -328,7 +330,7 @@ def _pyspark(record: Record) -> Ask | None:
 def _rexmex(record: Record) -> Ask | None:
     name = record["impl"].split()[0]
     if name.startswith("normalized"):
-        user = record["impl"].split()[1]  # called for this user
+        user = record["impl"].split()[1]  # the library is called for this user
         others = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
         return Ask("rexmex", name, "matrix", f"judged without {others}")
     if name == "mean_reciprocal_rank":
@@ -379,7 +381,7 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
 }
 
 
-# The small cases: one user, or one user per item where the place of each tied item is asked for.
+# The small cases have one user, or one user per item if the record gives the place of tied items.
 
 USER = "u"
 EQUAL_RANKS = [2, 3]
@@ -387,7 +389,7 @@ DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpac
 
 
 def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Return the evaluation that gives a record of a small case, and the metric's name."""
+    """Return the evaluation and the name of the metric for a record of a small case."""
     name = record["source"].removeprefix("mini:")
     if name in ("ties8", "ties40"):
         return _tied(cases.mini[name], record)
@@ -435,7 +437,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Three pairs in order, one of another user, and one of a third that is not."""
+    """Three pairs in order, one pair of another user, and one discordant pair of a third user."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -447,14 +449,14 @@ def _concordant_pairs() -> rm.Evaluation:
 
 
 def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
-    """Two users, neither of whom has a hit; the second one's list is short."""
+    """Two users without hits; the second user's list is short."""
     source, metric = rm.Lists({0: [0, 1, 2], 1: [0, 1]}), "LinkPredHitRatio@3"
     test, rules = {0: [4], 1: [3]}, {"defects": True, "shifted_ids": "kept"}
     return rm.evaluate(source, test, metrics=metric, protocol="pyg", **rules), metric
 
 
 def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:
-    """Evaluate a list with the ranks 1, 2, 2, 2, of which the last two are relevant."""
+    """Evaluate a list with the ranks 1, 2, 2, 2, whose last two items are relevant."""
     rows = [(USER, item, rank) for item, rank in enumerate((1, 2, 2, 2))]
     source = rm.Lists(pl.DataFrame(rows, ["user", "item", "rank"], orient="row"))
     return rm.evaluate(source, {USER: EQUAL_RANKS}, metrics=metric, protocol=protocol), metric
@@ -463,7 +465,7 @@ def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:
 def _repeated_truth(
     case: Mapping[str, Any], protocol: str, metric: str, rules: Mapping[str, Any]
 ) -> tuple[rm.Evaluation, str]:
-    """Evaluate a list where rows of test repeat a pair."""
+    """Evaluate a list against a test set that repeats a pair."""
     items = case["truth_rows"]
     test = pl.DataFrame({"user": [USER] * len(items), "item": items})
     source = rm.Lists({USER: case["list"]})
@@ -491,7 +493,7 @@ CORNAC_MINI = {"MRR via rank": "MRR", "FMeasure": "F1"}
 
 
 def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
-    """Return the protocol, the metric's name and the rules of a small case."""
+    """Return the protocol, the name of the metric and the rules for a small case."""
     library, impl = record["library"], record["impl"]
     rules: dict[str, Any] = {}
     if library == "pytrec_eval":
@@ -522,14 +524,14 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        # Rows that are repeated, of lists or of test, are joined once more.
+        # Repeated rows of lists or test are joined with each other.
         repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
         return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
     return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
 
 
-# What gives the place of a single relevant item: protocol, metric, and the place from its value.
+# How to get the place of a single relevant item: protocol, metric, and value -> place.
 RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
     ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
     ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
@@ -578,7 +580,7 @@ RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
 
 @dataclasses.dataclass
 class Places:
-    """The places of items under a convention, as if they were an evaluation."""
+    """The places of items under a convention, with the interface of an evaluation."""
 
     protocol: rm.Protocol
     user_ids: Any
@@ -589,7 +591,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user per item, for whom that item alone is relevant."""
+    """Evaluate one user per item; only that item is relevant to the user."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -612,14 +614,16 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
         source = rm.Lists({user: dict(pairs[::-1] if reverse else pairs) for user in users})
     result = rm.evaluate(source, test, metrics=metric, protocol=protocol)
     places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
-    if "gdeval" in record["impl"]:  # five digits of the value; three of the place are recorded
+    if (
+        "gdeval" in record["impl"]
+    ):  # it prints five digits of the value; the records have three of the place
         places = {user: round(place, 3) for user, place in places.items()}
     values = {metric: np.array(list(places.values()))}
     return Places(result.protocol, np.array(list(places), object), values), metric
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return the precision at 1 to 5 where every item is relevant."""
+    """Return the precision at 1 to 5 with all items relevant."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -629,7 +633,7 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _short_last_hit() -> tuple[Any, str]:
-    """Return the MAP at some k of two users, one of whom has the last item of three alone."""
+    """Return the MAP at a k of two users; one of them only has a hit at the end of three items."""
     source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
@@ -639,7 +643,7 @@ def _short_last_hit() -> tuple[Any, str]:
 
 
 def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """The only relevant item of a user was not in training."""
+    """A user's only relevant item was not in train."""
     metric = record["impl"].split()[1].rstrip(",")
     padded = "exclude_unknowns=False" in record["impl"]
     result = rm.evaluate(
@@ -654,7 +658,7 @@ def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] 
 
 
 def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
-    """Five items, ten places."""
+    """Five items, but lists of ten places."""
     name, positive = record["impl"].split(",")[0], int(record["impl"].split("[")[1][0])
     source = rm.Scores([[0.9, 0.8, 0.7, 0.6, 0.5]], user_ids=[USER], item_ids=np.arange(5))
     metric = f"{name}@10"
@@ -662,11 +666,11 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
     return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric
 
 
-# Metrics of the lists themselves.
+# Metrics of lists.
 
-# RecBole lists masked and padded items where candidates run out, and ties, in the order of
-# torch.topk: of torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is
-# the padding, and all others are moved up by 1.
+# If candidates run out, RecBole lists masked and padding items. These and ties are in the order of
+# torch.topk: here torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is
+# the padding, so the other items are shifted by 1.
 TOPK = {
     5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
     10: {
@@ -691,12 +695,12 @@ LIST_NAMES = {
     ("evidently", "coverage"): "PopularityBias.coverage",
     ("evidently", "gini"): "PopularityBias.gini",
 }
-# One more interaction in train, with an item of u4's list, in the run of LensKit.
+# The run of LensKit has one more interaction in train, with an item of u4's list.
 LENSKIT_EXTRA = {"somebody": [19]}
 
 
 def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Return the evaluation that gives a record of a metric of lists, and the metric's name."""
+    """Return the evaluation and the name of the metric for a record of a list metric."""
     library = record["library"]
     if library == "recbole":
         return _of_filled_lists(cases, record)
@@ -719,7 +723,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     features, kinds = cases.features, cases.categories
     call = (library, record["impl"], record["source"], record["k"])
     if library == "recommenders" and call not in cases.called:
-        features = cases.in_train()  # of two records of diversity the second is of features
+        features = cases.in_train()  # of its two records of diversity, the second one uses features
     cases.called.add(call)
     catalogue = rm.Catalogue(np.arange(cases.n_items), categories=kinds, features=features)
     metric = f"{name}@{depth}"
@@ -736,7 +740,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """RecBole fills lists up with what is masked, and counts items from 1 on."""
+    """RecBole fills up lists with masked items, and counts items from 1 on."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

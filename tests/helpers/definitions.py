@@ -12,8 +12,8 @@ from recometer.metrics import METRICS, Metric
 from recometer.protocol import RelevantFrom
 from recometer.testing.rankings import RankingCase, is_relevant
 
-# In the first k places of these, the order does not matter: without a candidate beyond, they
-# say nothing.
+# With all candidates within the cut-off, these metrics do not depend on the order, so their value
+# would be meaningless.
 ORDER_FREE = (
     "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
     "ips_recall", "snips_recall",
@@ -22,17 +22,17 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One user's candidates in one order, best first; and what is known of all judged items."""
+    """One user's candidates in one order, best first, and facts about all judged items."""
 
     rel: Sequence[int]  # 1 or 0 for each candidate
-    gains: Sequence[float]  # of each candidate, 0 if it was not judged
-    judged: Sequence[bool]  # whether each candidate was
-    all_gains: Sequence[float]  # of judged items, those that were not ranked included
-    relevant_gains: Sequence[float]  # the same of relevant items
-    n_relevant: int  # judged items, those that were not ranked included
+    gains: Sequence[float]  # of each candidate; 0 if not judged
+    judged: Sequence[bool]  # whether each candidate is judged
+    all_gains: Sequence[float]  # of all judged items, including unranked ones
+    relevant_gains: Sequence[float]  # of all relevant items
+    n_relevant: int  # of all judged items, including unranked ones
     n_excluded: int  # training items
     relevant_from: RelevantFrom
-    negative_gains: str  # the rule
+    negative_gains: str  # the rule of this name
     whole: bool  # whether the metric has no cut-off
 
     @property
@@ -58,16 +58,16 @@ def by_definition(
     negative_gains: str = "zero",
     n_excluded: int = 0,
 ) -> float:
-    """Compute a metric of one order of the candidates, as it is defined.
+    """Compute a metric for one order of the candidates, by its definition.
 
     Parameters
     ----------
     metric
-        Which one.
+        The metric.
     order
         All candidates, best first.
     gains
-        The values in test of the judged items; those not in `order` were not ranked.
+        The values of the judged items in test; those not in `order` were not ranked.
     relevant_from, negative_gains
         As in `Protocol`.
     n_excluded
@@ -76,9 +76,9 @@ def by_definition(
     Returns
     -------
     float
-        NaN where the metric is undefined: no item is relevant or ranked or, by metric,
-        all are, none has a positive gain, or the order within the cut-off does not matter
-        and no candidate lies beyond. Other rules for undefined values are not looked at.
+        NaN if the metric is undefined: no item is relevant or ranked, or (depending on the metric)
+        all are, none has a positive gain, or the metric does not depend on the order within the
+        cut-off and no candidate is beyond it. Other rules for undefined values are ignored.
     """
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
     one = Order(
@@ -101,7 +101,7 @@ def by_definition(
         return math.nan
     parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
     parameters |= dict(metric.parameters)
-    # The whole ranking ends with the items that were not ranked.
+    # Without a cut-off, unranked items follow at the end.
     k = one.n + len(gains) if metric.cutoff is None else metric.cutoff
     return float(DEFINITIONS[metric.name](one, k, **parameters))
 
@@ -116,10 +116,10 @@ def judged_gains(case: RankingCase, user: int) -> dict[int, float]:
 
 
 def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any) -> float:
-    """Average `by_definition` over every order of the tied items."""
+    """Average `by_definition` over all orders of the tied items."""
     judged = judged_gains(case, user)
     n_excluded = int(case.excluded[user].sum())
-    orders = _unlike_orders(case, user)
+    orders = _distinct_orders(case, user)
     values = [
         n * by_definition(metric, order, judged, n_excluded=n_excluded, **rules)
         for order, n in orders
@@ -127,11 +127,11 @@ def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any)
     return math.fsum(values) / sum(n for _, n in orders)
 
 
-@functools.lru_cache(maxsize=16)  # asked for metric by metric
-def _unlike_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
-    """Return the orders of the tied items, and how many are like each.
+@functools.lru_cache(maxsize=16)  # called once per metric
+def _distinct_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
+    """Return the distinct orders of the tied items, and the number of equivalent orders of each.
 
-    Those that differ only in which item of a gain comes first have the same value.
+    Orders are equivalent if they only swap items with the same gain.
     """
     judged = judged_gains(case, user)
     alike: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
@@ -202,12 +202,12 @@ def _precision_sum(one: Order, k: int) -> float:
 
 
 def _missing(one: Order, k: int) -> int:
-    """Return how many places are missing, for each of which the last one counts again."""
+    """Return the number of missing places; each one repeats the value of the last place."""
     return 0 if one.whole else max(k - one.n, 0)
 
 
 def _ap(one: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
-    # In one order, no two items share a place.
+    # In a single order, no two items share a place.
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -226,7 +226,7 @@ def _roc_auc(one: Order, k: int, domain: str, negatives: str, one_kind: str) -> 
         pairs = sum(rel) * (len(rel) - sum(rel))
         without = {"share": float(sum(rel) > 0), "zero": 0.0, "undefined": math.nan}
         return _pairs(rel) / pairs if pairs else without[one_kind]
-    # Training items are behind all that was ranked.
+    # Training items follow after all ranked items.
     extra = {"candidates": 0, "all": one.n_excluded, "padded": 1}[negatives]
     if domain == "extended":
         known = [*one.rel, *[0] * extra][:k]
@@ -429,7 +429,7 @@ def _err(one: Order, k: int, max_gain: float) -> float:
 
 def _weights(gains: Iterable[float], propensity: str, power: float | None) -> list[float]:
     exponent = (0.5 if propensity == "popularity" else 1.0) if power is None else power
-    # As `observed` has it, the propensity of an item is 1 / (1 + abs(gain)).
+    # `observed` gives an item the propensity 1 / (1 + abs(gain)).
     return [(1 + abs(gain)) ** exponent for gain in gains]
 
 

@@ -1,4 +1,4 @@
-"""A strategy that draws metrics of rankings."""
+"""A strategy that draws ranking metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recometer.testing import variants
 
 @st.composite
 def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
-    """Draw a metric of rankings with some parameters, and with a cut-off where it takes one."""
+    """Draw a ranking metric with random parameters and, if it takes one, a cut-off."""
     name = draw(st.sampled_from(sorted(reading("ranks"))))
     parameters: dict[str, Value] = {}
     for some in draw(st.lists(st.sampled_from(variants(name)), min_size=1, max_size=3)):

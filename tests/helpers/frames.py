@@ -1,6 +1,6 @@
-"""Data frames of every library that recometer reads, made of a dict of columns.
+"""Data frames of every supported library, made from a dict of columns.
 
-The libraries, which take long to load, are those of the tests that make such frames alone.
+The libraries take long to load. They are only loaded for tests that make such frames.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["FRAMES", "ArrowStream"]
 
 
 class ArrowStream:
-    """An object that is known by its Arrow stream alone."""
+    """An object with nothing but an Arrow stream."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -23,7 +23,7 @@ class ArrowStream:
 
 
 class PlainColumns:
-    """A frame of an unknown library: columns, and nothing else."""
+    """A data frame of an unknown library, which only gives its columns."""
 
     def __init__(self, columns: dict[str, list[object]]) -> None:
         self.columns = list(columns)
@@ -34,7 +34,7 @@ class PlainColumns:
 
 
 def polars_categories(data: dict[str, Any]) -> Any:
-    """Return a Polars frame whose ids, the first two columns, are categories where texts."""
+    """Return a Polars frame; text ids, in its first two columns, become categories."""
     import polars as pl
 
     frame = pl.DataFrame(data)
@@ -43,12 +43,12 @@ def polars_categories(data: dict[str, Any]) -> Any:
 
 
 def pandas(data: dict[str, Any]) -> Any:
-    """Return a frame of pandas."""
+    """Return a pandas frame."""
     return importlib.import_module("pandas").DataFrame(data)
 
 
 def table(data: dict[str, Any]) -> Any:
-    """Return a table of pyarrow."""
+    """Return a pyarrow table."""
     return importlib.import_module("pyarrow").table(data)
 
 

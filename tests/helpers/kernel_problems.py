@@ -1,7 +1,7 @@
-"""What `recometer check` computes: problems for the kernel, and the results of its twin.
+"""The problems that `recometer check` gives to the kernel, and the results of its twin.
 
 ``python tests/helpers/kernel_problems.py`` writes them to the file in the package. Scores are sums
-of small whole numbers, which are exact, whether a processor fuses multiplications or not.
+of small integers, which are exact whether a processor fuses multiply and add or not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHAPES = ((1, 7, 3), (13, 64, 16), (6, 257, 5), (29, 511, 17))  # users, items, 
 
 
 class Draws:
-    """Whole numbers that are the same with every version of NumPy."""
+    """Integers that do not depend on the version of NumPy."""
 
     def __init__(self) -> None:
         self.seeds = itertools.count()
@@ -44,7 +44,7 @@ class Draws:
 
 
 def problems() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return functions of the kernel, and what they are called with."""
+    """Return functions of the kernel and their arguments."""
     draw = Draws()
     for number, (shape, dtype) in enumerate(itertools.product(SHAPES, (np.float32, np.float64))):
         yield from of_vectors(draw, number, *shape, dtype)
@@ -54,7 +54,7 @@ def problems() -> Iterator[tuple[str, dict[str, Any]]]:
 def of_vectors(
     draw: Draws, number: int, n_users: int, n_items: int, n_factors: int, dtype: npt.DTypeLike
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return problems for what has code of its own for each instruction set."""
+    """Return problems for the functions that are compiled per instruction set."""
     rule, order = NanRule(number % 3), TieOrder(number % 3)
     users, items = (draw(-4, 4, n, n_factors).astype(dtype) for n in (n_users, n_items))
     if number % 4 > 1:  # some scores of all users are not finite
@@ -135,7 +135,7 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def solved() -> Iterator[Call]:
-    """Return the problems, and what the twin leaves in their arrays."""
+    """Return the problems with their arrays as filled by the twin."""
     for name, given in problems():
         after = {key: value.copy() for key, value in given.items() if isinstance(value, np.ndarray)}
         with np.errstate(invalid="ignore"):
@@ -144,7 +144,7 @@ def solved() -> Iterator[Call]:
 
 
 def content() -> bytes:
-    """Return what the file in the package holds, uncompressed: all calls, and each array once."""
+    """Return the contents of the package's file, uncompressed: all calls, and each array once."""
     arrays: dict[str, int] = {}
 
     def named(value: object) -> object:

@@ -1,8 +1,8 @@
-"""The kernel's twin in NumPy: slow, obvious, and what the native functions are tested against.
+"""The kernel's twin in NumPy: slow, obvious, and the reference for tests of the native functions.
 
-The functions have the arguments of their native twins, the instruction set excepted; see the
-headers in cpp/. NumPy has no fused multiply-add: scores agree to the last bit where they are exact
-(small whole numbers), otherwise up to rounding.
+The functions have the same arguments as the native ones, except for the instruction set; see the
+headers in cpp/. NumPy has no fused multiply-add: scores agree to the last bit if they are exact
+(small integers), otherwise up to rounding.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def score_items(
     listed: Int32,
     scores: Array,
 ) -> None:
-    """Write the scores of listed items, a row of `listed` per user."""
+    """Write the scores of listed items; `listed` has a row per user."""
     for user in range(len(users)):
         for j in range(indptr[user], indptr[user + 1]):
             row = listed[j] if rows is None else rows[listed[j]]
@@ -84,7 +84,7 @@ def rank_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> int:
-    """Add the counts of the items at places [first, last); nobody leaves early here."""
+    """Add the counts of the items at places [first, last); here no user leaves early."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -113,7 +113,7 @@ def rank_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
-    """Add the counts of all items, their scores given; -inf is not a candidate."""
+    """Add the counts of all items with given scores; -inf marks items that are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -149,7 +149,7 @@ def top_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> None:
-    """Add the items at places [first, last) to the lists of the best; nobody leaves early here."""
+    """Add the items at places [first, last) to the top lists; here no user leaves early."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -175,7 +175,7 @@ def top_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
-    """Add all items to the lists of the best, their scores given; -inf is not a candidate."""
+    """Add all items to the top lists by given scores; -inf marks items that are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -210,10 +210,10 @@ def rank_lists(
     top: Int32,
     left: Int64,
 ) -> None:
-    """Find the judged items in given lists, and the first items; see `cpp/lists.hpp`."""
+    """Find the judged items in given lists, and the top items; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
-        # Per item: its best score, and the entry that has it.
+        # Per item: its best score, and the entry with that score.
         kept: dict[int, tuple[float, int]] = {}
         given[user] = removed[user] = repeated[user] = 0
         for entry in range(begin[user], end[user]):
@@ -286,7 +286,7 @@ def _candidates(
 
 
 def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:
-    """Return what items with equal scores are sorted by."""
+    """Return the keys that sort items with equal scores."""
     if order == TieOrder.RANDOM:
         return mix(key ^ items.astype(np.uint64))
     return items if order == TieOrder.ITEM else -items.astype(np.int64)
@@ -303,7 +303,7 @@ def _keep_best(
     n: Int64,
     left: Int64,
 ) -> None:
-    """Sort the user's list and all candidates that are not NaN together; keep the best."""
+    """Merge all candidates with a score into the user's list, and keep the best."""
     k = top_scores.shape[1]
     more = np.flatnonzero(candidate & ~np.isnan(scores))
     items = np.concatenate([top_items[user, : n[user]], more])
@@ -319,7 +319,7 @@ def _keep_best(
 
 
 def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
-    """Apply the rule for NaN in place; return the flags of what remains."""
+    """Apply the NaN rule in place; return the flags of the remaining scores."""
     nan = candidate & np.isnan(scores)
     flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
     if nan_rule == NanRule.UNDEFINED:
@@ -348,7 +348,7 @@ def _count(
 
 
 def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list; False where there is no such list."""
+    """Count the rows of each list; False if a row belongs to no list."""
     if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
     counts += np.bincount(list, minlength=len(counts))
@@ -356,7 +356,7 @@ def count_rows(list: Int32, counts: Int64) -> bool:
 
 
 def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
-    """Write a column of the rows into their lists, in the order given."""
+    """Write a column of the rows into their lists, in input order."""
     for at, value in zip(list, values, strict=True):
         grouped[next[at]] = value
         next[at] += 1
@@ -365,7 +365,7 @@ def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
 def place_rows(
     *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
-    """Write rows to given places of their lists; False where there is no such place."""
+    """Write rows to given places of their lists; False if a place is outside its list."""
     to = indptr[list] + (places.astype(np.int64) - first)
     if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
         return False
@@ -382,7 +382,7 @@ def take_lists(
     taken: Int32,
     taken_users: Int64,
 ) -> bool:
-    """Take a batch of lists of new users, if it fits; see `cpp/lists.hpp`."""
+    """Take a batch of lists of new users if it is valid; see `cpp/lists.hpp`."""
     where = slice(first, first + len(items))
     if not len(items) or taken[where].shape != items.shape or len(users) != len(items):
         return False
@@ -396,7 +396,7 @@ def take_lists(
 
 
 def rows_ascend(*, indptr: Int64, items: Array, n_items: int, first: int, last: int) -> bool:
-    """Tell whether the items of some users ascend strictly within the range of items."""
+    """Whether each user's items ascend strictly and are within the range of items."""
     for begin, end in itertools.pairwise(indptr[first : last + 1].tolist()):
         rows = items[begin:end].tolist()
         if rows != sorted(set(rows)) or (rows and not 0 <= rows[0] <= rows[-1] < n_items):
@@ -413,7 +413,7 @@ def find_rows(
     other_items: Int32,
     found: Int64,
 ) -> None:
-    """Find the rows of a table in another one; see `cpp/tables.hpp`."""
+    """Find the rows of one table in another; see `cpp/tables.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         at = user if users is None else users[user]
         there = slice(0, 0) if at < 0 else slice(other_indptr[at], other_indptr[at + 1])
@@ -431,7 +431,7 @@ def count_items(
     band: Int8,
     ranges: Int64,
 ) -> None:
-    """Count the rows of each item, and say what follows from that; see `cpp/popularity.hpp`."""
+    """Count the rows of each item, and assign bands; see `cpp/popularity.hpp`."""
     counts[:] = np.bincount(items, minlength=len(counts))
     for user in range(len(sums)):
         at = user if users is None else users[user]
@@ -454,7 +454,7 @@ def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) -> None:
-    """Write each user's judged items best first, not ranked (above -1) last."""
+    """Write each user's judged items best first; unranked items (above -1) come last."""
     before = np.zeros_like(above) if before is None else before
     for begin, end in itertools.pairwise(indptr):
         unranked = above[begin:end] < 0
@@ -462,7 +462,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
 
 
 def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
-    """Write the order of falling lengths, nearly, and the largest of those from each place on."""
+    """Write the order of descending lengths, nearly, and the largest length from each place on."""
     largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
     shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
     order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
@@ -552,7 +552,7 @@ def number_rows(
     order: RowOrder,
     places: UInt32,
 ) -> bool:
-    """Write the place of each row among its user's, or its pair's."""
+    """Write the place of each row among the rows of its user or its pair."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user in range(len(counts)):
         rows, heads = _in_order(first + user, *arguments)
@@ -572,7 +572,7 @@ def _in_order(
     values: Array | None,
     order: RowOrder,
 ) -> tuple[Int64, Bool]:
-    """Return the rows of a user in order, and where places begin to count anew."""
+    """Return a user's rows in order, and the rows at which places restart from 0."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
     draw = mix(user_draws[user] ^ item)
@@ -580,7 +580,7 @@ def _in_order(
     if float_times:
         time = time.view(np.float64)
     value = np.zeros(len(rows)) if values is None else values[rows]
-    # The last key counts first; later rows come first among equals, hence the reversals.
+    # lexsort's last key counts most. Later rows come first among equals, hence the reversals.
     later = [rows, value, time]
     if order == RowOrder.LATEST:
         keys = [rows, value, ~item, ~draw, time]
@@ -607,7 +607,7 @@ def hold_below(
     limit: int,
     held: UInt8,
 ) -> None:
-    """Mark the rows whose draw lies below a limit."""
+    """Mark the rows whose draw is below a limit."""
     held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
 
 
@@ -627,7 +627,7 @@ def trim_core(
     backwards: bool,
     kept: UInt8,
 ) -> int:
-    """Remove rows of users and items with too few; all at once, so perhaps fewer per pass."""
+    """Remove rows of users and items with too few, all at once: passes may remove fewer rows."""
     enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)
     gone = (kept == 1) & ~enough
     kept[gone] = 0
@@ -637,7 +637,7 @@ def trim_core(
 
 
 def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
-    """Give the strings of a Polars series numbers, by first sight."""
+    """Number the strings of a Polars series in order of first appearance."""
     texts = column.to_list()
     first: dict[str, int] = {}
     for row, text in enumerate(texts):
@@ -649,19 +649,19 @@ def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
 
 
 def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums: Float64) -> None:
-    """Add up what rows add that lie at places below cut-offs; see `cpp/sums.hpp`."""
+    """Sum the terms of rows whose place is below each cut-off; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for column, cutoff in enumerate(cutoffs):
             sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
 
 
 def add_hits(indptr: Int64, place: Int64, cutoffs: Int64, sums: Float64) -> None:
-    """Count the rows at places below cut-offs; see `cpp/sums.hpp`."""
+    """Count the rows whose place is below each cut-off; see `cpp/sums.hpp`."""
     add_within(indptr, place, np.ones(len(place)), cutoffs, sums)
 
 
 def add_precisions(indptr: Int64, place: Int64, cutoffs: Int64, sums: Float64) -> None:
-    """Add up the precisions at the places of relevant items; see `cpp/sums.hpp`."""
+    """Sum the precisions at the places of relevant items; see `cpp/sums.hpp`."""
     before = np.concatenate([np.arange(n) for n in np.diff(indptr)] or [place])
     add_within(indptr, place, (before + 1) / (place + 1), cutoffs, sums)
 
@@ -674,14 +674,14 @@ def add_discounted(
     cutoffs: Int64,
     sums: Float64,
 ) -> None:
-    """Add up gains, divided by the logarithms of their ranks plus 1; see `cpp/sums.hpp`."""
+    """Sum gain / log(rank + 1); see `cpp/sums.hpp`."""
     last = len(logarithms) - 1  # beyond all cut-offs
     terms = gains / logarithms[np.minimum(place + 2, last)] if len(place) else gains
     add_within(indptr, place, terms, cutoffs, sums)
 
 
 def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> None:
-    """Count the rows of each user that lie below a limit of the user's; see `cpp/sums.hpp`."""
+    """Count the rows of each user whose place is below the user's limit; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         counts[user] = (place[begin:end] < limits[user]).sum()
 
@@ -700,10 +700,10 @@ def count_in_bands(
     counts: Int32,
     within: Float32,
 ) -> None:
-    """Count items of each user by their bands; see `cpp/popularity.hpp`."""
+    """Count the items of each user per band; see `cpp/popularity.hpp`."""
     of_item = np.full(n_items + 1, counts.shape[1] - 1)
     of_item[banded] = band
-    bands = of_item[item]  # the last one of -1
+    bands = of_item[item]  # -1 selects the last band
     share = np.where(above < 0, 0, np.clip((cutoff - above) / (tied + 1), 0, 1))
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for number in range(counts.shape[1]):
@@ -713,7 +713,7 @@ def count_in_bands(
 
 
 def _sum(terms: list[float]) -> float:
-    """Add numbers up one by one; of many, first those of each part."""
+    """Add numbers one by one; sum long inputs in parts."""
     if len(terms) > ROWS_WITHOUT_PARTS:
         begins = range(0, len(terms), ROWS_OF_PART)
         return _sum([_sum(terms[begin : begin + ROWS_OF_PART]) for begin in begins])

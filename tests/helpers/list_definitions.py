@@ -1,4 +1,4 @@
-"""The definitions of the metrics of lists, written out for one user or for all."""
+"""The definitions of the list metrics, written out for one user or for all users."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from recometer.testing import ListCase
 
 
 def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) -> float:
-    """Compute a metric of lists as it is defined.
+    """Compute a list metric by its definition.
 
     Parameters
     ----------
     metric
-        Which one.
+        The metric.
     case
-        The lists, and what is known beside them.
+        The lists and the side data.
     user
-        Whose list; None for a metric that has one value for all users.
+        The user; None for a metric with a single value for all users.
 
     Returns
     -------
     float
-        NaN where it is undefined.
+        NaN if the metric is undefined.
     """
     parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
     parameters |= dict(metric.parameters)
@@ -48,7 +48,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-# Over all users.
+# Metrics with one value for all users.
 
 
 def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
@@ -73,7 +73,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, found: dict[int, float], of: str) -> dict[int, float]:
-    """Return the items of the catalogue; where it is padded, others are its last one, -1."""
+    """Return the items of the catalogue; padded catalogues count other items as -1."""
     if of not in ("catalogue", "padded"):
         return found
     inside = {item: x for item, x in found.items() if item not in case.uncatalogued}
@@ -101,7 +101,7 @@ def _gini(
     n, total = len(found), math.fsum(found)
     if not total:
         return math.nan
-    # Half the mean difference of two items, relative to their mean.
+    # Half the mean absolute difference between two items, divided by the mean.
     apart = math.fsum(abs(x - y) for x in found for y in found)
     below = max(n - 1, 1) if divisor == "others" else n
     index = apart / (2 * below * total)
@@ -140,7 +140,7 @@ def _personalization(case: ListCase, k: int, overlap: str) -> float:
     return 1 - _mean([alike(one, other) for one, other in itertools.combinations(rows, 2)])
 
 
-# Per user; or over the rows of all users.
+# Metrics per user, or over the rows of all users.
 
 
 def _over(
@@ -181,7 +181,7 @@ def _novelty(
                 return 0.0
             rarest = min([n for n in map(case.count, range(case.n_items)) if n], default=total)
             count = rarest if unseen == "largest" else 1
-        # No value below 0, which 1e-10 more users would give.
+        # Count at most 1, since 1e-10 more users would give a negative value.
         bits = math.log2(total / count)
         return bits / math.log2(users) if normalised and users > 1 else bits
 
@@ -421,7 +421,7 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
     if expected == "similarity":
         known = [
             x for x in case.train[user] if not math.isnan(case.features[x][0])
-        ]  # what nothing is known of is like nothing
+        ]  # items without features have distance 1 to all others
         alike = [1 - _distance(case, item, other, "cosine") for other in known]
         return math.fsum(alike) / len(case.train[user])
     n = case.n_catalogue
@@ -450,7 +450,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of the hits that the user has in train, or does not have."""
+    """Return the share of hits that are in the user's train items, or that are not."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     known = [item for item in hits if (item in case.train[user]) == repeated]
     return len(known) / len(hits) if hits else math.nan

@@ -1,4 +1,4 @@
-"""The modules of the package as they are written, each read and parsed once."""
+"""The source code of the package's modules, each read and parsed once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODULES = {
 
 @functools.cache
 def text_of(path: pathlib.Path) -> str:
-    """Return what stands in a file."""
+    """Return the text of a file."""
     return path.read_text(encoding="utf-8")
 
 
@@ -29,7 +29,7 @@ def text_of(path: pathlib.Path) -> str:
 def tree_of(path: pathlib.Path) -> ast.Module:
     """Return the syntax tree of a file."""
     collects = gc.isenabled()
-    gc.disable()  # a tree is thousands of objects, none of them garbage: most of the time otherwise
+    gc.disable()  # thousands of objects, none of them garbage: collection would dominate
     try:
         return ast.parse(text_of(path))
     finally:
@@ -39,7 +39,7 @@ def tree_of(path: pathlib.Path) -> ast.Module:
 
 @functools.cache
 def nodes_of(path: pathlib.Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of the tree, as `ast.walk` does, in half of its time."""
+    """Return all nodes of the tree, like `ast.walk` but twice as fast."""
     found: list[ast.AST] = [tree_of(path)]
     for node in found:
         for value in vars(node).values():
@@ -52,7 +52,7 @@ def nodes_of(path: pathlib.Path) -> tuple[ast.AST, ...]:
 
 @functools.cache
 def statements_of(path: pathlib.Path) -> tuple[ast.stmt, ...]:
-    """Return all statements of a file, which are a tenth of the nodes of its tree."""
+    """Return all statements of a file, which are only a tenth of its nodes."""
     found: list[ast.AST] = [tree_of(path)]
     for node in found:
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):

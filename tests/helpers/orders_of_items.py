@@ -1,4 +1,4 @@
-"""Orders in which the kernel scores items: see `cpp/ranking.hpp`."""
+"""Orders in which the kernel scores items; see `cpp/ranking.hpp`."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
 
 
 def in_order(by_place, item_bound, user_bound):
-    """The items in another order, as the kernel takes it."""
+    """Another order of items, as arguments of the kernel."""
     places = np.empty(len(by_place), np.int32)
     places[by_place] = np.arange(len(by_place))
     return {

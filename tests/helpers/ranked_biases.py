@@ -1,4 +1,4 @@
-"""Calls of the kernel for one user whose scores are the biases of the items."""
+"""Kernel calls for one user, with the items' biases as scores."""
 
 import numpy as np
 from orders_of_items import OWN_ORDER
@@ -14,7 +14,7 @@ def zero_counts(n):
 
 
 def tables(excluded, judged, judged_scores):
-    """What is left out and what is looked for, as the kernel takes them."""
+    """Excluded and judged items as arguments of the kernel."""
     return {
         "excluded_indptr": excluded[0],
         "excluded": excluded[1],
@@ -25,7 +25,7 @@ def tables(excluded, judged, judged_scores):
 
 
 def rank_biases(instruction_set, scores, judged, own, counts, *, check=False, limit=None):
-    """Rank for one user with factors that have no columns: the biases are the scores."""
+    """Rank for one user with factors without columns, so that the biases are the scores."""
     nothing = np.zeros((len(scores), 0), scores.dtype)
     return _kernel.rank_factors(
         instruction_set=instruction_set,

@@ -1,4 +1,4 @@
-"""The definitions of the metrics of predicted ratings, written out for one order of the rows."""
+"""The definitions of the rating metrics, written out for one order of the rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from recometer.testing import RatingCase
 def rating_by_definition(
     metric: Metric, predicted: Sequence[float], actual: Sequence[float], threshold: float
 ) -> float:
-    """Compute a metric of predicted ratings as it is defined.
+    """Compute a rating metric by its definition.
 
     Parameters
     ----------
     metric
-        Which one.
+        The metric.
     predicted, actual
-        The ratings of one user's rows, best predicted first.
+        The ratings of one user's rows, highest predicted first.
     threshold
-        A row is relevant from this true rating on, and recommended from this predicted one on.
+        Rows with a true rating from here on are relevant, with a predicted one recommended.
 
     Returns
     -------
     float
-        NaN where it is undefined.
+        NaN if the metric is undefined.
     """
     if len(actual) == 0:
         return math.nan
@@ -41,7 +41,7 @@ def rating_by_definition(
 
 
 def rating_mean_over_orders(metric: Metric, case: RatingCase, user: int) -> float:
-    """Average `rating_by_definition` over every order of the rows predicted the same."""
+    """Average `rating_by_definition` over all orders of rows with equal predictions."""
     values = [
         rating_by_definition(metric, *in_order(case, user, order), float(case.threshold[user]))
         for order in case.orders(user)
@@ -55,7 +55,7 @@ def in_order(case: RatingCase, user: int, order: Sequence[int]) -> tuple[list[fl
 
 
 class Row(NamedTuple):
-    """A predicted beside a true rating, and whether each reaches the threshold."""
+    """A predicted and a true rating, and whether each reaches the threshold."""
 
     predicted: float
     actual: float
@@ -140,4 +140,4 @@ RATING_DEFINITIONS: dict[str, Callable[[Sequence[Row], Sequence[Row]], float]] =
     "rated_precision": _rated_precision,
     "rated_recall": _rated_recall,
 }
-"""By the metric's name: a function of all rows, and of those within the cut-off."""
+"""By metric name: a function of all rows and the rows within the cut-off."""

@@ -10,7 +10,7 @@ METRICS = (*TOP, "ndcg", "hit", "rr", "roc_auc", "pr_auc")
 
 
 def only(*names):
-    """Arguments that ask for these metrics and no others."""
+    """Arguments that request only these metrics."""
     return {name: name in names for name in METRICS}
 
 
@@ -21,7 +21,7 @@ def random_user(rng, kind, n_items, k):
         return items[:0], items[:0]
     if kind == "no test":
         return items[: rng.integers(1, n_items)], items[:0]
-    # How many items are left to rank: around k, or most of them.
+    # The number of items to rank: around k, or most of the items.
     around_k = int(np.clip(k + rng.integers(-1, 2), 1, n_items))
     n_candidates = {"tight": around_k, "tight full": around_k, "cold": n_items}.get(
         kind, int(rng.integers(max(1, n_items // 2), n_items + 1))
@@ -52,7 +52,7 @@ KINDS = (
 
 
 def random_values(rng, kind, size):
-    """Values of test: what the gain of an item is."""
+    """Values of test items, which determine gains."""
     values = {
         "ones": np.ones(size),
         "graded": rng.integers(1, 6, size).astype(float),
@@ -80,10 +80,10 @@ def as_csr(rows, n_items, dtype=float):
 
 
 def random_factors(rng, n_users, n_items, scores, dtype):
-    """User factors, item factors and biases (any of them None) without two equal scores.
+    """User factors, item factors and biases (any of them None) without ties.
 
-    With "exact" scores every product and sum is exact in float32; with "real" ones no two
-    scores of a user are so near that the order of additions could swap them.
+    With "exact" scores, every product and sum is exact in float32. With "real" ones, no two scores
+    of a user are close enough for the order of additions to swap them.
     """
     n_factors = int(rng.integers(1, 7))
     if scores == "biases":
@@ -106,13 +106,13 @@ def random_factors(rng, n_users, n_items, scores, dtype):
 
 
 def random_metrics(rng):
-    """Metrics to ask for, so that recometrics does not read memory that it never wrote."""
+    """Metrics to request, chosen so that recometrics does not read uninitialised memory."""
     if rng.random() < 0.3:
         return {"all_metrics": True}
     wanted = {name: bool(rng.random() < 0.4) for name in METRICS}
     if not any(wanted[name] for name in (*TOP, "ndcg")):
         wanted[str(rng.choice(["precision", "average_precision", "ndcg"]))] = True
-    # Its check that something was asked for forgets four of the metrics.
+    # Its check for an empty request forgets four of the metrics.
     if not any(wanted[name] for name in ("precision", "average_precision", "ndcg", "roc_auc")):
         wanted["roc_auc"] = True
     wanted["roc_auc"] |= wanted["pr_auc"]
@@ -120,18 +120,18 @@ def random_metrics(rng):
 
 
 def spoil(rng, users, items, noise):
-    """Give some users scores that are all the same, NaN or infinite."""
+    """Make the scores of some users constant, NaN or infinite."""
     first, second, third = rng.choice(len(users), 3, replace=False)
     users[first] = 0
     users[second, 0] = np.nan
-    if noise:  # without, it looks at the first k scores only
+    if noise:  # without noise, it only looks at the first k scores
         users[third, 0] = np.inf
         if rng.random() < 0.3:
             items[rng.integers(len(items)), 0] = np.nan
 
 
 def random_case(seed):
-    """Positional and keyword arguments of a call of calc_reco_metrics."""
+    """Positional and keyword arguments for calc_reco_metrics."""
     rng = np.random.default_rng(seed)
     scores = str(rng.choice(["exact", "exact", "real", "real", "biases"]))
     dtype = np.dtype(rng.choice(["float32", "float64"]))
@@ -163,7 +163,7 @@ def random_case(seed):
         "nthreads": 1,
         "seed": int(rng.integers(1, 100)),
     }
-    # Without noise it takes one place, or none but the first k sorted, for equal scores.
+    # Without noise, equal scores give it a single place, or it only sorts the first k.
     options["break_ties_with_noise"] |= k == 1
     if users is not None and rng.random() < 0.3:
         spoil(rng, users, items, noise=options["break_ties_with_noise"])
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Three users with 2, 1 and 3 of six items in test, and five different scores each."""
+    """Three users with 2, 1 and 3 of six items in test, and five distinct scores each."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )
@@ -200,7 +200,7 @@ def plenty(seed=0, n_users=30, n_items=40):
 
 
 def assert_equal(ours, theirs, dtype):
-    """Equal columns: names, types, shapes, NaN, and values as near as the type allows."""
+    """Assert equal columns: names, types, shapes, NaN, and values as precise as the type allows."""
     assert list(ours) == list(theirs)
     tolerance = 1e-6 if dtype == np.float32 else 1e-12
     for label, expected in theirs.items():

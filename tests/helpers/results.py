@@ -1,4 +1,4 @@
-"""Evaluations made by hand, for tests."""
+"""Evaluations made by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.protocol import Protocol
 
 
 def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
-    """Return an evaluation with these values per user; NaN has a reason."""
+    """Return an evaluation with these values per user; NaN values get a reason."""
     n_users = len(next(iter(values.values())))
     columns = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     fields: dict[str, object] = {
@@ -38,7 +38,7 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
-# What depends on how a source came, on the clock, or on what was kept; and intervals so far.
+# Fields that depend on the form of a source, the clock or kept inputs, and computed intervals.
 OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 

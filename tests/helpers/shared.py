@@ -1,4 +1,4 @@
-"""Where the data lie that are not part of the repository."""
+"""The folder of data that is not part of the repository."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""The code that pages show."""
+"""The code in pages of the documentation."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def blocks_of(page: str) -> list[str]:
-    """Return the blocks of Python in a page of docs/."""
+    """Return the Python blocks of a page in docs/."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A source that ranks by comparing all scores of a user, for tests of what comes after it."""
+"""A source that ranks by comparing all scores of a user, to test what comes after ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.tasks import run_tasks
 
 
 class Sorting(Source):
-    """Scores [n_users, n_items] of users and items by position, ranked by comparing them all."""
+    """Scores [n_users, n_items] by position, ranked by comparing all of them."""
 
     def __init__(self, scores: object, pause: float = 0.0) -> None:
         self.scores = np.asarray(scores, dtype=float)

@@ -1,4 +1,4 @@
-"""Cases of tests on Spark, and what is the same as on one machine."""
+"""Cases for Spark tests, and comparisons with results of a single machine."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ MARKS = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # as some of `data` are
+    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # some values of `data` are 0
 ]
 
 N_USERS, N_ITEMS = 60, 40
@@ -43,7 +43,7 @@ def schema_of(ids):
 
 
 def assert_same(result, expected, *, mean=1e-12):
-    """Check that users have the same values to the last bit, and means, counts and reasons."""
+    """Assert equal values to the last bit, and equal means, counts and reasons."""
     found = result.collect()
     assert list(found.values) == list(expected.values)
     assert found.user_ids.tolist() == expected.user_ids.tolist()
@@ -69,20 +69,20 @@ def assert_same(result, expected, *, mean=1e-12):
 
 
 def assert_same_interval(found, expected):
-    """Check that an interval over resampled users is that of one machine."""
+    """Assert that an interval over resampled users equals the one from a single machine."""
     ends = pytest.approx([expected.low, expected.high], rel=1e-9, abs=1e-12, nan_ok=True)
     assert [found.low, found.high] == ends
     assert (found.method, found.n, found.note) == (expected.method, expected.n, expected.note)
 
 
 def factors(rng, dtype, users, items):
-    """Return factors whose products are often equal."""
+    """Return factors with many equal products."""
     shape = rng.integers(-2, 3, (len(users), 3)), rng.integers(-2, 3, (len(items), 3))
     return [array.astype(dtype) for array in shape]
 
 
 def both_factors(table, rng, dtype, users, items, known=slice(None)):
-    """Return sources with the same factors, on Spark and on one machine, of the users known."""
+    """Return the same factors as a source on Spark and as a local one, for the `known` users."""
     of_users, of_items = factors(rng, dtype, users, items)
     number = {"float32": "float", "float64": "double"}[dtype]
     kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"

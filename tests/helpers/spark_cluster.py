@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on the loopback: a master, and workers in their own processes."""
+"""A local standalone Spark cluster: a master, and workers in processes of their own."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ SETTINGS = {
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
     "spark.executor.memory": "1g",
-    "spark.sql.shuffle.partitions": "2000",  # which must not matter
+    "spark.sql.shuffle.partitions": "2000",  # must not matter
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -21,14 +21,14 @@ SETTINGS = {
 
 @contextlib.contextmanager
 def cluster(folder, environments=({}, {})):
-    """Start a master, and a worker with one core for each environment; yield the master's address.
+    """Start a master, and a one-core worker per environment; yield the master's address.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Where logs and work are.
+        Where to write logs and work files.
     environments
-        Variables that are set for the executors of each worker.
+        Environment variables for the executors of each worker.
     """
     with contextlib.ExitStack() as stack:
         log = folder / "master.log"
@@ -55,7 +55,7 @@ def session(address, **settings):
 
 
 def _start(stack, log, environment, name, *options):
-    import pyspark  # not there where other tests are collected
+    import pyspark  # may be missing while other tests are collected
 
     home = pathlib.Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]

@@ -1,4 +1,4 @@
-"""Comparisons on Spark are the same as on one machine."""
+"""Comparisons on Spark and on a single machine give the same results."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""Mistakes made on purpose, which the sanitizers must see: `python deliberate.py race` or `read`.
+"""Deliberate mistakes that the sanitizers must find: `python deliberate.py race` or `read`.
 
-`.ci/check_sanitizers` runs it and fails where it ends well: a sanitizer that finds nothing may
-also be one that does not look.
+`.ci/check_sanitizers` runs this script and fails if it succeeds: a sanitizer without findings might
+just not be active.
 """
 
 import sys
@@ -13,14 +13,14 @@ from recometer import _kernel
 
 
 def race() -> None:
-    """Have threads count into the same array."""
+    """Let threads count into the same array."""
     codes, counts = np.zeros(1_000_000, np.uint32), np.zeros(1, np.int64)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: _kernel.count_codes(codes, counts), range(16)))
 
 
 def read() -> None:
-    """Read the factors of an item beyond the end of an array, whose shape promises it."""
+    """Read an item's factors beyond the end of an array whose shape is wrong."""
     items = np.ones((5, 4), np.float32)
     _kernel.score_items(
         instruction_set="plain",

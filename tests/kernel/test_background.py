@@ -1,4 +1,4 @@
-"""Steps of the kernel that are taken in the background."""
+"""Kernel steps that run in the background."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ BYTES = np.zeros(9, np.uint8)
 
 
 def hashing(rng, n_arrays=20):
-    """Arrays with room for their hashes, and what their hashes are."""
+    """Arrays, output arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
     rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
     expected = [np.zeros_like(room) for room in rooms]
@@ -27,13 +27,13 @@ def hashing(rng, n_arrays=20):
 
 
 def some_counting():
-    """A table of items, with room for what is counted."""
+    """A table of items, and output arrays for the counts."""
     rng = np.random.default_rng(0)
     return counting(rng, rng.integers(0, 5, 30).tolist())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_all_steps_are_taken(threads):
+def test_all_steps_run(threads):
     rng = np.random.default_rng(threads)
     arrays, rooms, expected = hashing(rng)
     table, background = some_counting(), _kernel.Background()
@@ -51,7 +51,7 @@ def test_all_steps_are_taken(threads):
     np.testing.assert_array_equal(table["sums"], sums)
 
 
-def test_one_without_steps_has_ended():
+def test_background_without_steps_has_ended():
     background = _kernel.Background()
     assert background.wait(0)
     background.start(2)
@@ -59,7 +59,7 @@ def test_one_without_steps_has_ended():
     background.stop()
 
 
-def test_what_a_step_raises_is_raised_by_who_waits():
+def test_wait_raises_the_error_of_a_step():
     table, background = some_counting(), _kernel.Background()
     background.count_items(
         **table | {"counts": np.zeros(3, np.int64), "band": np.zeros(3, np.int8)}
@@ -70,7 +70,7 @@ def test_what_a_step_raises_is_raised_by_who_waits():
     background.stop()
 
 
-def test_one_that_is_stopped_or_dropped_writes_into_its_arrays_only():
+def test_stopped_or_deleted_background_writes_only_its_arrays():
     data, hashes = np.zeros(2**26, np.uint8), np.zeros((20, 2**6), np.uint64)
     for stopped in (True, False):
         background = _kernel.Background()
@@ -81,16 +81,16 @@ def test_one_that_is_stopped_or_dropped_writes_into_its_arrays_only():
         if stopped:
             background.stop()
             assert background.wait(0)
-    del background, data, hashes, of_step  # which the threads still read and write
+    del background, data, hashes, of_step  # the threads still use these
 
 
 def processors_of_threads():
-    """Return the processors that each thread of this process may use, as Linux writes them."""
+    """Return which processors each thread of this process may use, in Linux's notation."""
     found = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
             lines = (task / "status").read_text().splitlines()
-        except OSError:  # it has ended
+        except OSError:  # the thread has ended
             continue
         found[task.name] = next(line for line in lines if line.startswith("Cpus_allowed:"))
     return found
@@ -98,7 +98,7 @@ def processors_of_threads():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone can tell")
 @pytest.mark.parametrize("few", [False, True], ids=["all processors", "one processor"])
-def test_its_threads_may_use_the_processors_of_their_maker(few):
+def test_threads_inherit_the_processor_affinity(few):
     before = os.sched_getaffinity(0)
     try:
         if few:
@@ -106,7 +106,7 @@ def test_its_threads_may_use_the_processors_of_their_maker(few):
         others, mine = processors_of_threads(), os.sched_getaffinity(0)
         own = others[str(threading.get_native_id())]
         data, seen = np.zeros(2**24, np.uint8), []
-        for _ in range(20):  # the first moments of a thread are spent on another processor
+        for _ in range(20):  # a new thread may briefly be restricted to another processor
             background = _kernel.Background()
             for of_step in np.zeros((10, 2**4), np.uint64):
                 background.hash_pieces(data, 2**20, of_step)
@@ -133,7 +133,7 @@ def test_its_threads_may_use_the_processors_of_their_maker(few):
         (lambda one: one.count_items(**counting_with(indptr=np.zeros(0, int))), "not be empty"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message):
+def test_mismatched_arrays_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call(_kernel.Background())
 

@@ -1,4 +1,4 @@
-"""Positions that do not exist are refused where they are read: arrays may be changed by others."""
+"""Invalid positions are rejected when they are used, since callers can change arrays."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ INT_MAX = 2**31 - 1
 OFFSETS = np.array([0, 2, 2, 4])
 ITEMS = np.array([0, 3, 1, 2], np.int32)
 N_USERS, N_ITEMS = 3, 4
-# Ways to change what lies in [0, N_ITEMS) and ascends within users.
+# Changes to items that were in [0, N_ITEMS) and ascended within users.
 OUTSIDE = [[0, INT_MAX, 1, 2], [0, 4, 1, 2], [0, 3, 1, 10**9]]
 NEGATIVE = [[-1, 3, 1, 2], [0, 3, -(2**31), 2]]
 UNSORTED = [[3, 0, 1, 2], [0, 3, 2, 2]]
@@ -19,7 +19,7 @@ FALLING = [[0, 2, 1, 4], [0, 9, 2, 4], [0, 2, 2, 5], [-1, 2, 2, 4], [0, 2, 2, -(
 
 
 def zeros(n=N_ITEMS, dtype=np.int64):
-    """Room for each item, of which there are as many as rows."""
+    """An array with one entry per item; there are as many rows as items."""
     return np.zeros(n, dtype)
 
 
@@ -38,7 +38,7 @@ def score_items(indptr, items):
     _kernel.score_items(**factors(), indptr=indptr, listed=items, scores=zeros(dtype=float))
 
 
-def of_scores():
+def score_arguments():
     return {
         "instruction_set": _kernel.instruction_set(),
         "scores": np.arange(N_USERS * N_ITEMS, dtype=float).reshape(N_USERS, N_ITEMS),
@@ -49,7 +49,7 @@ def of_scores():
     }
 
 
-def of_range():
+def range_arguments():
     return {
         **OWN_ORDER,
         "first": 0,
@@ -124,15 +124,19 @@ def excluded_from(rank, **options):
 CALLS = {
     "score_items": score_items,
     "rank_factors: judged": lambda *table: _kernel.rank_factors(
-        **factors(), **of_range(), **judged(*table)
+        **factors(), **range_arguments(), **judged(*table)
     ),
     "rank_factors: excluded": excluded_from(
-        _kernel.rank_factors, **factors(), **of_range(), **nothing_judged()
+        _kernel.rank_factors, **factors(), **range_arguments(), **nothing_judged()
     ),
-    "top_factors": excluded_from(_kernel.top_factors, **factors(), **of_range(), **shelf()),
-    "rank_scores: judged": lambda *table: _kernel.rank_scores(**of_scores(), **judged(*table)),
-    "rank_scores: excluded": excluded_from(_kernel.rank_scores, **of_scores(), **nothing_judged()),
-    "top_scores": excluded_from(_kernel.top_scores, **of_scores(), **shelf()),
+    "top_factors": excluded_from(_kernel.top_factors, **factors(), **range_arguments(), **shelf()),
+    "rank_scores: judged": lambda *table: _kernel.rank_scores(
+        **score_arguments(), **judged(*table)
+    ),
+    "rank_scores: excluded": excluded_from(
+        _kernel.rank_scores, **score_arguments(), **nothing_judged()
+    ),
+    "top_scores": excluded_from(_kernel.top_scores, **score_arguments(), **shelf()),
     "rank_lists: judged": lambda *table: lists(judged_table=table),
     "rank_lists: excluded": lambda *table: lists(excluded_table=table),
     "find_rows": lambda *table: _kernel.find_rows(
@@ -168,39 +172,39 @@ WITH_ITEMS = ["score_items", "rank_lists: judged", "rank_lists: excluded", "coun
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_exists_is_taken(name):
+def test_valid_positions_are_accepted(name):
     CALLS[name](OFFSETS.copy(), ITEMS.copy())
 
 
 @pytest.mark.parametrize("indptr", FALLING, ids=str)
 @pytest.mark.parametrize("name", CALLS)
-def test_offsets_that_fall_or_lead_outside_are_refused(name, indptr):
+def test_descending_or_outside_offsets_are_rejected(name, indptr):
     with pytest.raises(ValueError):
         CALLS[name](np.array(indptr, np.int64), ITEMS.copy())
 
 
 @pytest.mark.parametrize("items", OUTSIDE, ids=str)
 @pytest.mark.parametrize("name", [*ASCENDING, *WITH_ITEMS])
-def test_items_beyond_the_last_are_refused(name, items):
+def test_items_beyond_the_last_are_rejected(name, items):
     with pytest.raises(ValueError):
         CALLS[name](OFFSETS.copy(), np.array(items, np.int32))
 
 
 @pytest.mark.parametrize("items", [*NEGATIVE, *UNSORTED], ids=str)
 @pytest.mark.parametrize("name", ASCENDING)
-def test_items_that_do_not_ascend_from_0_are_refused(name, items):
+def test_negative_or_unsorted_items_are_rejected(name, items):
     with pytest.raises(ValueError):
         CALLS[name](OFFSETS.copy(), np.array(items, np.int32))
 
 
 @pytest.mark.parametrize("items", [[-2, 3, 1, 2], [0, 3, -(2**31), 2]], ids=str)
 @pytest.mark.parametrize("name", WITH_ITEMS)
-def test_items_below_those_that_stand_for_none_are_refused(name, items):
+def test_items_below_minus_one_are_rejected(name, items):
     with pytest.raises(ValueError):
         CALLS[name](OFFSETS.copy(), np.array(items, np.int32))
 
 
 @pytest.mark.parametrize("items", OUTSIDE, ids=str)
-def test_listed_items_beyond_the_last_are_refused(items):
+def test_listed_items_beyond_the_last_are_rejected(items):
     with pytest.raises(ValueError, match="no such item"):
         lists(np.array(items, np.int32))

@@ -1,6 +1,6 @@
-"""The native kernel against its NumPy twin, on every instruction set of this processor.
+"""The native kernel agrees with its NumPy twin, on every instruction set of this processor.
 
-Small whole numbers make every score exact, so the two must agree to the last count.
+Scores are sums of small integers and hence exact, so all counts must be equal.
 """
 
 import functools
@@ -22,11 +22,11 @@ from recometer import _kernel
 from recometer._kernel import NanRule
 
 SETS = _kernel.instruction_sets()
-NOT_FUSED = ("plain",)  # those that round a product before they add to it
+NOT_FUSED = ("plain",)  # these round a product before adding
 
 
 def ragged(rng, n_users, n_items, most, avoid=None):
-    """Random items per user, ascending; `avoid` is another such table to stay clear of."""
+    """Random ascending items per user, disjoint from those of the table `avoid`."""
     rows = []
     for user in range(n_users):
         pool = np.arange(n_items)
@@ -39,7 +39,7 @@ def ragged(rng, n_users, n_items, most, avoid=None):
 
 
 class Problem:
-    """A generated call of rank_factors."""
+    """A generated rank_factors call."""
 
     def __init__(self, seed, n_users, n_items, n_factors, dtype, high, most, most_excluded, how):
         rng = np.random.default_rng(seed)
@@ -55,7 +55,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """The items by falling length, which bounds the scores."""
+        """The items by descending length, which bounds the scores."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -64,7 +64,7 @@ class Problem:
         return in_order(order, lengths[order] * (1 + 1e-9), own)
 
     def shuffled(self):
-        """The items in any order, with nothing known of their scores."""
+        """The items in random order, without bounds on their scores."""
         order = np.random.default_rng(len(self.items)).permutation(len(self.items))
         infinite = np.full(len(self.items), np.inf)
         return in_order(order, infinite, np.full(len(self.users), np.inf))
@@ -115,8 +115,8 @@ class Problem:
         return self.run(kernel_twin.score_items, kernel_twin.rank_factors, **options)
 
 
-# Around the tile's edges (users in groups of 4, 6, 10, 14; items in panels of 8, 16, 32 and chunks
-# of 64, 128, 256), and beyond.
+# Around the edges of tiles (groups of 4, 6, 10, 14 users; panels of 8, 16, 32 and chunks of 64,
+# 128, 256 items), and beyond.
 USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
@@ -149,7 +149,7 @@ def test_native_and_twin_agree(check, **problem):
 
 
 @pytest.mark.parametrize(("judged", "excluded"), [(3000, 0), (0, 3000), (1500, 1500)])
-def test_thousands_of_judged_and_excluded_items(judged, excluded):
+def test_thousands_of_judged_and_excluded_items_agree(judged, excluded):
     for dtype, high in ((np.float32, 2), (np.float64, 50), (np.float32, 0)):
         problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, how=1)
         expected = problem.twin()
@@ -160,7 +160,7 @@ def test_thousands_of_judged_and_excluded_items(judged, excluded):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_counters_are_kept_over_blocks_of_items(dtype):
-    """Each block is a chunk, and there are more than what is counted between two flushes."""
+    """Each block is a chunk, and there are more blocks than fit between two flushes."""
     problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, how=1)
     expected = problem.twin()
     for instruction_set in SETS:
@@ -171,7 +171,7 @@ def test_counters_are_kept_over_blocks_of_items(dtype):
 @pytest.mark.parametrize("instruction_set", SETS)
 @given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
 def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
-    """Users in the middle for whom nothing is judged or excluded are counted, too."""
+    """Users in the middle of a block without judged or excluded items are handled too."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
@@ -208,7 +208,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Scores of a catalogue longer than what is counted between two flushes."""
+    """Scores of a catalogue too long to be counted between two flushes."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -218,7 +218,7 @@ def many_scores(constant):
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("given_scores", [True, False])
-def test_counts_beyond_what_the_planes_hold(instruction_set, constant, given_scores):
+def test_counts_beyond_the_capacity_of_the_planes(instruction_set, constant, given_scores):
     scores, judged = many_scores(constant)
     own = np.ascontiguousarray(scores[judged])
     counts = zero_counts(len(own))
@@ -251,9 +251,7 @@ def test_counts_beyond_what_the_planes_hold(instruction_set, constant, given_sco
     infinite=st.booleans(),
 )
 @examples(1)
-def test_zeros_of_both_signs_and_the_smallest_and_largest_numbers(
-    seed, n_judged, n_kinds, dtype, infinite
-):
+def test_signed_zeros_and_extreme_numbers(seed, n_judged, n_kinds, dtype, infinite):
     rng, facts = np.random.default_rng(seed), np.finfo(dtype)
     sizes = np.array([0, 0, 1, 2, 3], dtype) * facts.smallest_subnormal
     sizes = np.append(sizes, [facts.tiny, 1, np.nextafter(dtype(1), dtype(2)), facts.max])
@@ -274,7 +272,7 @@ def test_zeros_of_both_signs_and_the_smallest_and_largest_numbers(
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
+def test_judged_item_that_misses_its_own_score_is_reported(instruction_set):
     scores, judged = many_scores(constant=False)
     own = np.ascontiguousarray(scores[judged])
     own[1] += 0.5
@@ -285,11 +283,11 @@ def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
     how=st.integers(0, 29),
-    # Many ties in one block of packed items; hardly any in several blocks.
+    # Many ties in one block of packed items; few in several blocks.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
 @examples(1.5)
-def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
+def test_counts_within_a_limit_do_not_change(seed, limit, how, shape):
     n_items, n_factors, high = shape
     problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
     _, above, tied, before, _ = problem.twin()
@@ -304,8 +302,8 @@ def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
 
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
-def test_users_with_many_different_scores(dtype, high, limit):
-    """They are counted in another way than users with few, who are in the same block."""
+def test_users_with_many_distinct_scores(dtype, high, limit):
+    """Such users are counted differently from users with few scores in the same block."""
     problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, how=1)
     few = Problem(6, 3, 2100, 9, dtype, high, 12, 60, how=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
@@ -330,7 +328,7 @@ def test_users_with_many_different_scores(dtype, high, limit):
     dtype=st.sampled_from([np.float32, np.float64]),
 )
 @examples(2)
-def test_scores_that_are_not_finite(nan_rule, seed, dtype):
+def test_nan_and_infinite_scores(nan_rule, seed, dtype):
     problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, how=1)
     rng = np.random.default_rng(seed)
     for value in (np.nan, np.inf, -np.inf):
@@ -364,7 +362,7 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    judged_scores[np.isneginf(judged_scores)] = np.nan  # as the source does: no candidates
+    judged_scores[np.isneginf(judged_scores)] = np.nan  # as the source does: not candidates
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])
     judged = offsets[judged[0]], judged[1][keep]
@@ -427,8 +425,8 @@ def test_longest_first(seed, n, kind):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_all_sets_with_fused_arithmetic_give_the_same_bits(dtype):
-    """Random factors: every score is rounded, and ranks must not depend on the vectors' width."""
+def test_fused_instruction_sets_give_the_same_bits(dtype):
+    """Scores of random factors are rounded; ranks must not depend on the vectors' width."""
     rng = np.random.default_rng(3)
     problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, how=0)
     problem.users = rng.standard_normal(problem.users.shape).astype(dtype)
@@ -440,7 +438,7 @@ def test_all_sets_with_fused_arithmetic_give_the_same_bits(dtype):
             np.testing.assert_array_equal(mine, other)
 
 
-def test_the_instruction_set_can_be_chosen():
+def test_instruction_set_can_be_chosen():
     environment = {**os.environ, "RECOMETER_INSTRUCTION_SET": "plain"}
     code = "from recometer import _kernel; print(_kernel.instruction_set())"
     run = subprocess.run(
@@ -449,7 +447,7 @@ def test_the_instruction_set_can_be_chosen():
     assert run.stdout.strip() == "plain"
 
 
-def test_an_instruction_set_that_is_not_there(monkeypatch):
+def test_unsupported_instruction_set_is_rejected(monkeypatch):
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "sse9")
     with pytest.raises(ValueError, match=r"'sse9' is not one that this processor has: .*plain"):
         _kernel.instruction_set()

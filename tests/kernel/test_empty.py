@@ -1,6 +1,6 @@
-"""Every native function on arrays without entries, or without columns: as its twin.
+"""Every native function handles arrays without entries or columns like its twin.
 
-Under the sanitizers (`.ci/check_sanitizers`) this shows that no pointer of an empty array is moved.
+Under the sanitizers (`.ci/check_sanitizers`) this shows that no empty array is accessed.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from recometer._kernel import NanRule, RowOrder, TieOrder
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
-# Users, items and factors of which at least one is missing.
+# Numbers of users, items and factors; at least one of the three is 0.
 SIZES = [size for size in itertools.product((0, 1, 5), (0, 1, 20), (0, 3)) if 0 in size]
 NO_ROWS = np.zeros(0, np.int32)
 
@@ -26,11 +26,11 @@ def filled(size, dtype=np.int64):
 
 
 def all_equal(function, twin, arguments, written):
-    """Call both with outputs of their own, made by `written`, and compare these."""
+    """Call both functions, each with its own outputs from `written`, and compare the outputs."""
     mine, other = written(), written()
     function(**arguments, **mine)
     twin(**arguments, **other)
-    for name in mine.keys() - {"finished"}:  # what only tells the kernel where to go on
+    for name in mine.keys() - {"finished"}:  # only tells the kernel where to go on
         array = mine[name]
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
@@ -154,7 +154,7 @@ NO_CODES, NO_DRAWS = filled(0, np.uint32), filled(0, np.uint64)
 EVENTS = {"users": NO_CODES, "items": NO_CODES, "user_draws": NO_DRAWS, "item_draws": NO_DRAWS}
 TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": filled(0)}
 TIMED |= {"order": RowOrder.LATEST}
-# The arguments of each function, and what it writes.
+# The arguments and the outputs of each function.
 ROWS = {
     "best_first": ({"indptr": filled(1), "above": filled(0), "before": filled(0)}, {"order": 0}),
     "longest_first": (
@@ -244,7 +244,7 @@ def test_rows(name):
     all_equal(getattr(_kernel, name), getattr(kernel_twin, name), arguments, written)
 
 
-def test_all_native_functions_are_here():
+def test_every_native_function_is_tested():
     functions = {
         name for name in vars(_kernel._native) if callable(getattr(kernel_twin, name, None))
     } - {"NanRule", "RowOrder", "ScoreFlag", "TieOrder"}

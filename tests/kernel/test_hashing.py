@@ -1,4 +1,4 @@
-"""The native hash against its twin, and against published values."""
+"""The native hash agrees with its twin and with published values."""
 
 import kernel_twin
 import numpy as np

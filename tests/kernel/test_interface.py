@@ -1,4 +1,4 @@
-"""What the kernel offers: its codes, and its functions beside their twins."""
+"""The kernel's interface: its enums, and twins with the same arguments."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ NATIVE = {node.name: node.args for node in STUB.body if isinstance(node, ast.Fun
 
 
 @pytest.mark.parametrize("name", sorted(NATIVE.keys() - {"instruction_sets"}))
-def test_a_native_function_has_a_twin_with_the_same_arguments(name):
+def test_native_functions_and_twins_have_the_same_arguments(name):
     assert callable(getattr(_kernel, name))
     twin = inspect.signature(getattr(kernel_twin, name)).parameters.values()
     by_name = [one.arg for one in NATIVE[name].kwonlyargs if one.arg != "instruction_set"]
@@ -26,7 +26,7 @@ def test_a_native_function_has_a_twin_with_the_same_arguments(name):
     assert in_any_way == [one.name for one in twin if one.kind == one.POSITIONAL_OR_KEYWORD]
 
 
-def test_flags_are_those_of_users():
+def test_score_flags_match_user_flags():
     assert {flag.name: flag.value for flag in ScoreFlag} == {
         flag.name: UserFlag[flag.name].value for flag in ScoreFlag
     }
@@ -54,14 +54,14 @@ def best(order=TieOrder.ITEM, instruction_set=None):
 
 
 @pytest.mark.parametrize("order", [3, -1, 1, NanRule.FIRST, RowOrder.DRAWN, "item", None])
-def test_a_code_that_is_none_is_refused(order):
+def test_invalid_enum_values_are_rejected(order):
     assert best(TieOrder.ITEM) == 1
     with pytest.raises(TypeError, match=r"order: recometer\._kernel\._native\.TieOrder"):
         best(order)
 
 
 @pytest.mark.parametrize("name", ["AVX2", "sse9", "plain "])
-def test_an_instruction_set_that_does_not_exist_is_refused(name):
+def test_unknown_instruction_set_is_rejected(name):
     assert {best(instruction_set=one) for one in _kernel.instruction_sets()} == {1}
     with pytest.raises(ValueError, match=f"no instruction set {name}$"):
         best(instruction_set=name)

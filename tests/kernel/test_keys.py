@@ -1,6 +1,6 @@
-"""Scores that differ by less than the kernel rounds them to, where it counts by 16-bit keys.
+"""Scores closer together than the steps of the kernel's 16-bit keys.
 
-The ranks must be the same on all instruction sets, of which only some have keys.
+Ranks must be the same on all instruction sets. Only some of them use keys.
 """
 
 import numpy as np
@@ -11,19 +11,19 @@ from ranked_biases import rank_biases, zero_counts
 
 from recometer import _kernel
 
-STEPS = 65_000  # between a user's lowest and highest threshold, see cpp/keys.hpp
+STEPS = 65_000  # between a user's lowest and highest threshold; see cpp/keys.hpp
 N_ITEMS = 3000
 
 
 def single(values):
-    """Values as float32, the largest for those that are larger."""
+    """Convert values to float32, clipped to the largest number."""
     largest = np.finfo(np.float32).max
     return np.clip(values, -largest, largest).astype(np.float32)
 
 
 def thresholds(rng, n, kind):
-    """Scores of judged items: ascending, distinct in most cases."""
-    if kind == "neighbours":  # numbers of which keys cannot tell any two apart
+    """Scores of judged items: ascending, mostly distinct."""
+    if kind == "neighbours":  # adjacent numbers, which all have the same key
         first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
         steps = np.arange(n) * rng.integers(1, 4)
         return (first.view(np.int32) + steps.astype(np.int32)).view(np.float32)
@@ -37,7 +37,7 @@ def thresholds(rng, n, kind):
 
 
 def candidates(rng, own, dense):
-    """Scores near the thresholds, within a step or a few, and from all over."""
+    """Scores within a few steps of the thresholds, and scores from the whole range."""
     width = np.float64(own.max()) - own.min()
     near = rng.choice(own, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
     far = rng.normal(own.mean(dtype=np.float64), width, N_ITEMS) * rng.choice([1, 1, 1e3, 1e12])
@@ -55,7 +55,7 @@ def candidates(rng, own, dense):
     limit=st.sampled_from([None, 1, 40]),
 )
 @examples(4)
-def test_scores_with_the_same_key(seed, n_judged, kind, dense, limit):
+def test_ranks_of_scores_with_the_same_key(seed, n_judged, kind, dense, limit):
     rng = np.random.default_rng(seed)
     own = thresholds(rng, n_judged, kind)
     scores = candidates(rng, own, dense)

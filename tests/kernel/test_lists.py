@@ -1,4 +1,4 @@
-"""The native functions for lists against their twins in NumPy."""
+"""The native list functions agree with their NumPy twins."""
 
 import kernel_twin
 import numpy as np
@@ -169,7 +169,7 @@ def test_place_rows(seed, first):
 
 @pytest.mark.parametrize("count_rows", [_kernel.count_rows, kernel_twin.count_rows])
 @pytest.mark.parametrize("wrong", [-1, 2])
-def test_count_rows_without_such_a_list(count_rows, wrong):
+def test_count_rows_reports_rows_of_no_list(count_rows, wrong):
     assert not count_rows(np.array([0, wrong], np.int32), np.zeros(2, np.int64))
 
 
@@ -180,7 +180,7 @@ def test_count_rows_without_such_a_list(count_rows, wrong):
         ["nothing", "item", "far item", "user", "twice", "again", "room", "width", "users", "all"]
     ),
 )
-def test_lists_of_new_users_are_taken(seed, dtype, wrong):
+def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
     rng = np.random.default_rng(seed)
     n_users, k, n_items = int(rng.integers(1, 8)), int(rng.integers(1, 4)), int(rng.integers(1, 9))
     users = rng.permutation(n_users)[: int(rng.integers(1, n_users + 1))]
@@ -198,7 +198,7 @@ def test_lists_of_new_users_are_taken(seed, dtype, wrong):
         items = np.append(items, items[:1], axis=0)
     elif wrong == "again":
         before[users[row]] = True
-    elif wrong == "all":  # no list
+    elif wrong == "all":  # no lists
         users, items = users[:0], items[:0]
     first = int(rng.integers(3))
     end = first + len(items)
@@ -222,7 +222,7 @@ def test_lists_of_new_users_are_taken(seed, dtype, wrong):
             np.testing.assert_array_equal(came, before)
 
 
-def test_lists_are_taken_where_there_is_room_for_their_users():
+def test_take_lists_needs_room_for_users():
     with pytest.raises(ValueError, match="one user per list"):
         _kernel.take_lists(
             items=np.zeros((2, 3), np.int64),

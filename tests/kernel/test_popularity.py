@@ -1,4 +1,4 @@
-"""The native counts by popularity against their twins in NumPy, now and in the background."""
+"""The native popularity counts agree with their NumPy twins, now and in the background."""
 
 import kernel_twin
 import numpy as np
@@ -14,7 +14,7 @@ SOON = 60.0  # seconds
 
 
 def banded(rng, lengths, n_items=4, n_bands=3):
-    """Judged items, of which some have no number and some were not ranked."""
+    """Judged items, some of them unranked and some without a position."""
     indptr = indptr_of(lengths)
     n = int(indptr[-1])
     with_band = rng.permutation(n_items)[: rng.integers(0, n_items + 1)]
@@ -44,7 +44,7 @@ def all_equal(some, other):
     n_bands=st.sampled_from([1, 2, 5]),
     same=st.booleans(),
 )
-def test_items_are_counted(seed, lengths, n_bands, same):
+def test_count_items(seed, lengths, n_bands, same):
     native, twin = (
         counting(np.random.default_rng(seed), lengths, n_bands=n_bands, same_users=same)
         for _ in range(2)
@@ -54,8 +54,8 @@ def test_items_are_counted(seed, lengths, n_bands, same):
     all_equal(native, twin)
 
 
-def test_equal_numbers_have_one_band():
-    # 5 + 2 + 2 + 1 rows: none come before the 5, half before the 2s, and nine tenths before the 1.
+def test_equal_counts_share_a_band():
+    # 5 + 2 + 2 + 1 rows: no rows are above the 5, half above the 2s, and nine tenths above the 1.
     numbers = [5, 2, 0, 2, 1]
     case = counting(np.random.default_rng(0), [sum(numbers)])
     items = np.repeat(np.arange(5, dtype=np.int32), numbers)
@@ -67,7 +67,7 @@ def test_equal_numbers_have_one_band():
 
 
 @given(seed=st.integers(0, 2**32), lengths=LENGTHS)
-def test_items_are_counted_by_their_bands(seed, lengths):
+def test_count_in_bands(seed, lengths):
     native, twin = (banded(np.random.default_rng(seed), lengths) for _ in range(2))
     _kernel.count_in_bands(**native)
     kernel_twin.count_in_bands(**twin)
@@ -75,7 +75,7 @@ def test_items_are_counted_by_their_bands(seed, lengths):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_bands_are_known_before_they_are_read(threads):
+def test_background_assigns_bands_before_reading_them(threads):
     lengths = [5] * 200
     data, hashes = np.zeros(2**16, np.uint8), np.zeros(2**13, np.uint64)
     for seed in range(20):
@@ -108,7 +108,7 @@ def test_bands_are_known_before_they_are_read(threads):
         ({"ranges": np.zeros((5, 3), int)}, "two ends"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(changes, message):
+def test_count_items_rejects_mismatched_arrays(changes, message):
     with pytest.raises(ValueError, match=message):
         _kernel.count_items(**counting(np.random.default_rng(0), [2]) | changes)
 
@@ -130,7 +130,7 @@ def test_rows_that_do_not_fit_are_refused(changes, message):
         ({"item": np.array([-2, 0])}, "no such item"),
     ],
 )
-def test_bands_that_do_not_fit_are_refused(changes, message):
+def test_count_in_bands_rejects_mismatched_arrays(changes, message):
     case = banded(np.random.default_rng(0), [2])
     case |= {"counted": np.ones(2, bool), "banded": np.arange(2), "band": np.zeros(2, np.int8)}
     with pytest.raises(ValueError, match=message):

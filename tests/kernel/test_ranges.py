@@ -1,7 +1,7 @@
-"""Counts and lists that grow call by call, in every order of calls, beside the kernel's twin.
+"""Counts and lists that grow call by call, in any order of calls, agree with the kernel's twin.
 
-A state machine of Hypothesis: ranges of items come in any order, each with an instruction set and
-an order of its own; between them come calls that must be refused and change nothing.
+A Hypothesis state machine: ranges of items come in any order, each with its own instruction set and
+order. In between come invalid calls, which must be rejected and change nothing.
 """
 
 import kernel_twin
@@ -20,7 +20,7 @@ COUNTS = ("above", "tied", "before")
 
 
 class Written:
-    """What the calls write into."""
+    """The output arrays of the calls."""
 
     def __init__(self, n_users, n_judged, k, dtype):
         self.counts = {name: np.zeros(n_judged, np.int64) for name in COUNTS}
@@ -38,7 +38,7 @@ class Written:
 
 
 class Ranges(RuleBasedStateMachine):
-    """Users whose judged items are ranked range by range, while their lists fill."""
+    """Users whose judged items are ranked range by range while their lists fill up."""
 
     @initialize(
         seed=st.integers(0, 2**31),
@@ -57,7 +57,7 @@ class Ranges(RuleBasedStateMachine):
         self.bias = rng.integers(-2, 3, n_items).astype(dtype)
         if special and n_items:
             self.bias[rng.integers(n_items, size=3)] = [np.nan, np.inf, -np.inf]
-        # Every judged and excluded item of a user is another.
+        # Judged and excluded items of a user are disjoint.
         taken = [rng.permutation(n_items)[: rng.integers(0, 60)] for _ in range(n_users)]
         self.judged, self.excluded = (
             self.table([one[part::2] for one in taken]) for part in (0, 1)
@@ -68,7 +68,7 @@ class Ranges(RuleBasedStateMachine):
             rng.permutation(n_items), np.full(n_items, np.inf), np.full(n_users, np.inf)
         )
         self.mine, self.twins = (Written(n_users, len(self.judged[1]), k, dtype) for _ in range(2))
-        # Own order and another do not mix: a range is of places in one of them.
+        # All ranges must be in the same order, since they are ranges of places.
         self.order = self.shuffled if seed % 2 else OWN_ORDER
         self.left = [(0, n_items)]
         self.scores = np.zeros(len(self.judged[1]), dtype)
@@ -137,21 +137,21 @@ class Ranges(RuleBasedStateMachine):
         name=st.sampled_from([*COUNTS, "flags", "judged_scores", "excluded_indptr", "finished"]),
         instruction_set=st.sampled_from(SETS),
     )
-    def arrays_of_another_size_are_refused(self, name, instruction_set):
+    def arrays_of_another_size_are_rejected(self, name, instruction_set):
         arguments = self.ranking(self.mine, 0, len(self.items))
         arguments[name] = np.zeros(len(arguments[name]) + 1, arguments[name].dtype)
         with pytest.raises(ValueError, match=r"one |indptr"):
             self.call("rank_factors", instruction_set, arguments)
 
     @rule(beyond=st.sampled_from([(-1, 0), (1, 0), (0, 2**40)]))
-    def ranges_that_are_none_are_refused(self, beyond):
+    def invalid_ranges_are_rejected(self, beyond):
         with pytest.raises(ValueError, match="no such items"):
             self.call("rank_factors", SETS[0], self.ranking(self.mine, *beyond))
         with pytest.raises(ValueError, match="no such items"):
             self.call("top_factors", SETS[0], self.listing(self.mine, *beyond))
 
     @invariant()
-    def counts_and_lists_are_those_of_the_twin(self):
+    def counts_and_lists_agree_with_the_twin(self):
         for name, array in self.mine.all().items() if hasattr(self, "mine") else ():
             np.testing.assert_array_equal(array, self.twins.all()[name], err_msg=name)
 

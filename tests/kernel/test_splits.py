@@ -1,4 +1,4 @@
-"""The native functions for splits against their twins in NumPy."""
+"""The native split functions agree with their NumPy twins."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ranges(problem):
 
 
 @given(problems(), orders, st.integers(0, 6))
-def test_the_first_rows(problem, order, size):
+def test_hold_first(problem, order, size):
     held = np.full((2, len(problem["users"])), 9, np.uint8)
     for users in ranges(problem):
         arguments = {**problem, **users, "order": order, "sizes": np.minimum(users["counts"], size)}
@@ -67,7 +67,7 @@ def test_places(problem, order):
     np.testing.assert_array_equal(*places)
 
 
-def test_it_is_said_when_values_would_decide():
+def test_hold_first_reports_that_values_are_needed():
     def hold(times, values):
         return _kernel.hold_first(
             users=np.zeros(2, np.uint32),
@@ -90,7 +90,7 @@ def test_it_is_said_when_values_would_decide():
 
 
 @given(problems(), st.integers(0, 2**64 - 1))
-def test_rows_below_a_limit(problem, limit):
+def test_hold_below(problem, limit):
     names = ("users", "items", "user_draws", "item_draws")
     rows = {name: problem[name] for name in names}
     held = np.zeros((2, len(rows["users"])), np.uint8)
@@ -100,7 +100,7 @@ def test_rows_below_a_limit(problem, limit):
 
 
 @given(problems(), st.integers(1, 6), st.integers(1, 6))
-def test_the_core_and_the_counts(problem, least_user, least_item):
+def test_trim_core_and_count_codes(problem, least_user, least_item):
     users, items = problem["users"], problem["items"]
     results = []
     for module in (_kernel, kernel_twin):
@@ -126,7 +126,7 @@ def test_the_core_and_the_counts(problem, least_user, least_item):
         np.testing.assert_array_equal(native, slow)
 
 
-def test_numbers_that_do_not_fit_are_refused():
+def test_inconsistent_counts_are_rejected():
     items = np.array([0, 3], np.uint32)
     columns = {"users": np.array([0, 1], np.uint32), "items": items}
     columns |= dict.fromkeys(["user_draws", "item_draws"], np.zeros(2, np.uint64))

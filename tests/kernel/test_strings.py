@@ -1,4 +1,4 @@
-"""The native numbering of strings against its twin."""
+"""The native numbering of strings agrees with its twin."""
 
 import kernel_twin
 import numpy as np
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# Those that a view holds (12 bytes) and longer ones, equal up to where that ends, or to the end.
+# Strings that fit into a view (12 bytes) and longer ones, with equal beginnings or entirely equal.
 BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
 BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 3, "😀" * 4, "ß" * 50]
 columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))
@@ -22,7 +22,7 @@ def numbered(number_strings, series):
 
 
 @given(columns, st.integers(0, 9))
-def test_numbers_by_first_sight(chunks, begin):
+def test_strings_are_numbered_by_first_appearance(chunks, begin):
     empty = pl.Series([], dtype=pl.String)
     series = pl.concat([empty, *(pl.Series(one, dtype=pl.String) for one in chunks)], rechunk=False)
     for part in (series, series[begin:], series.gather_every(2)):
@@ -30,7 +30,7 @@ def test_numbers_by_first_sight(chunks, begin):
 
 
 def test_many_strings():
-    """More than the table has room for at first."""
+    """More strings than the initial table has room for."""
     values = np.random.default_rng(0).integers(0, 5000, 20_000)
     for text in ("{}", "a text that is longer {}"):
         series = pl.Series([text.format(value) for value in values])
@@ -47,6 +47,6 @@ def test_many_strings():
         (pl.Series(["a", "b", "c"]), "one entry per row"),
     ],
 )
-def test_what_it_does_not_take(series, message):
+def test_other_columns_are_rejected(series, message):
     with pytest.raises(ValueError, match=message):
         _kernel.number_strings(series, np.zeros(2, np.uint32), np.zeros(2, np.int64))

@@ -1,4 +1,4 @@
-"""The native sums of the first places against their twin in NumPy."""
+"""The native sums within cut-offs agree with their NumPy twin."""
 
 import kernel_twin
 import numpy as np
@@ -22,7 +22,7 @@ with_cases = given(
 
 
 def placed(rng, lengths):
-    """Rows of users at places of which some are empty, and some hold several rows."""
+    """Rows of users at places; some places are empty, some have several rows."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = [np.sort(rng.integers(0, 2 * n + 1, n)) for n in lengths]
     return indptr, np.concatenate([*rows, []]).astype(np.int64)
@@ -35,14 +35,14 @@ def summed(module, indptr, place, terms, cutoffs):
 
 
 @with_cases
-def test_rows_within_cutoffs_are_added_up(seed, lengths, cutoffs):
+def test_sums_within_cutoffs(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)
     case = indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64)
     np.testing.assert_array_equal(summed(_kernel, *case), summed(kernel_twin, *case))
 
 
-def test_many_rows_are_added_up_in_parts():
+def test_long_sums_are_computed_in_parts():
     rng = np.random.default_rng(0)
     indptr, place = placed(rng, [*MANY, 3, 0])
     terms = rng.normal(size=len(place))
@@ -50,7 +50,7 @@ def test_many_rows_are_added_up_in_parts():
     cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
     found = summed(_kernel, indptr, place, terms, cutoffs)
     np.testing.assert_array_equal(found, summed(kernel_twin, indptr, place, terms, cutoffs))
-    # The sums of tied groups, which a cut-off may part, are made of the same parts.
+    # A cut-off can split a group of ties; its sum uses the same parts.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
         rows = place < cutoff
@@ -59,27 +59,27 @@ def test_many_rows_are_added_up_in_parts():
 
 
 @with_cases
-def test_hits_and_gains_are_added_up(seed, lengths, cutoffs):
+def test_sums_of_hits_and_gains(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64))
 
 
-def test_gains_may_be_one_number_or_a_column_of_a_table():
+def test_gains_can_be_a_constant_or_a_table_column():
     indptr, place = placed(np.random.default_rng(0), [3, 0, 5])
     column = np.random.default_rng(0).normal(size=(len(place), 3))[:, 1]
     for gains in (column, column[::-1], np.broadcast_to(1.5, len(place))):
         compare_terms(indptr, place, gains, np.array([10**9, 4]))
 
 
-def test_many_hits_and_gains_are_added_up_in_parts():
+def test_long_sums_of_hits_and_gains_are_computed_in_parts():
     rng = np.random.default_rng(0)
     indptr, place = placed(rng, [*MANY, 3, 0])
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array([10**9, 3000, 1]))
 
 
 @with_cases
-def test_rows_within_a_limit_of_each_user_are_counted(seed, lengths, cutoffs):
+def test_count_within_limits_per_user(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = placed(rng, lengths)
     limits = rng.choice([*cutoffs, 0, 10**9], len(lengths))
@@ -93,7 +93,7 @@ def test_rows_within_a_limit_of_each_user_are_counted(seed, lengths, cutoffs):
     ("place", "limits", "message"),
     [(1, 1, "one place per row"), (3, 1, "one place per row"), (2, 2, "one limit and one count")],
 )
-def test_limits_that_do_not_fit_are_refused(place, limits, message):
+def test_mismatched_limits_are_rejected(place, limits, message):
     arrays = (np.array([0, 2]), np.zeros(place, int), np.zeros(limits, int), np.zeros(1, int))
     with pytest.raises(ValueError, match=message):
         _kernel.count_within(*arrays)
@@ -124,7 +124,7 @@ def compare_terms(indptr, place, gains, cutoffs):
         ("add_discounted", {"place": np.array([-9, 3])}, "too few logarithms"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_terms_too(function, changes, message):
+def test_functions_of_terms_reject_mismatched_arrays(function, changes, message):
     given = {"indptr": np.array([0, 2]), "place": np.array([3, 4]), "cutoffs": np.array([9])}
     given["sums"] = np.zeros((1, 1))
     if function == "add_discounted":
@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_refused_by_terms_too(function, changes, message):
         ({"place": np.array([4, 3])}, "must ascend"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes, message):
+def test_mismatched_arrays_are_rejected(changes, message):
     given = {"indptr": np.array([0, 2]), "place": np.array([0, 1]), "terms": np.ones(2)}
     given |= {"cutoffs": np.array([9]), "sums": np.zeros((1, 1))}
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""The native functions for ragged tables against their twins in NumPy."""
+"""The native functions for ragged tables agree with their NumPy twins."""
 
 import kernel_twin
 import numpy as np
@@ -30,7 +30,7 @@ def places(rng, n_users, n_there, who):
     who=st.sampled_from(["same", "others"]),
     ascending=st.booleans(),
 )
-def test_rows_are_found(seed, n_items, who, ascending):
+def test_find_rows(seed, n_items, who, ascending):
     rng = np.random.default_rng(seed)
     n_users = int(rng.integers(0, 6))
     n_there = n_users + int(rng.integers(0, 3))
@@ -38,7 +38,7 @@ def test_rows_are_found(seed, n_items, who, ascending):
     indptr, items = table(rng, n_users, few, ascending)
     other_indptr, other_items = table(rng, n_there, few)
     items, other_items = (part + np.int32(n_items - few) for part in (items, other_items))
-    items[rng.random(len(items)) < 0.2] = -1  # those that the other table does not have
+    items[rng.random(len(items)) < 0.2] = -1  # not in the other table
     found = np.full((2, len(items)), -9)
     for module, out in zip((_kernel, kernel_twin), found, strict=True):
         module.find_rows(
@@ -54,7 +54,7 @@ def test_rows_are_found(seed, n_items, who, ascending):
     np.testing.assert_array_equal(other_items[found[0][hit]], items[hit])
 
 
-def test_what_does_not_fit_is_refused():
+def test_mismatched_arrays_are_rejected():
     indptr, items = np.array([0, 1]), np.array([3], np.int32)
     rows = {"indptr": indptr, "items": items}
 
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_refused():
 
 
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.int64]))
-def test_rows_that_ascend(seed, dtype):
+def test_rows_ascend(seed, dtype):
     rng = np.random.default_rng(seed)
     indptr, items = table(rng, int(rng.integers(0, 6)), 12)
     n_users, n_items = len(indptr) - 1, int(rng.integers(10, 14))
@@ -87,7 +87,7 @@ def test_rows_that_ascend(seed, dtype):
     assert _kernel.rows_ascend(**given) is kernel_twin.rows_ascend(**given)
 
 
-def test_rows_that_are_not_there_do_not_ascend():
+def test_rows_ascend_rejects_missing_rows():
     given = {"indptr": np.array([0, 2]), "items": np.arange(2), "n_items": 2}
     assert _kernel.rows_ascend(**given, first=0, last=1)
     for first, last, changes, message in (

@@ -1,6 +1,6 @@
-"""Native functions called by several threads at once: the same counts as by one.
+"""Concurrent calls of native functions give the same counts as sequential ones.
 
-Under ThreadSanitizer (`.ci/check_sanitizers`) this shows that calls share nothing that they write.
+Under ThreadSanitizer (`.ci/check_sanitizers`) this shows that calls share no memory they write.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS
 
 
 def at_once(function, tasks):
-    """Call a function on tasks that all begin before any has to end."""
+    """Call a function on several tasks; all of them start before any can end."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(function, tasks))
 
@@ -27,7 +27,7 @@ def factors(rng, n, dtype):
 
 
 def tables(rng):
-    """What is judged and what is excluded: different items of each user, ascending."""
+    """Judged and excluded items, disjoint for each user and ascending."""
     rows = [rng.permutation(N_ITEMS)[: N_JUDGED + N_EXCLUDED] for _ in range(N_USERS)]
     sides = np.split(np.array(rows, np.int32), [N_JUDGED], axis=1)
     return [
@@ -36,7 +36,7 @@ def tables(rng):
 
 
 class Ranking:
-    """What threads read, and the arrays into parts of which each of them writes."""
+    """The inputs that threads share, and the outputs; each thread writes a part of these."""
 
     def __init__(self, instruction_set, dtype, shuffled):
         rng = np.random.default_rng(5)
@@ -113,7 +113,7 @@ class Ranking:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_blocks_of_users(instruction_set, dtype, shuffled):
-    """Blocks of the same tables, which write into parts of the same arrays."""
+    """Blocks of the same tables, writing to parts of the same arrays."""
     together, alone = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
         at_once(getattr(together, method), BLOCKS)
@@ -126,8 +126,8 @@ def test_blocks_of_users(instruction_set, dtype, shuffled):
     np.testing.assert_array_equal(together.flags, alone.flags)
 
 
-def test_ranges_of_users_of_the_same_rows():
-    """Splits give each thread a range of users, of rows in any order."""
+def test_concurrent_ranges_of_users_of_the_same_rows():
+    """Splits give each thread a range of users, whose rows come in any order."""
     rng = np.random.default_rng(3)
     n, n_users = 4000, 64
     rows = {

@@ -1,6 +1,6 @@
-"""The native functions for the best candidates against their twins in NumPy.
+"""The native functions for top candidates agree with their NumPy twins.
 
-Small whole numbers make every score exact, and most of them tied.
+Scores are sums of small integers and hence exact, and most of them are tied.
 """
 
 import functools
@@ -29,7 +29,7 @@ def ragged(rng, n_users, n_items, most):
 
 
 class Lists:
-    """Empty lists that a call fills."""
+    """Empty lists to be filled by a call."""
 
     def __init__(self, n_users, k, dtype):
         self.scores = np.full((n_users, k), -9, dtype)
@@ -39,7 +39,7 @@ class Lists:
         self.keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
 
     def native(self):
-        """The lists as the kernel takes them."""
+        """The lists as arguments of the kernel."""
         return {
             "keys": self.keys,
             "top_scores": self.scores,
@@ -168,7 +168,7 @@ def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
 @pytest.mark.parametrize("order", TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues(instruction_set, order, shape):
-    """Scores that come in the worst order, and more ties than any shelf holds."""
+    """Scores in the worst possible order, and more ties than a shelf can hold."""
     n, k = 50_000, 7
     scores = {
         "rising": np.arange(n),

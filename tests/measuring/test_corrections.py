@@ -1,4 +1,4 @@
-"""Metrics of sampled candidates, corrected: the formulas, their laws, and how far they help."""
+"""Corrections of metrics for sampled candidates: their formulas, laws and benefit."""
 
 import functools
 import itertools
@@ -30,7 +30,7 @@ def first_places(k):
 
 
 def estimate(n, m, f, correction, gamma=0.1, head=1):
-    """The estimate for every number x of drawn items above."""
+    """The estimate for each possible number x of sampled items above."""
     x = np.arange(m + 1)
     full = np.full(m + 1, 1)
     return estimates(x, m * full, n * full, head * full, (n + head) * full, f, correction, gamma)
@@ -69,7 +69,7 @@ def paper(conditional, f, gamma, head=1):
         (201, 100, 0.01, 4),
     ],
 )
-def test_cv_is_the_formula_of_the_paper(n, m, gamma, head):
+def test_cv_matches_the_formula_of_the_paper(n, m, gamma, head):
     for f in (first_places(5), first_places(n), lambda rank: 1 / rank):
         np.testing.assert_allclose(
             estimate(n, m, f, "cv", gamma, head),
@@ -85,14 +85,14 @@ def test_unbiased_is_least_squares(n, m):
         np.testing.assert_allclose(
             estimate(n, m, f, "unbiased"), np.linalg.lstsq(a, b, rcond=None)[0], atol=1e-6
         )
-    # A polynomial of degree m or less has an estimate without any bias.
+    # Polynomials of degree m or less have an unbiased estimate.
     f = lambda rank: (rank / n) ** min(m, 3)  # noqa: E731
     a, b = hypergeometric(n, m), f(1 + np.arange(n + 1))
     np.testing.assert_allclose(a @ estimate(n, m, f, "unbiased"), b, atol=1e-9)
 
 
-def test_with_a_small_sample_it_is_the_binomial_of_the_paper():
-    """Krichene & Rendle draw with replacement: no difference where m is small beside N."""
+def test_small_samples_match_the_binomial_of_the_paper():
+    """Krichene & Rendle sample with replacement, which hardly matters if m is much less than N."""
     n, m, f = 20_000, 20, first_places(300)
     np.testing.assert_allclose(
         estimate(n, m, f, "cv", 0.01), paper(binomial(n, m), f, 0.01), atol=5e-4
@@ -123,8 +123,8 @@ def problems(draw):
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @given(problem=problems(), relevant_from=st.sampled_from([None, 2]))
 @examples(0.5)
-def test_all_items_drawn_need_no_correction(correction, problem, relevant_from):
-    """Ties, grades, judged items that are not relevant: the corrected value is the exact one."""
+def test_complete_samples_need_no_correction(correction, problem, relevant_from):
+    """With ties, grades and irrelevant judged items, the corrected value equals the exact one."""
     scores, test, train = problem
     options = {"train": train, "metrics": f"{ASKED} {WHOLE}", "relevant_from": relevant_from}
     expected = rm.evaluate(rm.Scores(scores), test, **options)
@@ -143,13 +143,13 @@ def test_all_items_drawn_need_no_correction(correction, problem, relevant_from):
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_unbiased_over_all_samples(ties):
-    """The mean over every possible sample is the value of the whole catalogue.
+    """The mean over every possible sample equals the value over the whole catalogue.
 
-    With all but one item drawn, whatever the metric is: its bias is gone.
+    With all but one item sampled, this holds for any metric: the estimate is unbiased.
     """
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 3 if ties else 1000, 9) * 1.0
-    judged = {1: 3.0, 4: 1.0, 6: 0.0, 7: 2.0}  # item 6 was judged, and is not relevant
+    judged = {1: 3.0, 4: 1.0, 6: 0.0, 7: 2.0}  # item 6 is judged but not relevant
     test = rm.Interactions.of({0: judged}, n_users=1, n_items=9)
     others = [item for item in range(9) if item not in judged]
     options = {"metrics": "roc_auc", "constant_scores": "ties"}
@@ -170,13 +170,13 @@ def test_unbiased_over_all_samples(ties):
 
 
 def test_unbiased_estimates_of_ties_and_several_relevant_items():
-    """The mean over every sample, against the projection that defines it."""
+    """The mean over every sample equals the projection that defines the estimate."""
     scores = np.array([[3.0, 2, 2, 2, 1, 2, 3, 0, 1, 2, 2]])
     test = rm.Interactions.of({0: [1, 4, 6, 9]}, n_users=1, n_items=11)
     others = [0, 2, 3, 5, 7, 8, 10]
     metrics = "ap@6 ndcg@4 recall@4 rr@5 hit@3 precision@2 tap@3 rprecision tprecision@2"
     exact = rm.evaluate(rm.Scores(scores), test, metrics=metrics)
-    for n in (6, 7):  # what a sample shows of all others is all but one direction
+    for n in (6, 7):  # a sample reveals all but one dimension of the full ranks
         means = dict.fromkeys(exact.values, 0.0)
         samples = list(itertools.combinations(others, n))
         for drawn in samples:
@@ -196,7 +196,7 @@ def test_a_user_does_not_depend_on_the_others(correction):
     rng = np.random.default_rng(1)
     scores, ids = rng.normal(size=(40, 120)), np.arange(40) * 3
     kind = rng.random((40, 120))
-    known = np.linspace(0, 0.7, 40)[:, np.newaxis]  # very different numbers of others
+    known = np.linspace(0, 0.7, 40)[:, np.newaxis]  # very different numbers of candidates
     test, train = (
         rm.Interactions.of(data * 1.0, user_ids=ids) for data in (kind > 0.95, kind < known)
     )
@@ -216,7 +216,7 @@ def test_a_user_does_not_depend_on_the_others(correction):
 
 
 def simulated():
-    """A catalogue of 1,000 items, four relevant ones per user, which a model finds early."""
+    """A catalogue of 1,000 items; the model ranks each user's four relevant items high."""
     rng = np.random.default_rng(7)
     n_users, n_items = 2_000, 1_000
     scores = rng.normal(size=(n_users, n_items)).astype(np.float32)
@@ -229,7 +229,7 @@ def simulated():
 
 
 def distances(source, test, train, n, metrics):
-    """How far the mean over users is from that of the whole catalogue."""
+    """How far the mean over users is from the one over the whole catalogue."""
     options = {"train": train, "metrics": metrics}
     exact = rm.evaluate(source, test, **options).mean()
     found = {}
@@ -246,11 +246,11 @@ def distances(source, test, train, n, metrics):
     return exact, found
 
 
-def test_corrections_take_bias_away():
+def test_corrections_reduce_bias():
     exact, found = distances(*simulated(), 100, "recall@10 ndcg@10 ap@10 rr@10 hit@10 roc_auc")
     for name in ("recall@10", "ndcg@10", "ap@10", "rr@10", "hit@10"):
         naive = found["none"][name]
-        assert naive > 0.15 * exact[name]  # what a sample says is far off
+        assert naive > 0.15 * exact[name]  # uncorrected samples are far off
         assert found["plug_in"][name] < 0.85 * naive
         assert found["cv 0.1"][name] < 0.7 * naive
         assert found["cv 0.01"][name] < 0.4 * naive
@@ -271,9 +271,9 @@ ESTIMATORS = {
 def test_bias_and_spread_on_movielens_1m():
     """Corrections come close to the whole catalogue, with Krichene & Rendle's variance weights.
 
-    The plug-in estimator takes part of the bias away, the bias-variance estimators most of it,
-    the more the less they weigh the variance; least squares alone has too much variance to be
-    of use.
+    The plug-in estimator removes part of the bias. The bias-variance estimators remove most of it,
+    and more the less they weigh the variance. Least squares alone is of no use: its variance is
+    too large.
     """
     folder, n_users = SHARED / "data" / "ml1m_als", 500
     users, items = (np.load(folder / f"ml-1m_{name}_factors.npy") for name in ("user", "item"))
@@ -302,13 +302,13 @@ def test_bias_and_spread_on_movielens_1m():
         assert (bias["cv 0.01"] < bias["cv 0.1"] + 2 * spread["cv 0.01"]).all()
         assert (spread["cv 0.01"] < 0.02).all()
         assert (spread["unbiased"] > 100 * spread["cv 0.01"]).all()
-        assert max(error_of_auc) < 0.005  # linear in the rank, so that every sample has its mean
+        assert max(error_of_auc) < 0.005  # linear in the rank, so the mean over samples is exact
         biases[m] = bias
     for label in ("none", "plug_in", "cv 0.1", "cv 0.01"):
         assert (biases[500][label] < biases[50][label]).all()
 
 
-def test_undefined_by_the_whole_catalogue():
+def test_undefined_values_over_the_whole_catalogue():
     scores = np.arange(40.0).reshape(2, 20) % 17
     test = np.eye(2, 20)
     sets = np.array([[1.0] * 6 + [0] * 14, [0, 1.0] + [0] * 18])
@@ -320,7 +320,7 @@ def test_undefined_by_the_whole_catalogue():
     assert np.isnan(result["recall@10"][1])
     reason = "no candidate but the items of test, so there is nothing to correct with"
     assert result.skipped("ndcg@10") == {reason: 1}
-    alone = rm.evaluate(  # the only other item was not drawn
+    alone = rm.evaluate(  # the only other item was not sampled
         rm.Scores([[3.0, 2.0, 1.0]]), np.array([[1, 0, 1]]), candidates=np.array([[1, 0, 1]]),
         metrics="ndcg@1", correction="plug_in", all_relevant="computed",
     )  # fmt: skip
@@ -352,9 +352,13 @@ def test_messages():
     for name in METRICS.keys() - set(CORRECTABLE):
         metric = name if METRICS[name].cutoff == "none" else f"{name}@5"
         none = f"does not exist for '{metric}'.*precision, tprec"
-        with pytest.raises(InputError, match=f"{none}|'{metric}' needs "):  # what it reads, first
+        with pytest.raises(
+            InputError, match=f"{none}|'{metric}' needs "
+        ):  # checks its inputs first
             evaluate(metric)
-    source = rm.Lists(np.tile(np.arange(30), (3, 1)))  # all of them, and yet not of how many
+    source = rm.Lists(
+        np.tile(np.arange(30), (3, 1))
+    )  # lists all items, but does not know the number of candidates
     with pytest.raises(InputError, match=r"needs the ranks of all candidates, and the number"):
         evaluate(catalogue=30)
     source = rm.Scores(np.random.default_rng(0).random((3, 30)))

@@ -1,4 +1,4 @@
-"""Few users with ties among many without have the values that they have alone."""
+"""Users with ties have the same values alone and among many users without ties."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OF_SCORES = [rule for rule in get_args(TieRule) if rule not in ("input", "as_ran
 
 
 @pytest.mark.parametrize("ties", OF_SCORES)
-def test_users_with_ties_among_many_without(ties: TieRule) -> None:
+def test_few_users_with_ties_among_many_without(ties: TieRule) -> None:
     generator = np.random.default_rng(0)
     scores = generator.permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     gains = np.where(generator.random((40, 8)) < 0.4, generator.integers(1, 4, (40, 8)), 0)
-    # Their best judged item is tied with one that is not judged, and so are two judged ones.
+    # The user's best judged item is tied with an unjudged one, and two judged items are tied.
     scores[7], gains[7] = [6, 6, 5, 4, 3, 2, 1, 0], [2, 0, 1, 0, 0, 3, 0, 0]
     scores[8], gains[8] = [6, 5, 4, 4, 3, 2, 1, 0], [1, 0, 3, 1, 0, 0, 0, 2]
     test = {
@@ -45,8 +45,8 @@ SAMPLED = {"candidates": rm.SampledCandidates(8), "correction": "cv"}
 @pytest.mark.parametrize(
     ("metrics", "options"), [("recall@1,3", {}), ("recall@2 rr@2", SAMPLED)], ids=str
 )
-def test_a_tie_is_read_at_the_deepest_cut_off_and_by_corrections_beyond(metrics, options) -> None:
-    """Item a is tied for the third place of the sample, and may have a better one of all items."""
+def test_ties_count_at_the_deepest_cutoff_and_in_corrections(metrics, options) -> None:
+    """Item a is tied for the third place in the sample; among all items it may rank higher."""
     scores = np.random.default_rng(0).permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     scores[7] = [5, 5, 6, 7, 3, 2, 1, 0]
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)

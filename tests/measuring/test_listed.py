@@ -1,4 +1,4 @@
-"""Metrics of lists: values worked out by hand, and when there is none."""
+"""List metrics: values computed by hand, and when they are undefined."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOBODY = ListCase(
 
 
 def value(metric, protocol=None, **changes):
-    """The value of the first user, or that of all."""
+    """The first user's value, or the value for all users."""
     return values(metric, protocol, **changes)[0]
 
 
@@ -57,7 +57,7 @@ def why(metric, protocol=None, **changes):
 TWO = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test": [{}, {}]}
 
 
-def test_metrics_of_rankings_and_of_lists_stand_in_the_order_asked_for():
+def test_ranking_and_list_metrics_keep_the_requested_order():
     lists, train = rm.Lists({"ann": ["film", "song"]}), {"ann": ["book"], "ben": ["film", "song"]}
     asked = ["novelty@1", "rr", "novelty@2", "ap"]
     result = rm.evaluate(lists, {"ann": ["song"]}, train=train, metrics=asked)
@@ -78,7 +78,7 @@ def test_metrics_of_rankings_and_of_lists_stand_in_the_order_asked_for():
         ("gini@2(complement)", 10 / 24),
         # x = 1 1 2: (-2 + 0 + 4) / (3 * 4)
         ("gini@2(support=listed)", 2 / 12),
-        # One item alone: 1 - 1/n, and 1 with n - 1.
+        # A single item: 1 - 1/n, and 1 with the divisor n - 1.
         ("gini@1", 5 / 6),
         ("gini@1(divisor=others)", 1),
         ("entropy@2", 1.5),  # shares 1/2, 1/4, 1/4
@@ -87,11 +87,11 @@ def test_metrics_of_rankings_and_of_lists_stand_in_the_order_asked_for():
         ("personalization@1", 0),
     ],
 )
-def test_of_all_users(metric, expected):
+def test_metrics_over_all_users(metric, expected):
     assert value(metric, **TWO) == pytest.approx(expected)
 
 
-# Item 0 is known to all four users of train, item 1 to two, item 2 to one.
+# Four users of train have item 0, two have item 1, one has item 2.
 KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
 
 
@@ -110,17 +110,17 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
         ("epc@1(novelty=discovery)", math.log2(7 / 4)),
     ],
 )
-def test_of_popularity(metric, expected):
+def test_popularity_metrics(metric, expected):
     assert value(metric, **KNOWN) == pytest.approx(expected)
 
 
-def test_discovery_is_by_the_rows_of_train():
+def test_discovery_counts_rows_of_train():
     lists, train = rm.Lists({"ann": ["b"]}), {"ann": ["a"], "bob": ["a", "b"]}
     result = rm.evaluate(lists, {"ann": ["b"]}, train=train, metrics="epc@1(novelty=discovery)")
     assert result.mean() == {"epc@1(novelty=discovery)": pytest.approx(math.log2(3))}
 
 
-def test_items_that_train_lacks_are_as_novel_as_its_rarest():
+def test_items_missing_from_train_are_as_novel_as_its_rarest():
     discovery = "epc@1(novelty=discovery,any)"
     some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
     assert value(discovery, **some) == pytest.approx(math.log2(5 / 2))
@@ -128,7 +128,7 @@ def test_items_that_train_lacks_are_as_novel_as_its_rarest():
     assert value(discovery, lists=[[3]], **KNOWN) == pytest.approx(math.log2(7))
 
 
-def test_what_the_only_user_of_train_has_is_not_novel():
+def test_items_of_the_only_train_user_are_not_novel():
     only = {"train": [{0: 1.0}], "lists": [[0]]}
     assert value("epc@1", **only) == 0
     assert value("epc@1(novelty=discovery)", **only) == 0
@@ -146,15 +146,15 @@ def test_what_the_only_user_of_train_has_is_not_novel():
         ("ild@3(distance=jaccard)", (1 + 1 / 2 + 1 / 2) / 3),
         ("ild@3(distance=differing)", (2 + 1 + 1) / 3),
         ("ild@3(distance=hamming)", (2 + 1 + 1) / 6),
-        ("ild@4(distance=categories)", 5 / 6),  # items 0 and 3 share theirs
+        ("ild@4(distance=categories)", 5 / 6),  # items 0 and 3 have the same categories
         ("ild@3(average=items)", (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
     ],
 )
-def test_of_features(metric, expected):
+def test_feature_metrics(metric, expected):
     assert value(metric) == pytest.approx(expected)
 
 
-def test_opposite_directions_are_two_apart():
+def test_opposite_directions_have_distance_2():
     assert value("ild@2", lists=[[0, 4]]) == pytest.approx(2)
 
 
@@ -178,8 +178,8 @@ def test_categories():
                                "score": [3.0, 2.0, 1.0], "relevance": [1] * 3})),
     ],
 )  # fmt: skip
-def test_of_items_that_gain_as_much_the_best_order_takes_the_lowest_id(source):
-    """This holds whatever the source ranks first, and whether it knows the item or not."""
+def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
+    """This holds regardless of what the source ranks first and of whether it knows the item."""
     catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
     test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
     found = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
@@ -187,8 +187,8 @@ def test_of_items_that_gain_as_much_the_best_order_takes_the_lowest_id(source):
     assert found["alpha_ndcg@2"] == pytest.approx((2 + 1.5 * second) / (2 + 2 * second))
 
 
-def test_a_better_order_than_the_one_found_counts_as_1():
-    """Item 0, which is found first, leaves less to the others than item 1 or 2 does."""
+def test_better_order_than_the_greedy_one_counts_as_1():
+    """Item 0, ranked first by the greedy order, leaves less to others than item 1 or 2."""
     names = [frozenset({1, 2}), frozenset({0, 1}), frozenset({2, 3}), *[frozenset()] * 3]
     changes = {"categories": names, "n_categories": 4, "test": [{0: 1.0, 1: 1.0, 2: 1.0}]}
     assert value("alpha_ndcg@3", lists=[[0, 1, 2]], **changes) == 1
@@ -203,19 +203,19 @@ def test_few_categories():
     assert value("subtopic_recall@2(denominator=all)", **one) == 1
 
 
-def test_a_feature_that_is_written_down_as_0_is_no_feature():
+def test_explicit_zero_is_not_a_feature():
     features = scipy.sparse.csr_array([[1.0, 2.0], [0.0, 3.0], [4.0, 1.0]])
     features.data[[1, 3]] = 0
     catalogue = rm.Catalogue({"item": ["a", "b", "c"]}, features=features)
     written = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
     lists = {"ann": ["a", "b", "c"]}
     result = rm.evaluate(rm.Lists(lists), lists, metrics=written, catalogue=catalogue)
-    # The distances of 1 0, 0 3 and 0 1.
+    # The distances between 1 0, 0 3 and 0 1.
     np.testing.assert_allclose([result[name][0] for name in written], [5 / 6, 5 / 3, 2 / 3])
 
 
 def test_miscalibration():
-    # Steck 2018: the same shares are calibrated; p = (1, 0) beside q = (0, 1) is log2(1 / a).
+    # Steck 2018: equal shares are calibrated; p = (1, 0) against q = (0, 1) gives log2(1 / a).
     assert value("miscalibration@3", train=[{3: 1.0, 4: 1.0, 5: 1.0}]) == pytest.approx(0)
     far = {"train": [{1: 1.0}], "lists": [[0, 3]]}
     assert value("miscalibration@2", **far) == pytest.approx(math.log2(100))
@@ -223,7 +223,7 @@ def test_miscalibration():
 
 
 def test_rank_biased_overlap():
-    # Webber, Moffat & Zobel 2010, equation 32, of a b c d and a c e d with p = 0.5.
+    # Webber, Moffat & Zobel 2010, equation 32, for a b c d and a c e d with p = 0.5.
     lists, baseline = [[0, 1, 2, 3]], [[0, 2, 4, 3]]
     seen = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
     found = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
@@ -237,7 +237,7 @@ def test_rank_biased_overlap():
 
 def test_surprise():
     changes = {"baseline": [[1, 0, 7, 6]], "test": [{0: 1.0, 2: 1.0, 3: 1.0}]}
-    assert value("unexpectedness@1", **changes) == 1  # the baseline's first item is another
+    assert value("unexpectedness@1", **changes) == 1  # the baseline has another first item
     assert value("unexpectedness@4", **changes) == 1 / 2
     assert value("serendipity@1", **changes) == 1
     assert value("serendipity@4", **changes) == 2 / 4
@@ -270,20 +270,20 @@ def test_surprise():
         ),
     ],
 )
-def test_without_a_value(metric, changes, reason):
+def test_undefined_list_metrics_have_a_reason(metric, changes, reason):
     assert why(metric, **changes) is reason
     assert math.isnan(value(metric, **changes)) == (reason is not Reason.DEFINED)
     if reason is not Reason.DEFINED:
         assert value(metric, Protocol(undefined=0.25), **changes) == 0.25
 
 
-def test_few_relevant_items_matter_where_test_is_read():
+def test_min_positives_matters_only_to_metrics_that_read_test():
     protocol = Protocol(min_positives=2)
     assert why("epc@2", protocol) is Reason.FEW_RELEVANT
     assert why("popularity@2", protocol) is Reason.DEFINED
 
 
-def test_without_anybody():
+def test_list_metrics_without_users():
     for name in ("gini@2", "entropy@2", "personalization@2", "novelty@2(divisor=rows)"):
         assert math.isnan(value(name, lists=[[]]))
     assert value("coverage@2", lists=[[]]) == 0
@@ -299,20 +299,20 @@ def test_without_anybody():
         (UserFlag.CONSTANT_SCORES, Reason.CONSTANT_SCORES),
     ],
 )
-def test_users_whose_items_were_not_ranked(flag, reason):
+def test_list_metrics_of_unranked_users(flag, reason):
     flags = np.array([UserFlag.KNOWN | flag, UserFlag.KNOWN], np.uint32)
     lists = TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
     data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
     found, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert found["novelty@1"].tolist()[1] == 1
-    # They do not count in what all users have in common either.
+    # These users do not count in metrics over all users either.
     assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
         "coverage@1": 0.5
     }
 
 
-def test_users_that_the_source_does_not_know():
+def test_list_metrics_of_unknown_users():
     known = np.array([False, True])
     lists = TopLists(np.array([[-1], [1]]), 2, known, np.zeros(2, bool))
     data = ListData(lists)
@@ -323,8 +323,8 @@ def test_users_that_the_source_does_not_know():
     assert (every, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
 
-def test_users_who_do_not_count_are_drawn_without_effect():
-    """A resample may draw them as often as it likes."""
+def test_resampling_users_who_do_not_count_has_no_effect():
+    """Resamples can draw such users any number of times."""
     known = np.array([False, True, True])
     lists = TopLists(np.array([[0], [1], [-1]]), 4, known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
@@ -341,7 +341,7 @@ def test_users_who_do_not_count_are_drawn_without_effect():
         *("popularity@2(divisor=rows)", "coverage@2", "gini@2", "entropy@2"),
     ],
 )
-def test_who_is_drawn_several_times_counts_as_often(name):
+def test_users_count_as_often_as_they_are_resampled(name):
     known = np.ones(3, bool)
     lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, known, ~known)
     data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 0]))
@@ -356,7 +356,7 @@ def test_who_is_drawn_several_times_counts_as_often(name):
     assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
 
 
-def test_many_users_are_taken_in_blocks(monkeypatch):
+def test_many_users_are_processed_in_blocks(monkeypatch):
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
     rng = np.random.default_rng(0)
     rows = [rng.permutation(6)[: rng.integers(0, 5)].tolist() for _ in range(20)]
@@ -372,7 +372,7 @@ def test_many_users_are_taken_in_blocks(monkeypatch):
         np.testing.assert_array_equal(values(name, **many), alone)
 
 
-def test_what_is_computed_once_belongs_to_its_users():
+def test_cached_results_belong_to_their_users():
     changes = TWO | {"lists": [[0], [1, 2]]}
     data = dataclasses.replace(NOBODY, **changes).data()
     metrics, weights = parse("coverage@2"), np.array([1])
@@ -393,7 +393,7 @@ def test_blocks_hold_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert blocks == [range(2), range(2, 4), range(4, 5)]
 
 
-def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
+def test_items_outside_the_catalogue_have_no_features() -> None:
     frame = pl.DataFrame(
         {"item": ["a", "b", "c"], "genres": ["x", "y", "x|y"], "vector": np.eye(3).tolist()}
     )
@@ -403,21 +403,21 @@ def test_nothing_is_known_of_items_that_the_catalogue_lacks() -> None:
         metrics="category_entropy@2 ild@2",
         catalogue=rm.Catalogue(frame, features="vector"),
     )
-    entropy = 2 - 0.75 * math.log2(3)  # of y and of half x, half y
+    entropy = 2 - 0.75 * math.log2(3)  # of y, and of half x, half y
     np.testing.assert_allclose(result["category_entropy@2"], [math.nan, entropy])
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
     assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]
 
 
-def test_nothing_is_known_of_items_beside_the_only_one_of_the_catalogue() -> None:
+def test_items_outside_a_single_item_catalogue_have_no_features() -> None:
     catalogue = rm.Catalogue(["a"], features=np.ones((1, 2)))
     lists = rm.Lists({"ann": ["a", "new"]})
     result = rm.evaluate(lists, {"ann": ["a"]}, metrics="ild@2", catalogue=catalogue)
     assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES]
 
 
-def test_columns_that_do_not_fit_the_lists_are_refused():
+def test_columns_that_do_not_match_the_lists_are_rejected():
     one = np.zeros(1, np.int64)
     with pytest.raises(rm.InternalError, match=r"Side\.items must have .* per row: 1 of 2"):
         Side(np.array([0, 2]), one, np.ones(2))
@@ -427,7 +427,7 @@ def test_columns_that_do_not_fit_the_lists_are_refused():
         Judged(np.zeros(2, np.int64), one)
 
 
-def test_a_metric_of_ones_own_reads_propensities():
+def test_custom_metric_reads_propensities():
     @metric(formula="the propensity of the first item", record="lists", side=("propensity",))
     def likely(data, cutoffs):
         """Propensity of the first item."""

@@ -1,10 +1,10 @@
-"""Why values are undefined."""
+"""The reasons for undefined values."""
 
 from recometer.measuring.reasons import Reason
 
 
-def test_codes_are_those_of_saved_evaluations():
-    """Files hold the numbers: a reason keeps its own, and a new one takes a number beyond."""
+def test_reason_codes_match_saved_evaluations():
+    """Saved files contain the codes: existing reasons keep theirs, new reasons get new ones."""
     of_rankings = [
         *("DEFINED", "UNKNOWN_USER", "NO_RELEVANT", "FEW_CANDIDATES", "FEW_RELEVANT"),
         *("COLD_START", "NAN_SCORE", "INFINITE_SCORE", "CONSTANT_SCORES", "CUTOFF_TOO_DEEP"),

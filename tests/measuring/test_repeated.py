@@ -1,4 +1,4 @@
-"""The rule repeated_test: rows of test that repeat a pair of user and item."""
+"""The rule repeated_test, for rows of test that repeat a pair of user and item."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
         ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
     ],
 )
-def test_what_rows_count_as(rule: str, precision: float, recall: float, ndcg: float) -> None:
+def test_repeated_rows_by_each_rule(
+    rule: str, precision: float, recall: float, ndcg: float
+) -> None:
     test = frame([(0, 4), (0, 4), (0, 4), (0, 6)])
     for metric, expected in (("precision@2", precision), ("recall@2", recall), ("ndcg@2", ndcg)):
         assert values(test, metric, rule) == pytest.approx([expected])
 
 
 @given(ROWS, st.sampled_from(["counted", "joined"]))
-def test_without_repeated_rows_every_rule_is_the_same(
-    rows: list[tuple[int, int]], rule: str
-) -> None:
+def test_rules_agree_without_repeated_rows(rows: list[tuple[int, int]], rule: str) -> None:
     test = frame(sorted(set(rows)))
     for metric in ("ap@3", "ndcg@3", "recall@3"):
         assert values(test, metric, rule) == values(test, metric, "once")
 
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
-def test_recall_by_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """This holds for items that the source does not know, and without the items of train, too."""
-    rows = [*rows, (2, 4)]  # the sources know an item
+def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
+    """This also holds for unknown items, and with train items left out."""
+    rows = [*rows, (2, 4)]  # sources need at least one item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
     source = {
@@ -84,7 +84,7 @@ def test_recall_by_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
             assert found["counted"][place] == pytest.approx(len(set(hits)) / len(items))
 
 
-def test_the_number_of_relevant_items_is_that_of_the_rows() -> None:
+def test_number_of_relevant_items_counts_rows() -> None:
     test = frame([(0, 4), (0, 4), (0, 6), (1, 2)])
     with pytest.warns(rm.DataWarning, match="repeat a pair"):
         test_data = rm.Interactions.of(test)
@@ -99,14 +99,14 @@ def test_the_number_of_relevant_items_is_that_of_the_rows() -> None:
     assert counted.mean("pooled")["recall@2"] == pytest.approx(1 / 4)
 
 
-def test_values_of_repeated_rows_are_means_unless_they_count_once() -> None:
+def test_repeated_rows_average_unless_they_count_once() -> None:
     test = frame([(0, 4), (0, 4), (0, 0)], rating=pl.Series([1.0, 3.0, 2.0]))
     for rule, expected in (("once", 4.0), ("counted", 2.0), ("joined", 4.0)):
         assert values(test, "dcg@1", rule) == [expected]
 
 
-def test_the_best_order_of_a_list_has_what_it_repeats_once() -> None:
-    """By hand: 3 + 3/log2(3) + 1/2 for a, a and b; best is 3 + 1/log2(3) for a and b."""
+def test_ideal_order_of_a_list_has_repeated_items_once() -> None:
+    """By hand: 3 + 3/log2(3) + 1/2 for a, a and b; the ideal is 3 + 1/log2(3) for a and b."""
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
         metrics="ndcg@3(ideal=list)", duplicates="counted",
@@ -115,13 +115,13 @@ def test_the_best_order_of_a_list_has_what_it_repeats_once() -> None:
     assert result["ndcg@3(ideal=list)"] == pytest.approx([expected])
 
 
-def test_rows_of_unknown_items_are_counted_beside_rows_that_are_in_train() -> None:
-    """Item 4 is found; 9 is unknown and there twice; 0 is in train, and so is nothing to find."""
+def test_rows_of_unknown_items_and_rows_in_train() -> None:
+    """Item 4 is a hit; 9 is unknown and repeated; 0 is in train, so there is no need to find it."""
     test = frame([(0, 4), (0, 9), (0, 9), (0, 0)])
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
     found = values(test, "recall@2", "counted", source=scores, train={0: [0]})
     assert found == pytest.approx([1 / 3])
-    # Where nothing of train is left out, item 9 counts twice though it is there, and 0 is found.
+    # With train items kept, the repeated item 9 counts twice although it is in train; 0 is a hit.
     kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
     assert kept == pytest.approx([2 / 4])
 
@@ -130,8 +130,8 @@ def scored(scores: list[float]) -> rm.Scores:
     return rm.Scores(np.array([scores]), user_ids=[0], item_ids=range(len(scores)))
 
 
-def test_rows_at_one_place_need_one() -> None:
-    """Items 0, 1 and 2 have equal scores; test has the item 1 twice, or items that are not tied."""
+def test_repeated_rows_of_tied_items_are_rejected() -> None:
+    """Items 0, 1 and 2 are tied; test repeats item 1, or items without ties."""
     source = scored([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
     for ties in ("expected", "optimistic", "pessimistic", "random"):
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):
@@ -144,7 +144,7 @@ def test_rows_at_one_place_need_one() -> None:
         assert found == [1 / place]
 
 
-def test_how_many_rows_have_no_place_of_their_own() -> None:
+def test_error_counts_repeated_rows_of_tied_items() -> None:
     source = scored([1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
     test = frame([(0, 1), (0, 1), (0, 1), (0, 3), (0, 3), (0, 5), (0, 5)])
     with pytest.raises(rm.InputError, match="but 3 of these rows are of items whose score others"):
@@ -162,7 +162,7 @@ RATINGS = pl.DataFrame(
 
 
 def as_files(tmp_path: Path) -> Iterator[Any]:
-    """The same rows, in every form that may repeat a pair."""
+    """The same rows, in every form that can repeat a pair."""
     yield RATINGS
     yield RATINGS.to_pandas()
     yield RATINGS.to_arrow()
@@ -174,7 +174,7 @@ def as_files(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
-def test_repeated_ratings_pass_a_threshold_only_by_a_rule(tmp_path: Path) -> None:
+def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
     told = r"1 of 4 rows of test repeat a pair .* relevant_from=4 .*'summed'.*'largest'.*one row"
     for test in as_files(tmp_path):
@@ -193,7 +193,7 @@ def test_repeated_ratings_pass_a_threshold_only_by_a_rule(tmp_path: Path) -> Non
         assert rm.evaluate(lists, test, metrics="rr").n_relevant.tolist() == [2, 1]
 
 
-def test_a_refused_threshold_is_not_preceded_by_a_sum() -> None:
+def test_threshold_error_does_not_mention_sums() -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -205,7 +205,7 @@ def test_a_refused_threshold_is_not_preceded_by_a_sum() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
-def test_repeated_entries_of_positions_pass_a_threshold_only_by_a_rule() -> None:
+def test_repeated_positions_with_a_threshold_need_a_rule() -> None:
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]))
     rows, columns, ratings = [0, 0, 0, 1], [1, 1, 2, 2], [2.0, 2.0, 4.0, 5.0]
     sparse = scipy.sparse.coo_array((ratings, (rows, columns)), shape=(2, 3))
@@ -219,7 +219,7 @@ def test_repeated_entries_of_positions_pass_a_threshold_only_by_a_rule() -> None
             rm.evaluate(scores, test, metrics="rr", protocol=rm.Protocol(relevant_from=4.0))
         found = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
         assert found["rr"].tolist() == [1 / 3, 1]
-        # Plays are added up; so they are by rules of libraries.
+        # Numbers of plays are summed, as in the conventions of libraries.
         for rules in ({}, {"protocol": "trec_eval"}, {"relevant_from": -np.inf}):
             options: dict[str, Any] = {"metrics": "rr", **rules}
             assert rm.evaluate(scores, test, **options)["rr"].tolist() == [1 / 2, 1]

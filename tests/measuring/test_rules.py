@@ -1,4 +1,4 @@
-"""A rule has one place: it says the same of every metric of an evaluation."""
+"""Each rule means the same for every metric of an evaluation."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def evaluated(metrics: str, **rules: object) -> rm.Evaluation:
 
 
 @pytest.mark.parametrize("users", ["test", "known", "relevant", "known_relevant", "positive"])
-def test_who_counts_in_the_mean_is_the_same_for_rankings_and_for_lists(users: str) -> None:
+def test_same_users_count_in_means_of_ranking_and_list_metrics(users: str) -> None:
     result = evaluated("recall@1 epc@1", users=users, undefined=0.0)
     recall, epc = (~np.isnan(result.counted_values(name)) for name in ("recall@1", "epc@1"))
     assert recall.tolist() == epc.tolist()
 
 
 @pytest.mark.parametrize("users", ["relevant", "known_relevant"])
-def test_who_has_nothing_relevant_does_not_count(users: str) -> None:
+def test_users_without_relevant_items_do_not_count(users: str) -> None:
     test = {"ann": {"film": 1.0}, "bob": {"book": 0.0}}
     found = {
         rule: rm.evaluate(
@@ -43,7 +43,7 @@ def test_who_has_nothing_relevant_does_not_count(users: str) -> None:
     assert found == {"test": 0.5, users: 1.0}
 
 
-def test_who_has_no_row_in_test_counts_as_no_number() -> None:
+def test_users_without_test_rows_do_not_count_as_a_number() -> None:
     test, train = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1.0]])
     result = rm.evaluate(
         rm.Scores(np.eye(2)), test, train=train, metrics="recall@1 epc@1", no_relevant=0.0,
@@ -63,7 +63,7 @@ def test_only_users_with_a_value_above_0() -> None:
     }
 
 
-def test_lists_whose_value_is_0_do_not_count_where_all_have_a_value() -> None:
+def test_lists_with_value_0_do_not_count_if_all_have_a_value() -> None:
     lists = {"ann": ["film"], "bob": ["new"]}
     result = rm.evaluate(
         rm.Lists(lists), lists, train=TRAIN, metrics="popularity@1", users="positive"
@@ -74,7 +74,7 @@ def test_lists_whose_value_is_0_do_not_count_where_all_have_a_value() -> None:
 
 @pytest.mark.parametrize("rule", ["unranked", "unknown_items"])
 @pytest.mark.parametrize("protocol", ["recometer", "torchmetrics", "cornac", "evidently"])
-def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:
+def test_nan_scores_are_not_left_out_items(rule: str, protocol: str) -> None:
     scores = pl.DataFrame(
         {"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "score": [np.nan, 1.0, 2.0, 1.0]}
     )
@@ -91,8 +91,8 @@ def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:
         assert result.skipped("rr") == {"a candidate's score is NaN": 1}
 
 
-def test_ties_are_ordered_within_each_cut_off() -> None:
-    """The lowest of three ids is the last of those within, also if several are requested."""
+def test_ties_are_ordered_within_each_cutoff() -> None:
+    """The lowest of three ids comes last among those within each of several cut-offs."""
     scores, test = rm.Scores([[1.0, 1.0, 1.0]]), np.array([[1, 0, 0]])
     result = rm.evaluate(
         scores, test, metrics="rr@1,2,3", ties="item_desc_within", constant_scores="ties",
@@ -119,7 +119,7 @@ def test_ratings_follow_the_rules_about_values() -> None:
     assert rounded.over_rows == {"rmse": 0.7}
 
 
-def test_what_is_undefined_for_all_users_is_the_number_of_the_rule() -> None:
+def test_metric_undefined_for_all_users_gets_the_number_of_the_rule() -> None:
     lists = rm.Lists({"ann": ["film"], "bob": ["song"]})
     given = {"catalogue": 9, "metrics": "personalization@1", "users": "known"}
     alone = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, undefined=0.5, **given)
@@ -128,8 +128,8 @@ def test_what_is_undefined_for_all_users_is_the_number_of_the_rule() -> None:
     assert both.mean() == {"personalization@1": 1.0}
 
 
-def test_memory_is_free_when_the_values_are_there() -> None:
-    """Memory is released at once: the garbage collector would find circular ranks late."""
+def test_memory_is_freed_after_the_values_are_computed() -> None:
+    """Memory is freed at once. Circular references in ranks would delay that."""
     users = RankedUsers(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
     metrics = parse("ndcg@1..3 recall@2 roc_auc ap@2 pr_auc bpref ndcg(ideal=list)")
     gc.collect()
@@ -168,7 +168,7 @@ def test_an_evaluation_leaves_nothing_behind() -> None:
         gc.enable()
 
 
-def test_computed_for_users_without_a_relevant_item():
+def test_users_without_a_relevant_item_are_computed():
     result = rm.evaluate(
         rm.Scores(np.eye(2)), np.eye(2) * [[1], [0]], metrics="precision@1 coverage@1",
         no_relevant="computed", catalogue=2,

@@ -1,4 +1,4 @@
-"""Rules that settle what is ranked, beside their sentences read literally."""
+"""Rules that determine the ranked items, compared with a literal reading of their sentences."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def evaluated(
     st.sampled_from(["removed", "first", "counted", "joined"]),
     st.sampled_from(["once", "counted", "joined"]),
 )
-def test_what_lists_and_test_repeat(
+def test_duplicates_and_repeated_test_combine(
     listed: list[list[int]], tested: list[list[int]], duplicates: str, rule: str
 ) -> None:
-    """Each of the rules duplicates with each of repeated_test."""
+    """Combine each value of duplicates with each value of repeated_test."""
     lists = dict(enumerate(listed))
     test = {user: tested[user] for user in lists}
     names = f"precision@{K} recall@{K}"
@@ -71,7 +71,7 @@ def test_what_lists_and_test_repeat(
         assert values == pytest.approx([found / K, found / relevant])
 
 
-def test_what_lists_repeat_adds_nothing_to_the_best_order() -> None:
+def test_repeated_list_items_do_not_change_the_ideal_order() -> None:
     result = rm.evaluate(
         rm.Lists({0: [0, 0, 1]}), {0: {0: 3.0, 1: 1.0}}, metrics="ndcg@4", catalogue=3,
         duplicates="counted", deep_cutoffs="computed",
@@ -81,14 +81,14 @@ def test_what_lists_repeat_adds_nothing_to_the_best_order() -> None:
     assert result["ndcg@4"].tolist() == pytest.approx([expected])
 
 
-def test_unknown_items_are_left_out_for_users_without_candidates_too() -> None:
+def test_unknown_items_are_left_out_even_without_candidates() -> None:
     source = rm.Scores([[2.0, 1.0], [1.0, 2.0]], user_ids=[0, 1], item_ids=[0, 1])
     test, train = {0: [9], 1: [0]}, {0: [0, 1]}
     result = rm.evaluate(source, test, train=train, metrics="rr", unknown_items="left_out")
     assert result.skipped("rr") == {"no relevant item to find": 1}
 
 
-def test_what_is_left_out_is_not_in_the_best_order() -> None:
+def test_left_out_items_are_not_in_the_ideal_order() -> None:
     result = rm.evaluate(
         rm.Scores([[2.0, 1.0, 0.0]]), np.array([[3.0, 1.0, 0.0]]),
         candidates=np.array([[0, 1, 1]]), metrics="ndcg@2", unranked="left_out",
@@ -98,15 +98,15 @@ def test_what_is_left_out_is_not_in_the_best_order() -> None:
 
 
 @pytest.mark.parametrize("duplicates", ["counted", "first", "joined"])
-def test_an_item_that_is_listed_twice_and_is_no_candidate_is_left_out_once(duplicates: str) -> None:
+def test_repeated_item_that_is_not_a_candidate_is_left_out_once(duplicates: str) -> None:
     options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
     result = evaluated({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
     assert result.n_relevant.tolist() == [1]
-    # Items that are no candidates hold no places: item 5 is the first.
+    # Items that are not candidates take no places, so item 5 is first.
     assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
 
 
-def test_unknown_items_are_left_out_where_the_ranking_is_known_to_its_end() -> None:
+def test_unknown_items_are_left_out_of_complete_rankings() -> None:
     lists, test = {0: [0, 1], 1: [0, 1, 2, 3, 4]}, {0: [0, 9], 1: [0, 9]}
     result = evaluated(lists, test, "recall@2", unknown_items="left_out", catalogue=5)
     assert result["recall@2"].tolist() == [0.5, 1.0]

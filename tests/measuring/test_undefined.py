@@ -1,4 +1,4 @@
-"""When a metric is undefined, and which reason is given."""
+"""When a metric is undefined, and the reason given."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def flagged(flag, ranks=GOOD):
 
 
 def unknown_user():
-    """A user whom the source does not know: misses only, and nothing to rank."""
+    """A user unknown to the source: only misses, and nothing to rank."""
     ranks = rank([0, 0, 0], [1, 1, NAN], unranked=[True, True, True])
     return dataclasses.replace(ranks, flags=np.zeros(1, np.uint32))
 
 
-def test_nothing_wrong():
+def test_defined_values_have_no_reason():
     for metric in EVERY:
         assert why(GOOD, str(metric)) is Reason.DEFINED
 
@@ -83,12 +83,12 @@ def test_relevant_items_without_a_positive_gain(gain):
     assert why(rank([4, 3, 2], [gain, 1, NAN], relevant_from=-1), "ndcg@2") is Reason.DEFINED
 
 
-def test_training_items_make_no_cold_start():
+def test_users_with_training_items_are_not_cold_starts():
     ranks = rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, NAN], excluded=[True, *[False] * 4])
     assert why(ranks, cold_start=False) is Reason.DEFINED
 
 
-def test_undefined_may_be_given_as_nan():
+def test_undefined_accepts_nan():
     assert Protocol(undefined=math.nan) == Protocol(undefined="nan") == Protocol()
 
 
@@ -100,7 +100,7 @@ def test_constant_scores_can_be_ties():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_cutoff_that_takes_all_candidates(name):
+def test_cutoff_beyond_all_candidates_is_undefined(name):
     takes_a_cutoff = METRICS[name].cutoff != "none"
     expected = Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else Reason.DEFINED
     if takes_a_cutoff:
@@ -119,15 +119,15 @@ def test_every_candidate_is_relevant(name):
 
 
 def test_unranked_relevant_items_do_not_count_as_candidates():
-    # Three relevant items and three candidates, but one of each is not the other.
+    # Three relevant items and three candidates, but one relevant item is not a candidate.
     ranks = rank([3, 2, 1, 0], [1, 1, NAN, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.ALL_RELEVANT
 
 
-def test_every_one_of_some_candidates_is_relevant():
-    """What is relevant and no candidate changes nothing of that."""
+def test_every_given_candidate_is_relevant():
+    """Relevant items that are not candidates do not change this."""
     scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
     for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
         result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
@@ -158,7 +158,7 @@ def test_gains(gains, reason):
     assert np.isnan(list(values.values())).all()
 
 
-def test_a_gain_that_is_nan():
+def test_nan_gain_has_a_reason():
     ranks = dataclasses.replace(GOOD, gain=np.array([NAN]))
     assert why(ranks, "ndcg") is Reason.GAIN_NOT_FINITE
     for ties in ("expected", "optimistic", "pessimistic"):
@@ -168,20 +168,20 @@ def test_a_gain_that_is_nan():
         assert np.isnan(values["ndcg@2"]).all()
 
 
-def test_unknown_users_have_misses_only():
+def test_unknown_users_have_only_misses():
     ranks = unknown_user()
     values, why = compute(RankedUsers(ranks), EVERY, Protocol())
     for metric in EVERY:
         if metric.definition.needs_candidates:
             assert why[str(metric)].tolist() == [Reason.NO_CANDIDATES]
             continue
-        # The worst there is.
+        # The worst possible value.
         worst = 1.0 if metric.name == "percentile_rank" else 0.0
         assert values[str(metric)].tolist() == [worst]
         assert why[str(metric)].tolist() == [Reason.DEFINED]
 
 
-def test_an_unknown_number_of_candidates():
+def test_unknown_number_of_candidates_is_undefined():
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
     values, _ = compute(RankedUsers(ranks), EVERY, Protocol())  # without a warning
     assert np.isnan(values["mcc@2"]).all()
@@ -197,7 +197,7 @@ def test_the_first_reason_is_given():
 
 
 @pytest.mark.parametrize("replacement", [0, 1.0, -1])
-def test_a_number_for_what_is_undefined(replacement):
+def test_undefined_values_can_be_replaced_by_a_number(replacement):
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[NAN, NAN, NAN], [1, NAN, NAN]])
     values, why = compute(RankedUsers(ranks), parse("ap roc_auc"), Protocol(undefined=replacement))
     for name in ("ap", "roc_auc"):
@@ -213,7 +213,7 @@ def test_every_reason_has_a_sentence():
 
 
 @given(cases(), metrics())
-def test_a_value_is_nan_exactly_where_there_is_a_reason(case, metric):
+def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
     values, why = compute(RankedUsers(case.ranks()), [metric], Protocol())
     np.testing.assert_array_equal(np.isnan(values[str(metric)]), why[str(metric)] != 0)
     np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, Protocol()))
@@ -221,7 +221,7 @@ def test_a_value_is_nan_exactly_where_there_is_a_reason(case, metric):
 
 @pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
 def test_a_user_does_not_depend_on_the_others(rules):
-    """In one block or each alone, however many candidates and relevant items a user has."""
+    """Values are the same in a block and alone, for any number of candidates and relevant items."""
     generator = np.random.default_rng(2)
     shape = (9, 6)
     gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
@@ -241,8 +241,8 @@ def test_a_user_does_not_depend_on_the_others(rules):
 
 
 @pytest.mark.parametrize("undefined", ["nan", 0.25])
-def test_a_formula_without_a_value_has_a_reason(undefined):
-    """The first two places hold what is relevant alone, or both kinds."""
+def test_formula_without_a_value_has_a_reason(undefined):
+    """The first two places are all relevant, or mixed."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
     values, why = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
@@ -258,7 +258,7 @@ def test_no_users():
 
 
 @pytest.mark.parametrize("ties", ["expected", "random"])
-def test_blocks_do_not_change_a_bit(ties):
+def test_values_do_not_depend_on_blocks(ties):
     generator = np.random.default_rng(1)
     scores = generator.integers(0, 5, (23, 20))
     gains = np.where(generator.random((23, 20)) < 0.3, generator.integers(1, 9, (23, 20)), NAN)
@@ -284,7 +284,7 @@ def test_blocks_hold_each_user_once_and_few_judged_items(monkeypatch):
     assert blocks == [range(2), range(2, 3), range(3, 4), range(4, 7), range(7, 9)]
 
 
-def test_threads_share_blocks_without_a_word(monkeypatch, capfd):
+def test_threads_share_blocks_silently(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
     users, wanted = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
     one, two = (compute(users, wanted, Protocol(), threads)[0] for threads in (1, 2))
@@ -294,8 +294,8 @@ def test_threads_share_blocks_without_a_word(monkeypatch, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_gains_count_though_no_item_is_relevant():
-    """Where all gains are 1 as well."""
+def test_gains_count_even_if_no_item_is_relevant():
+    """This also holds if all gains are 1."""
     result = rm.evaluate(
         rm.Scores([[2.0, 1.0]]), np.array([[1.0, 1.0]]), metrics="dcg@1 hits@1", relevant_from=2,
         no_relevant="computed",
@@ -303,7 +303,7 @@ def test_gains_count_though_no_item_is_relevant():
     assert (result["dcg@1"].tolist(), result["hits@1"].tolist()) == ([1.0], [0.0])
 
 
-def test_one_candidate_is_enough_where_the_rules_say_so():
+def test_one_candidate_is_enough_if_the_rules_allow_it():
     result = rm.evaluate(
         rm.Scores([[1.0]]), np.array([[1.0]]), metrics="mean_rank", min_candidates=1,
         all_relevant="computed", deep_cutoffs="computed", constant_scores="ties",
@@ -311,7 +311,7 @@ def test_one_candidate_is_enough_where_the_rules_say_so():
     assert result["mean_rank"].tolist() == [1.0]
 
 
-def test_users_who_do_not_count_are_no_number_either():
+def test_excluded_users_do_not_count_as_a_number():
     ranks = rank([[3.0, 2.0, 1.0]] * 2, [[1.0, np.nan, np.nan]] * 2)
     ranks.flags[1] = 0
     protocol = Protocol(users="known", undefined=0)

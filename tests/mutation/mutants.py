@@ -1,4 +1,4 @@
-"""Small mistakes in a module: what a mutation test makes, one at a time."""
+"""Mutations: small mistakes in a module, one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAIRS = (
     *((ast.LShift, ast.RShift), ("minimum", "maximum"), ("any", "all"), ("min", "max")),
     *(("argmin", "argmax"), ("zeros", "ones"), ("left", "right")),
 )
-# What each operator, function or side is taken for.
+# The replacement of each operator, function or side.
 OTHER: dict[Any, Any] = {
     **dict(PAIRS),
     **{second: first for first, second in PAIRS},
@@ -30,15 +30,15 @@ class Mutant:
     Attributes
     ----------
     line
-        Where it is.
+        The line of the mistake.
     before, after
-        The expression or statement, on one line each.
+        The original and the wrong expression or statement, on one line each.
     right
-        The module without the mistake.
+        The original module.
     span
-        The bytes of it that are replaced.
+        The range of bytes that is replaced.
     wrong
-        What replaces them.
+        The replacement.
     """
 
     line: int
@@ -61,9 +61,9 @@ class Mutant:
 def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its lines.
 
-    Left alone are texts, types, docstrings, decorators (what metrics state is tested for all of
-    them at once), values that are examples for tests, what is raised, asserts, `strict=True`,
-    which is one, too, and `copy=False`, which saves memory alone.
+    Some code is never changed: texts, types, docstrings, decorators (other tests check what metrics
+    declare), values that are examples for tests, raised exceptions, asserts, `strict=True`, which
+    is an assertion too, and `copy=False`, which only saves memory.
     """
     tree = ast.parse(source)
     whole, starts = source.encode(), [0]
@@ -74,7 +74,7 @@ def mutants_of(source: str) -> list[Mutant]:
     for node in _code(tree):
         for changed in _changes(node, tested):
             before, after = ast.unparse(node), ast.unparse(changed)
-            # As many lines as before: functions are known by where they begin.
+            # Keep the number of lines, since functions are identified by their first line.
             lines = "\n" * (_end(node.end_lineno) - node.lineno)
             written = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
@@ -99,7 +99,7 @@ BRANCHES = (ast.If, ast.IfExp, ast.While)
 
 
 def _code(node: ast.AST) -> Iterator[Node]:
-    """Walk through what computes."""
+    """Walk through the code that computes."""
     if isinstance(node, ast.expr | ast.stmt):
         yield node
     for field, value in ast.iter_fields(node):
@@ -126,7 +126,7 @@ def _left_alone(node: ast.AST) -> bool:
 def _changes(node: Node, tested: set[int]) -> Iterator[Node]:
     for change in CHANGES:
         yield from change(node)
-    # Other conditions are changed by what they are made of.
+    # Other conditions are changed by mutating their parts.
     plain = not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
     if id(node) in tested and plain and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)

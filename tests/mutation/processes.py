@@ -1,4 +1,4 @@
-"""Runs tests in a process whose recometer has a mistake, made when a module is imported."""
+"""Run tests in a process in which an import hook adds a mistake to a module of recometer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _found = importlib.util.find_spec("recometer")  # installed, or on PYTHONPATH
 assert _found is not None, "recometer is not installed"
 assert _found.origin is not None
 PACKAGE = Path(_found.origin).parent
-WALL = 1200  # seconds after which a mutant hangs, however busy the machine is
+WALL = 1200  # seconds after which a mutant counts as hanging, even on a busy machine
 NOTICED = "noticed by "
 OPTIONS = (
     *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"),
@@ -32,16 +32,16 @@ OPTIONS = (
 
 
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
-    """Run tests on a mutant: its module's path in the package, and its source.
+    """Run tests on a mutant, given by its module's path in the package and its source.
 
-    Returns what became of it (killed, survived, endless, or unloaded, where no test imports the
-    module) and the test that noticed. Without a path, the tests run without a mistake.
+    Returns the outcome (killed, survived, endless, or unloaded if no test imports the module) and
+    the test that noticed. Without a path, the tests run without a mistake.
     """
     with tempfile.TemporaryDirectory() as folder:
         mutant = Path(folder) / "mutant.py"
         mutant.write_text(source, encoding="utf-8")
         command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
-        # A group of its own, so that processes that tests start end with it.
+        # A process group of its own, so that processes started by tests end with it.
         with subprocess.Popen(
             command,
             cwd=TESTS.parent,
@@ -69,7 +69,7 @@ UNLOADED, NO_TESTS = 10, 11
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds one module, and gives it another source."""
+    """Finds one module and loads it from a different source."""
 
     def __init__(self, path: str, source: str) -> None:
         self.file, self.source = PACKAGE / path, source
@@ -95,7 +95,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Notice:
-    """A plugin of pytest that prints which test has failed, or what cannot be collected."""
+    """A pytest plugin that prints which test failed, or what could not be collected."""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Print the test that fails."""
@@ -106,8 +106,8 @@ class Notice:
 
 
 def main(path: str, mutant: str, cpu: int, tests: Sequence[str]) -> int:
-    """Be the process."""
-    import resource  # which Windows lacks
+    """Run as the child process."""
+    import resource  # not available on Windows
 
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 10))
     finder = Mutated(path, Path(mutant).read_text("utf-8")) if path else None

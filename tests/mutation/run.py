@@ -1,9 +1,10 @@
-"""Mutation testing: make small mistakes in the library, and see whether its tests notice.
+"""Mutation testing: make small mistakes in the library, and check whether its tests notice.
 
     python tests/mutation/run.py --area ties --share 0.1 --seed 0
 
-Draws mutants of the modules of each area (`nearest.toml`), runs the tests nearest to each in a
-process of its own, changes no file, and prints who survives. README.md says how many may.
+Draws mutants of the modules of each area (`nearest.toml`), runs the nearest tests of each mutant in
+a process of its own, and prints the survivors. No file is changed. README.md says how many may
+survive.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-WIDER = "wider"  # of nearest.toml: no path
+WIDER = "wider"  # a key of nearest.toml that is not a path
 NEEDED = 0.78  # README.md says why
 
 
@@ -39,17 +40,17 @@ class Drawn:
 
     area: str
     path: str  # within the package
-    tests: tuple[str, ...]  # the nearest
-    wider: tuple[str, ...]  # those that are run where these pass
+    tests: tuple[str, ...]  # the nearest tests
+    wider: tuple[str, ...]  # the tests to run if those pass
     mutant: mutants.Mutant
-    number: int  # among those of the module that read the same
+    number: int  # among the module's mutants with the same text
 
     def __str__(self) -> str:
         return f"{self.path}:{self.mutant.line}: {self.mutant}"
 
 
 def main() -> int:
-    """Run the command line; 1 where too many survive."""
+    """Run the command line; return 1 if too many mutants survive."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--area", action="append", help="areas of nearest.toml; by default all")
     parser.add_argument("--nearest", type=Path, default=HERE / "nearest.toml")
@@ -83,7 +84,7 @@ def main() -> int:
             noticed.add(test)
             killed.setdefault(one.area, []).append(verdict in ("killed", "endless"))
             print(f"{verdict:9} {one}" + (f"  [{test}]" if test else ""), flush=True)
-    # A test that always fails kills nothing.
+    # A test that always fails proves nothing.
     if noticed - {""}:
         verdict, test = processes.run("", "", sorted(noticed - {""}), given.cpu)
         if verdict != "survived":
@@ -92,7 +93,7 @@ def main() -> int:
 
 
 def report(killed: dict[str, list[bool]], needed: float) -> int:
-    """Print the share of killed mutants, and compare that of all areas together."""
+    """Print the share of killed mutants per area, and compare the total with the requirement."""
     every = [one for each in killed.values() for one in each]
     for area, each in (*sorted(killed.items()), ("all", every)):
         print(f"{area}: {sum(each)} of {len(each)} killed ({sum(each) / max(len(each), 1):.1%})")
@@ -108,7 +109,7 @@ def draw(
 ) -> list[Drawn]:
     """Draw mutants of each area, in a random order.
 
-    Each is drawn by what it is: a change elsewhere does not change who is drawn.
+    Each mutant is drawn by a hash of itself, so a change elsewhere does not affect it.
     """
     found = []
     for area, nearest in areas.items():
@@ -147,7 +148,7 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
 
 
 def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
-    """Return what became of a mutant, and the test that noticed."""
+    """Return the outcome for a mutant, and the test that noticed."""
     if time.monotonic() > deadline:
         return "late", ""
     found = processes.run(one.path, one.mutant.source, one.tests, cpu)

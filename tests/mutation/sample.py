@@ -1,4 +1,4 @@
-"""A test that does not see every mistake: what the tool for mutation testing is tried on."""
+"""A test that misses some mistakes, on which the mutation testing tool is tested."""
 
 from recometer.metrics.cutoffs import misplaced_cutoff
 

@@ -1,4 +1,4 @@
-"""The tool for mutation testing itself: its mutants are what they say, and it sees who survives."""
+"""Tests of the mutation testing tool: its mutants are as stated, and it detects survivors."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ needs_processes = pytest.mark.skipif(sys.platform == "win32", reason="limits of 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Return a function that runs the command line with some options."""
+    """Return a function that runs the command line with the given options."""
 
     def with_options(*options: object) -> int:
         monkeypatch.setattr(sys, "argv", ["run.py", *map(str, options)])
@@ -93,7 +93,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 @needs_processes
-def test_who_survives_is_seen(
+def test_survivors_are_reported(
     tmp_path: Path, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     nearest = tmp_path / "nearest.toml"
@@ -110,7 +110,7 @@ def test_who_survives_is_seen(
     assert last == "all: 1 of 2 killed (50.0%)"
 
 
-def test_what_is_drawn_depends_on_the_seed_and_on_no_other_module() -> None:
+def test_drawn_mutants_depend_only_on_the_seed_and_the_module() -> None:
     alone = {"metrics/cutoffs.py": ["mutation/sample.py"]}
     both = {**alone, "metrics/listed/exposure.py": ["mutation/sample.py"], "metrics/rated.py": []}
     few, more, other, one = (
@@ -123,7 +123,7 @@ def test_what_is_drawn_depends_on_the_seed_and_on_no_other_module() -> None:
     assert {path for path, *_ in more} == {"metrics/cutoffs.py", "metrics/listed/exposure.py"}
 
 
-def test_tests_and_modules_of_all_areas_are_there() -> None:
+def test_tests_and_modules_of_all_areas_exist() -> None:
     areas = tomllib.loads((HERE / "nearest.toml").read_text("utf-8"))
     modules = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
     wrong = []
@@ -136,14 +136,14 @@ def test_tests_and_modules_of_all_areas_are_there() -> None:
 
 
 @needs_processes
-def test_what_is_not_there_is_said(tmp_path: Path, run: Callable[..., int]) -> None:
+def test_missing_tests_are_reported(tmp_path: Path, run: Callable[..., int]) -> None:
     nearest = tmp_path / "nearest.toml"
     nearest.write_text('[draws]\n"draws.py" = ["mutation/missing.py"]\n')
     with pytest.raises(SystemExit, match=r"There are no such tests: mutation/missing\.py\."):
         run("--nearest", nearest, "--least", 1, "--share", 0)
 
 
-def test_an_area_that_is_not_there_is_said(
+def test_unknown_area_is_reported(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -419,7 +419,7 @@ def test_items_of_train_leave_test_whether_candidates_or_not(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("candidates", ["whitelist", "sets"])
-def test_scores_that_are_not_finite(kind, candidates):
+def test_nan_and_infinite_scores(kind, candidates):
     """Only the scores of candidates matter."""
     scores = np.array([[np.nan, 2.0, 1.0, 0.0], [5.0, np.inf, 1.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
     test = np.array([[0, 0, 1, 0]] * 3)

@@ -148,7 +148,7 @@ def test_judged_items_stand_at_their_places(ties, seed, k, data):
     seed=st.integers(0, 2**32),
     k=st.sampled_from([1, 3, 20]),
 )
-def test_scores_that_are_not_finite(ties, nan_scores, seed, k):
+def test_nan_and_infinite_scores(ties, nan_scores, seed, k):
     case = Case(seed, special=True)
     for source in case.sources().values():
         check_law(source, case.request(ties, nan_scores=nan_scores), k)

@@ -274,7 +274,7 @@ def test_saved_and_shown(tmp_path):
     assert again.interval("rmse") == result.interval("rmse")
 
 
-def test_blocks_do_not_change_a_bit(monkeypatch):
+def test_values_do_not_depend_on_blocks(monkeypatch):
     rng = np.random.default_rng(4)
     n = 200
     frame = pl.DataFrame(
