@@ -98,6 +98,8 @@ class Evaluator(Preparation):
     [1.0, 0.5]
     """
 
+    is_kept = True
+
     @without("until")
     def __call__(self, source: Source | Recommender) -> Evaluation:
         """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises."""

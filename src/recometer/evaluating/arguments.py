@@ -151,12 +151,12 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
 
 def protocol_names() -> list[str]:
     """Return the names that ``protocol=`` accepts."""
-    return [usual_protocol().name, *(each.name for each in conventions())]
+    return [usual_protocol(Protocol).name, *(each.name for each in conventions())]
 
 
 def named_protocol(name: str) -> Protocol:
     """Return our own rules, or those of a convention, however its name is capitalised."""
-    own = usual_protocol()
+    own = usual_protocol(Protocol)
     if as_listed(name) == own.name:
         return own
     convention = find(as_listed(name))

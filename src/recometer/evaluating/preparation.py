@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 class Preparation:
     """What many models are evaluated with, prepared once: the base of `recometer.Evaluator`."""
 
+    is_kept = False
+    """Whether calls may follow later, before which the data of an argument may be changed."""
+
     def __init__(
         self,
         test: object = None,
@@ -89,7 +92,7 @@ class Preparation:
             refused = matching.is_threshold(how.relevant_from) and how.repeated_test == "once"
             given = read_interactions(test, "test", says_sums=not refused)
             self.sides = Sides.of(self.arguments, given)
-        self._glimpses = self._glimpsed()
+        self._glimpses = self._glimpsed() if self.is_kept else {}
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return only the means, as ``evaluator(source).mean()`` does, in less time.
@@ -132,7 +135,8 @@ class Preparation:
     def case(self, given: object) -> Case:
         """Check a source, or make one from a model, and combine it with the truth."""
         arguments, sides = self.arguments, self.sides
-        self._check_unchanged()
+        if self.is_kept:
+            self._check_unchanged()
         test = None if sides is None else sides.given
         source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
         trained = arguments.train is not None

@@ -68,7 +68,7 @@ USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
 @functools.cache
-def usual_protocol(kind: type[Protocol] = Protocol) -> Protocol:
+def usual_protocol(kind: type[Protocol]) -> Protocol:
     """Return our own rules, made and checked once for each class of protocols."""
     return kind()
 
