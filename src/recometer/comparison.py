@@ -34,7 +34,7 @@ from recometer.comparing.models import (
     read_models,
     with_chance,
 )
-from recometer.comparing.pairs import IntervalKind, Options, check_users, compare_by
+from recometer.comparing.pairs import Options, check_users, compare_by
 from recometer.comparing.rows import PairRow, difference_columns, user_columns
 from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.tables import ComparisonTables
@@ -59,8 +59,9 @@ from recometer.results.evaluation import EvaluationRecord
 from recometer.results.flat import FlatName
 from recometer.results.naming import names_among
 from recometer.stats import Power
-from recometer.stats.comparing import Test
+from recometer.stats.comparing import IntervalKind, check_names
 from recometer.stats.ends import check_confidence
+from recometer.stats.tests import Test, documented
 from recometer.tasks import resolve_threads, run_tasks
 from recometer.tracking import Tracked
 from recometer.version import __version__
@@ -245,7 +246,7 @@ def compare(
         The metrics that decide: p-values are adjusted over all comparisons by these. None takes
         all metrics.
     test
-        ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
+        {tests}
     interval
         The interval of the difference. ``"auto"`` takes the interval that belongs to the test, or
         Gaffke's if the metric has a range and fewer than 30 users differ while at least half are
@@ -331,6 +332,7 @@ def compare(
     counted = [model for model in found if not model.by_chance or model.name == baseline]
     compared, without = _with_chance(_metrics(found, metrics), found, counted)
     decisive = compared if primary is None else primary_of(primary, compared, found[0].first)
+    check_names(test, interval)
     check_correction(correction, test, found, decisive, found[0].first.together)
     level = found[0].first.protocol.confidence if confidence is None else confidence
     options = Options(
@@ -591,4 +593,5 @@ def _compare_all(
     return every, every + more
 
 
+documented(compare)
 __all__ = ["Comparison", "compare", "power"]

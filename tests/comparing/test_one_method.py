@@ -8,10 +8,13 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from results import evaluation
+from scipy.special import ndtr
 
 import recometer as rm
 from recometer.comparing.gates import Gate
 from recometer.comparing.rows import PairRow
+from recometer.stats import tests
+from recometer.stats.tests import TESTS
 
 PASSED, UNDECIDED, FAILED = "passed", "undecided", "failed"
 
@@ -288,3 +291,25 @@ def test_what_only_the_adjustment_withholds_is_said() -> None:
     (alone,) = rm.compare({"new": better, "old": models["old"]}, baseline="old").rows
     assert alone.verdict == "better"
     assert "adjustment" not in " ".join(alone.notes)
+
+
+def test_a_test_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, sentence and hypothesis are declared once: nothing else has to know of it."""
+    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # so that it is removed again
+
+    @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")
+    def yuen(differences: np.ndarray) -> tests.Found:
+        middle = np.sort(differences)[len(differences) // 5 : -(len(differences) // 5)]
+        z = abs(middle.mean()) / middle.std(ddof=1) * np.sqrt(len(middle))
+        return tests.Found(float(2 * ndtr(-z)), "normal")
+
+    first, second = drawn(0, 120, 1.0, 0.3, 1_000)
+    for how in ({}, {"margin": 0.1}, {"cluster": np.arange(120) // 2}, {"correction": "none"}):
+        found = compared(first, second, test="yuen", **how)
+        (row,) = found.rows
+        assert (row.test.test, row.verdict) == ("yuen", "better")
+        assert "p: Yuen's test of trimmed means: from the normal distribution." in str(found)
+        assert "it is that of another hypothesis" in str(found).replace("\n  ", " ")
+        assert found.gate("rr >= 0").passed
+        assert found.to_dict()["test"] == "yuen"
+    assert compared(second, second, test="yuen").rows[0].p_value == 1.0

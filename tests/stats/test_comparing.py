@@ -25,10 +25,10 @@ from recometer.stats import (
     randomisation,
     relative_difference,
 )
-from recometer.stats.comparing import FEW_DIFFER, Test, compare_grouped, consistent
-from recometer.stats.grouping import group
-from recometer.stats.sign_flips import quantile_of
-from recometer.stats.sign_sums import multiples_of_unit, of_multiples
+from recometer.stats.comparing import FEW_DIFFER, consistent
+from recometer.stats.grouping import Column
+from recometer.stats.sign_sums import multiples_of_unit, of_multiples, quantile_of
+from recometer.stats.tests import TESTS
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -79,7 +79,7 @@ def test_p_is_that_of_all_assignments_of_signs(kind: str, n: int) -> None:
 
 @pytest.mark.parametrize("kind", ["continuous", "normal", "a far value"])
 def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr("recometer.stats.sign_flips.ENUMERATED_UP_TO", 0)
+    monkeypatch.setattr("recometer.stats.tests.ENUMERATED_UP_TO", 0)
     generator = np.random.default_rng(5)
     n_compared, near = 0, 0.06 if kind == "a far value" else 0.03
     for _ in range(25):
@@ -363,7 +363,7 @@ def test_clusters_change_signs_together() -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "sign", "wilcoxon", "t"])
-def test_clusters_of_different_sizes_change_signs_whole(test: Test) -> None:
+def test_clusters_of_different_sizes_change_signs_whole(test: str) -> None:
     first, second = models(60, gain=0.1, share=0.9)
     clusters = np.random.default_rng(3).integers(0, 16, 60)
     sums = np.array([(first - second)[clusters == one].sum() for one in np.unique(clusters)])
@@ -414,21 +414,27 @@ def test_all_pairs_on_threads_are_each_alone() -> None:
     assert compare_all(pairs, bounds=[UNIT] * 3) == alone
 
 
-@pytest.mark.parametrize("test", ["randomisation", "t", "sign", "wilcoxon"])
-@pytest.mark.parametrize("interval", ["auto", "gaffke", "randomisation"])
-def test_a_comparison_of_what_is_grouped_is_that_of_its_values(test, interval) -> None:
-    first, second = models(60, gain=0.1)
-    expected = compare(first, second, bounds=UNIT, test=test, interval=interval, confidence=0.9)
-    how = {"bounds": UNIT, "test": test, "interval": interval, "confidence": 0.9}
-    facts = {
-        "n_only": (0, 0),
-        "means": (float(first.mean()), float(second.mean())),
-        "ratios": group(first, second),
-    }
-    assert compare_grouped(group(first - second), **facts, **how) == expected
-    for wrong in ({"confidence": 2}, {"test": "z"}, {"interval": "z"}):
-        with pytest.raises((InputError, UnknownNameError)):
-            compare_grouped(group(first - second), **facts, **{**how, **wrong})
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("n_levels", [2, 7, 60])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_columns_of_few_levels_are_compared_as_their_values(
+    test: str, n_levels: int, missing: float
+) -> None:
+    generator = np.random.default_rng(n_levels)
+    first, second = generator.integers(0, n_levels, (2, 12_000)) / (n_levels - 1)
+    second = np.where(generator.random(12_000) < 0.9, first, second)
+    first[generator.random(12_000) < missing] = np.nan
+    coded = [Column.of(one).coded() for one in (first, second)]
+    assert all(one.levels is not None for one in coded)
+    found, expected = compare(*coded, test=test), compare(first, second, test=test)
+    assert (found.n, found.n_only_first) == (expected.n, expected.n_only_first)
+    for one, other in (
+        (found.test.p_value, expected.test.p_value),
+        (tuple(found.interval), tuple(expected.interval)),
+        (tuple(found.relative_interval), tuple(expected.relative_interval)),
+        (found.deviation, np.nanstd(first - second, ddof=1)),
+    ):
+        assert one == pytest.approx(other, rel=1e-9)
 
 
 def test_users_that_only_one_model_has_a_value_for_are_counted_apart() -> None:

@@ -24,11 +24,8 @@ from recometer.stats import (
     unit_of,
     users_needed,
 )
-from recometer.stats.clusters import by_cluster
-from recometer.stats.comparing import differences_of
-from recometer.stats.grouping import group
 from recometer.stats.several import normal_range_quantile, normal_range_tail
-from recometer.stats.two_one_sided import equivalence_grouped, equivalence_over_runs
+from recometer.stats.two_one_sided import equivalence_over_runs
 
 # statsmodels 0.15.0: statsmodels.stats.multitest.multipletests(P, method=method)[1], with the
 # methods holm, fdr_bh and bonferroni.
@@ -254,18 +251,6 @@ def test_equivalence_keeps_clusters_together(test) -> None:
         for sign in (1, -1)
     ]
     assert uneven.p_value == pytest.approx(max(shifted) / 2)
-
-
-@pytest.mark.parametrize("test", ["randomisation", "t"])
-@pytest.mark.parametrize("clusters", [None, np.arange(60) // 4, np.arange(60) ** 2 // 240])
-def test_equivalence_of_what_is_grouped_is_that_of_its_values(test, clusters) -> None:
-    given = np.random.default_rng(2).normal(0.01, 0.1, 60)
-    units = differences_of(given, np.zeros(60), clusters)
-    sums = units if clusters is None else group(by_cluster(given, clusters))
-    found = equivalence_grouped(units, sums, 0.03, test=test, bounds=(0, 1))
-    expected = equivalence(given, 0.03, test=test, bounds=(0, 1), clusters=clusters)
-    assert found.p_value == pytest.approx(expected.p_value)
-    assert tuple(found.interval) == pytest.approx(tuple(expected.interval))
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])

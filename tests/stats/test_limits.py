@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -26,14 +26,12 @@ from recometer.stats import (
     relative_difference,
     tukey,
 )
-from recometer.stats.comparing import Test, compare_grouped
 from recometer.stats.effect_sizes import effects
 from recometer.stats.grouping import group, of_counts
 from recometer.stats.intervals import bootstrap
-from recometer.stats.paired import paired_t
 from recometer.stats.planning import unit_of
 from recometer.stats.runs import over_values, run_moments
-from recometer.stats.test_result import TestResult
+from recometer.stats.tests import TESTS, TestResult, paired_t
 from recometer.stats.two_one_sided import equivalence_over_runs
 
 Float64 = NDArray[np.float64]
@@ -254,14 +252,6 @@ def test_bets_need_a_range(bounds: tuple[float, float]) -> None:
         ConfidenceSequence(bounds)
 
 
-@pytest.mark.parametrize("confidence", [2, "0.9"])
-def test_an_impossible_confidence_is_refused_of_groups_too(confidence: object) -> None:
-    differences = group([0.1, -0.2, 0.3])
-    how: Any = {"n_only": (0, 0), "means": (0.0, 0.0), "confidence": confidence}
-    with pytest.raises(InputError, match=f"confidence={confidence!r} must be above 0 and below 1"):
-        compare_grouped(differences, ratios=None, **how)
-
-
 def test_how_many_users_are_named_unless_it_is_said() -> None:
     for unsaid, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
         np.testing.assert_array_equal(unsaid, five)
@@ -322,7 +312,7 @@ def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
         test: compare(differences, np.zeros(6), test=test, interval="randomisation").interval.low
-        for test in get_args(Test)
+        for test in TESTS
     }
     assert lows["randomisation"] == 0
     assert lows["t"] == lows["sign"] == lows["wilcoxon"] > 0.1

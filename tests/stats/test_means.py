@@ -22,8 +22,6 @@ from recometer.stats.grouping import (
     SORTED_UP_TO,
     group,
     of_counts,
-    shifted,
-    summed,
 )
 from recometer.stats.means import interval_of
 
@@ -326,24 +324,6 @@ def test_groups_hold_every_user_once(n: int, share: float, with_sizes: bool) -> 
     if not with_sizes:
         assert (found.n_above, found.n_below) == ((x > 0).sum(), (x < 0).sum())
         assert (np.diff(found.values) > 0).all()
-
-
-@pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
-@pytest.mark.parametrize("with_sizes", [False, True])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_groups_are_shifted_as_their_values_are(n: int, with_sizes: bool, sign: int) -> None:
-    x = np.round(sparse(n) - 0.3, 1)
-    y = np.arange(n) % 3 + 1.0 if with_sizes else None
-    given, moved = group(x, y), sign * x + 0.125 * (1.0 if y is None else y)
-    for one, other, values in (
-        (shifted(given, sign, 0.125), group(moved, y), moved),
-        (summed(given), group(x), x),
-    ):
-        above, below = np.count_nonzero(values > 1e-9), np.count_nonzero(values < -1e-9)
-        assert (one.n, one.n_above, one.n_below) == (n, above, below)
-        assert one.estimate == pytest.approx(other.estimate)
-        assert one.sum_of_squares == pytest.approx(other.sum_of_squares)
-        assert one.counts @ one.residuals**2 == pytest.approx(other.sum_of_squares)
 
 
 def test_groups_leave_out_who_has_no_value_or_no_size() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -26,8 +26,8 @@ from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table
-from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
+from recometer.stats.tests import TESTS
 
 EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCode.VERDICT}
 gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
@@ -60,14 +60,14 @@ class WithGates(Shown):
         return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
 
 
-def _known(name: str, known: Sequence[str]) -> str:
+def _known(name: str, known: Collection[str]) -> str:
     if name not in known:
         raise typer.BadParameter(f"there is no {name!r}. {did_you_mean(name, known)}")
     return name
 
 
 def _chosen(
-    known: Sequence[str], help: str, default: str, option: Any = options.rule_option
+    known: Collection[str], help: str, default: str, option: Any = options.rule_option
 ) -> Any:
     """Return an option that takes one of some names."""
     return option(
@@ -161,7 +161,7 @@ def compare(
     metrics: Metrics = None,
     primary: Primary = None,
     test: Annotated[
-        str, _chosen(get_args(Test), "Test of the difference", "randomisation")
+        str, _chosen(TESTS, "Test of the difference", "randomisation")
     ] = "randomisation",
     interval: Annotated[
         str, _chosen((*get_args(Kind), "randomisation"), "Interval of the difference", "auto")
@@ -198,7 +198,7 @@ def compare(
         baseline=baseline,
         metrics=" ".join(metrics) if metrics else None,
         primary=" ".join(primary) if primary else None,
-        test=test,  # type: ignore[arg-type]
+        test=test,
         interval=interval,  # type: ignore[arg-type]
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]

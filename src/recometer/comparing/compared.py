@@ -22,7 +22,7 @@ from recometer.metrics.names import names_in
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.naming import name_of, names_of
 from recometer.stats import Power
-from recometer.stats.comparing import differences_of
+from recometer.stats.comparing import Pairs
 
 if TYPE_CHECKING:
     import polars
@@ -187,7 +187,7 @@ class Compared:
         by_randomisation = self.options.test == "randomisation"
         seeds, clusters = max(one.n_seeds for one in pair) > 1, self.options.clusters
         planned = stats.power(
-            differences_of(values[0], values[1], clusters),
+            Pairs.of(values[0], values[1], clusters).units,
             difference,
             wanted=wanted,
             alpha=level,

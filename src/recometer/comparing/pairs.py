@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Literal
 
 import numpy as np
 
@@ -17,15 +16,14 @@ from recometer.errors import InputError
 from recometer.metrics.registry import rules_of
 from recometer.results.folds import FoldedRecord
 from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
-from recometer.stats.comparing import Test
-from recometer.stats.grouping import group
-from recometer.stats.means import Kind
+from recometer.stats.comparing import IntervalKind
+from recometer.stats.grouping import Column, group
 from recometer.stats.relative import relative_over_runs
 from recometer.stats.runs import run_moments
+from recometer.stats.tests import TESTS, Test
 from recometer.stats.two_one_sided import equivalence_over_runs
 
 Pair = tuple[Model, Model]
-IntervalKind = Kind | Literal["randomisation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,8 +66,11 @@ def compare_by(metric: str, pairs: Sequence[Pair], users: Users, options: Option
             f"interval='gaffke' needs a range, and {metric} has none. {note} "
             "Hint: interval='bca', or metrics= without it."
         )
+    columns = {name: Column.of(one) for name, one in values.items()}
+    if len(pairs) > 1:
+        columns = {name: one.coded() for name, one in columns.items()}
     found = compare_columns(
-        [(values[one.name], values[other.name]) for one, other in pairs], bounds, options
+        [(columns[one.name], columns[other.name]) for one, other in pairs], bounds, options
     )
     rows = [
         _row(metric, pair, difference, values, bounds, users, options)
@@ -81,7 +82,9 @@ def compare_by(metric: str, pairs: Sequence[Pair], users: Users, options: Option
 
 
 def compare_columns(
-    pairs: Sequence[tuple[Float64, Float64]], bounds: tuple[float, float], options: Options
+    pairs: Sequence[tuple[Float64 | Column, Float64 | Column]],
+    bounds: tuple[float, float],
+    options: Options,
 ) -> list[Difference]:
     """Compare pairs of columns of users' values."""
     if options.clusters is None:
@@ -149,7 +152,6 @@ def _row(
 ) -> PairRow:
     model, other = pair
     differences = values[model.name] - values[other.name]
-    known = differences[~np.isnan(differences)]
     runs = _runs(metric, pair, users, options)
     test, interval, relative_interval = found.test, found.interval, found.relative_interval
     if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
@@ -164,7 +166,6 @@ def _row(
         model.first.known_metric(metric).definition.higher_is_better,
         found,
         bounds,
-        float(known.std(ddof=1)) if len(known) > 1 else np.nan,
     )
     return dataclasses.replace(
         row,
@@ -184,11 +185,10 @@ def pair_row(
     higher_is_better: bool,
     found: Difference,
     bounds: tuple[float, float],
-    deviation: float,
 ) -> PairRow:
     """Return the row of two models, which has no notes yet.
 
-    `bounds` are those of a single value, `deviation` the standard deviation of the differences.
+    `bounds` are those of a single value.
     """
     effects = found.effects
     better, chance = (effects.n_better, effects.n_worse), effects.probability_better
@@ -217,7 +217,7 @@ def pair_row(
         standardised=effects.standardised,
         probability_better=chance,
         probability_interval=chances,
-        deviation=deviation,
+        deviation=found.deviation,
         largest_difference=float(bounds[1] - bounds[0]),
         unit=found.unit,
         error=found.error,
@@ -244,7 +244,7 @@ def _equivalence(
         differences,
         margin,
         alpha=options.alpha,
-        test="t" if options.test == "t" else "randomisation",
+        test=TESTS[options.test].interval,
         bounds=bounds,
         clusters=options.clusters,
     )

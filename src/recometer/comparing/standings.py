@@ -16,7 +16,7 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options, bounds_of
 from recometer.comparing.rows import PairRow, Standing
 from recometer.stats import Interval, Ranking
-from recometer.stats.comparing import FEW_DIFFER, decisive_test
+from recometer.stats.comparing import FEW_DIFFER, Pairs, decisive_test
 
 
 def standings_by(
@@ -216,14 +216,8 @@ def _p(
         at_most = _bound_of_p(columns[:, 0] - columns[:, 1], bounds[1] - bounds[0])
         if at_most <= enough:
             return at_most
-    return decisive_test(
-        columns[:, 0],
-        columns[:, 1],
-        bounds=bounds,
-        test=options.test,
-        interval=options.interval,
-        clusters=clusters,
-    ).p_value
+    both = Pairs.of(columns[:, 0], columns[:, 1], clusters)
+    return decisive_test(both, bounds, options.test, options.interval).p_value
 
 
 def _bound_of_p(differences: Float64, largest: float) -> float:

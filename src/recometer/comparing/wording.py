@@ -10,6 +10,7 @@ from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, p_text, pair_name
 from recometer.stats.ends import METHODS as INTERVALS
+from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
 MOST = 4  # entries of a list that is given in full
@@ -21,16 +22,6 @@ METHODS = {
     "student": "from Student's t distribution",
     "normal": "from the normal distribution",
     "gaffke": "from Gaffke's bound",
-}
-TESTS = {
-    "randomisation": "the paired randomisation test, without resampling",
-    "gaffke": "the smallest level at which the interval excludes 0",
-    "t": "Student's paired t test",
-    "wilcoxon": "Wilcoxon's signed-rank test",
-    "sign": "the sign test",
-    "random effects": "Student's t with the variance between users and between seeds",
-    "folds": "Student's paired t test of folds",
-    "bootstrap": "users drawn with replacement",
 }
 CORRECTIONS = {
     "holm": "by Holm's method",
@@ -48,7 +39,8 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
         of_test = [row for row in rows if row.test.test == test and row.test.method != "none"]
         ways = _by(of_test, lambda row: METHODS.get(row.test.method, row.test.method), of_test)
         tests[test] = ways
-    found = [f"p: {TESTS.get(test, test)}: {'; '.join(ways)}." for test, ways in tests.items()]
+    said = {**OTHERS, **{name: test.sentence for name, test in TESTS.items()}}
+    found = [f"p: {said[test]}: {'; '.join(ways)}." for test, ways in tests.items()]
     ways = _by(rows, lambda row: INTERVALS.get(row.interval.method, ""), rows)
     if ways:
         found.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(ways)}.")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from recometer.stats.ends import Interval
     from recometer.stats.means import interval, intervals_of
     from recometer.stats.multiplicity import adjust
-    from recometer.stats.paired import paired_t, sign, wilcoxon
     from recometer.stats.planning import (
         Power,
         power,
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from recometer.stats.runs import Runs, over_folds, over_runs
     from recometer.stats.sequential import ConfidenceSequence
     from recometer.stats.several import Ranking, Tukey, rank_intervals, tukey
-    from recometer.stats.sign_flips import randomisation
-    from recometer.stats.test_result import TestResult
+    from recometer.stats.tests import TestResult, paired_t, randomisation, sign, wilcoxon
     from recometer.stats.two_one_sided import Equivalence, equivalence
 
 __all__ = [
@@ -79,7 +77,7 @@ LAZY = {
     "Power": "planning",
     "Ranking": "several",
     "Runs": "runs",
-    "TestResult": "test_result",
+    "TestResult": "tests",
     "Tukey": "several",
     "adjust": "multiplicity",
     "compare": "comparing",
@@ -91,18 +89,18 @@ LAZY = {
     "most_changed": "effect_sizes",
     "over_folds": "runs",
     "over_runs": "runs",
-    "paired_t": "paired",
+    "paired_t": "tests",
     "power": "planning",
     "power_of": "planning",
-    "randomisation": "sign_flips",
+    "randomisation": "tests",
     "rank_intervals": "several",
     "relative_difference": "comparing",
-    "sign": "paired",
+    "sign": "tests",
     "smallest_difference": "planning",
     "tukey": "several",
     "unit_of": "planning",
     "users_needed": "planning",
-    "wilcoxon": "paired",
+    "wilcoxon": "tests",
 }
 
 

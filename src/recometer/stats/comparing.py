@@ -16,21 +16,426 @@ from recometer.stats.clusters import by_cluster, labels_of
 from recometer.stats.effect_sizes import Effects, effects
 from recometer.stats.ends import METHODS, Interval, check_confidence
 from recometer.stats.gaffke import beyond, quantile_at, ratio_ends
-from recometer.stats.grouping import LARGEST, Grouped, column, group_checked
+from recometer.stats.grouping import LARGEST, Column, Grouped, crossed, group_checked
 from recometer.stats.means import Kind, interval_of, sums_within
-from recometer.stats.paired import paired_t, sign, wilcoxon
 from recometer.stats.planning import unit_of
-from recometer.stats.relative import (
-    NEGATIVE,
-    NOBODY,
-    NOT_ABOVE_0,
-    relative_interval,
-)
+from recometer.stats.relative import NEGATIVE, NOBODY, NOT_ABOVE_0, relative_interval
 from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_flips import quantile_of, randomisation, smallest_p
+from recometer.stats.sign_sums import quantile_of
 from recometer.stats.student import student
-from recometer.stats.test_result import TestResult
+from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
 from recometer.tasks import resolve_threads, run_tasks
+
+__all__ = [
+    "FEW_DIFFER",
+    "FEW_USERS",
+    "SPARSE",
+    "Difference",
+    "IntervalKind",
+    "Pairs",
+    "check_names",
+    "compare",
+    "compare_all",
+    "compare_pairs",
+    "decisive_test",
+    "difference_interval",
+    "paired_test",
+    "relative_difference",
+]
+
+Float64 = npt.NDArray[np.float64]
+IntervalKind = Kind | Literal["randomisation"]
+
+# Where fewer users than that differ, and most are equal, the interval by inversion covers too
+# seldom: a loss that few users have is not among them (docs/statistics.md).
+FEW_DIFFER, SPARSE = 30, 0.5
+FEW_USERS = 50  # whose differences do not show whether they are symmetric
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Two models on the users for whom both have a value.
+
+    Attributes
+    ----------
+    n
+        The number of users compared.
+    n_only_first, n_only_second
+        The numbers of users for whom only one of the two has a value; they are left out.
+    mean_first, mean_second
+        The means over the users compared.
+    difference, interval
+        First minus second, with its interval.
+    relative, relative_interval
+        Ratio of the means minus 1, with its interval: all θ for which the mean of first - (1 + θ)
+        second is not excluded, by the method of `interval` (`recometer.stats.relative`). NaN if
+        the second mean is not above 0, or values can be negative.
+    test
+        p-value of the null hypothesis that the models do not differ. Where `interval` is Gaffke's,
+        it is the smallest level whose interval excludes 0, and its test is ``"gaffke"``.
+    effects
+        How users differ.
+    unit
+        The number of which the differences of users (or of clusters) are multiples (`unit_of`), if
+        that makes the randomisation test coarser; otherwise 0.
+    deviation
+        Standard deviation of the users' differences.
+    error
+        Standard error of the difference, over users or clusters.
+    few
+        Whether fewer than 30 users (or clusters) differ and most are equal: too few to exclude
+        that a few users lose much. Only Gaffke's interval takes that into account.
+    """
+
+    n: int
+    n_only_first: int
+    n_only_second: int
+    mean_first: float
+    mean_second: float
+    difference: float
+    interval: Interval
+    relative: float
+    relative_interval: Interval
+    test: TestResult
+    effects: Effects
+    unit: float
+    deviation: float
+    error: float
+    few: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pairs:
+    """The values of two models, and who has both.
+
+    Attributes
+    ----------
+    one, two
+        The users' values.
+    clusters : [n_users] or None
+    """
+
+    one: Column
+    two: Column
+    clusters: npt.NDArray[np.generic] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        first: npt.ArrayLike | Column,
+        second: npt.ArrayLike | Column,
+        clusters: npt.ArrayLike | None = None,
+    ) -> Pairs:
+        """Read the values, with the parameters of `compare`."""
+        x, y = Column.of(first, "first"), Column.of(second, "second")
+        if len(x.values) != len(y.values):
+            raise InputError(
+                "Both models need a value for each user, or NaN if there is none, but have "
+                f"{len(x.values):,} and {len(y.values):,}."
+            )
+        labels = None if clusters is None else labels_of(clusters)
+        if labels is not None and labels.shape != x.values.shape:
+            raise InputError(
+                f"clusters must have one entry for each of the {len(x.values):,} rows, but has the "
+                f"shape {labels.shape}."
+            )
+        return cls(x, y, labels)
+
+    @cached_property
+    def both(self) -> npt.NDArray[np.bool_] | slice:
+        """Return who has both values."""
+        if self.one.complete and self.two.complete:
+            return slice(None)
+        return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
+
+    @cached_property
+    def n_only(self) -> tuple[int, int]:
+        """Return how many users only the first has a value for, and only the second."""
+        if isinstance(self.both, slice):
+            return 0, 0
+        n = int(np.count_nonzero(self.both))
+        of_each = (np.count_nonzero(~np.isnan(x.values)) for x in (self.one, self.two))
+        return tuple(int(known) - n for known in of_each)  # type: ignore[return-value]
+
+    @cached_property
+    def levels(self) -> tuple[Float64, Float64, Float64] | None:
+        """Return the pairs of values that users have, and how many have each; None: too many."""
+        found = None if self.clusters is not None else crossed(self.one, self.two)
+        if found is None:
+            return None
+        known = ~np.isnan(found[0] + found[1])
+        return found[0][known], found[1][known], found[2][known]
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.generic]:
+        """Return the clusters of the users with both values."""
+        assert self.clusters is not None
+        return self.clusters[self.both]
+
+    @cached_property
+    def sums(self) -> tuple[Float64, Float64]:
+        """Return the values of the users who have both; of clusters, their sums."""
+        x, y = self.one.values[self.both], self.two.values[self.both]
+        if self.clusters is None:
+            return x, y
+        return by_cluster(x, self.labels), by_cluster(y, self.labels)
+
+    @cached_property
+    def sizes(self) -> Float64:
+        """Return the number of rows of each cluster."""
+        return by_cluster(np.ones(len(self.labels)), self.labels)
+
+    @cached_property
+    def largest(self) -> float:
+        """Return the number of rows of the largest cluster; 1 without clusters."""
+        return 1.0 if self.clusters is None else float(self.sizes.max(initial=1.0))
+
+    @cached_property
+    def differences(self) -> Grouped:
+        """Return the differences of the rows."""
+        if self.levels is not None:
+            x, y, times = self.levels
+            return group_checked(x - y, None, times)
+        return group_checked(self.one.values[self.both] - self.two.values[self.both])
+
+    @cached_property
+    def values(self) -> Float64:
+        """Return the differences of the users who have both values; of clusters, of their sums."""
+        return self.sums[0] - self.sums[1]
+
+    @cached_property
+    def of_sums(self) -> Grouped:
+        """Return `values`, grouped."""
+        return self.differences if self.clusters is None else group_checked(self.values)
+
+    @cached_property
+    def units(self) -> Grouped:
+        """Return the differences of what is drawn: users, or clusters with their sizes."""
+        if self.clusters is None or not len(self.sizes):
+            return self.differences
+        # With clusters of equal size it is a plain mean, whose interval may be Gaffke's.
+        if (self.sizes == self.sizes[0]).all():
+            return group_checked(self.values / self.sizes)
+        sums = self.of_sums
+        return dataclasses.replace(
+            group_checked(self.values, self.sizes), n_above=sums.n_above, n_below=sums.n_below
+        )
+
+    @cached_property
+    def means(self) -> tuple[float, float]:
+        """Return the means of both, over the users who have both values."""
+        n = self.differences.n
+        if not n:
+            return np.nan, np.nan
+        if self.levels is not None:
+            x, y, times = self.levels
+            return float(x @ times) / n, float(y @ times) / n
+        x, y = self.one.values[self.both], self.two.values[self.both]
+        return float(x.mean()), float(y.mean())
+
+    @cached_property
+    def ratios(self) -> Grouped | None:
+        """Return the values of both models; None where the mean of the second is not above 0."""
+        if self.levels is not None:
+            x, y, times = self.levels
+            return group_checked(x, y, times) if y @ times > 0 else None
+        x, y = self.sums
+        return group_checked(x, y) if y.sum() > 0 else None
+
+
+def compare(
+    first: npt.ArrayLike | Column,
+    second: npt.ArrayLike | Column,
+    *,
+    bounds: Bounds | None = None,
+    test: Test = "randomisation",
+    interval: IntervalKind = "auto",
+    confidence: float = 0.95,
+    clusters: npt.ArrayLike | None = None,
+) -> Difference:
+    """Compare two models, paired by user.
+
+    Parameters
+    ----------
+    first, second : [n_users]
+        The users' values of one metric, in the same order of users; NaN means no value.
+    bounds
+        The lowest and the highest possible value of a user of a single model. None if unknown.
+    test
+        {tests}
+    interval
+        ``"auto"`` takes the interval of the test (by inversion for randomisation). If the range is
+        known and fewer than 30 users differ while at least half are equal, or if all differ by the
+        same amount, it takes Gaffke's, from which p then follows as well. It may also be one of
+        `recometer.stats.means`.
+    confidence
+        Coverage, in (0, 1).
+    clusters : [n_users] or None
+        Rows with equal entries (several rows of a user, sessions, folds) belong together: whole
+        clusters change sign, and the interval is over whole clusters.
+
+    Raises
+    ------
+    InputError
+        If values are not numbers, are infinite, or have different lengths.
+    UnknownNameError
+        If there is no such test or interval.
+
+    Examples
+    --------
+    >>> from recometer.stats import compare
+    >>> found = compare([1, 1, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1], bounds=(0, 1))
+    >>> round(found.difference, 3), found.test.p_value, found.test.method
+    (0.714, 0.0625, 'binomial')
+    """
+    check_confidence(confidence)
+    check_names(test, interval)
+    bounds = None if bounds is None else check_bounds(bounds)
+    pairs = Pairs.of(first, second, clusters)
+    result = decisive_test(pairs, bounds, test, interval)
+    return compare_pairs(pairs, result, bounds, interval, confidence)
+
+
+documented(compare)
+
+
+def compare_pairs(
+    pairs: Pairs,
+    result: TestResult,
+    bounds: Bounds | None,
+    interval: IntervalKind,
+    confidence: float,
+) -> Difference:
+    """Compare as `compare` does, with a test that was made already."""
+    units, ratios = pairs.units, pairs.ratios
+    ends = difference_interval(units, result, bounds, interval, confidence, pairs.largest)
+    why = NOBODY if not units.n else NOT_ABOVE_0
+    lowest = -np.inf if bounds is None else bounds[0]
+    if ratios is not None and not np.isfinite(lowest):  # the values tell whether there are such
+        lowest = min(float(np.min(ratios.values)), float(np.min(ratios.sizes)))
+    if ratios is None or lowest < 0:
+        why = NEGATIVE if ratios is not None else why
+        relative, relative_ends = np.nan, Interval.unknown(confidence, units.n, why)
+    else:
+        relative = ratios.estimate - 1
+        relative_ends = relative_interval(ratios, ends, bounds, pairs.largest)
+    differences = pairs.differences
+    return Difference(
+        differences.n,
+        *pairs.n_only,
+        *pairs.means,
+        differences.estimate,
+        ends,
+        relative,
+        relative_ends,
+        result,
+        effects(differences, confidence),
+        unit_of(units) if result.test == "randomisation" else 0.0,
+        differences.deviation,
+        units.standard_error,
+        _few(result),
+    )
+
+
+def relative_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    confidence: float = 0.95,
+    *,
+    bounds: Bounds | None = None,
+) -> tuple[float, Interval]:
+    """Return the relative difference of two means, (mean of first) / (mean of second) - 1.
+
+    It is a ratio of means over the users that have both values, not a mean of ratios; its interval
+    is that of `compare`, whose parameters these are.
+
+    Returns
+    -------
+    float, Interval
+        NaN, with a note, if the mean of the second is not above 0, or values can be negative.
+    """
+    found = compare(first, second, bounds=bounds, confidence=confidence)
+    return found.relative, found.relative_interval
+
+
+def compare_all(
+    pairs: Sequence[tuple[npt.ArrayLike | Column, npt.ArrayLike | Column]],
+    *,
+    bounds: Sequence[Bounds | None] | None = None,
+    test: Test = "randomisation",
+    interval: IntervalKind = "auto",
+    confidence: float = 0.95,
+    threads: int = 1,
+    progress: bool | None = False,
+) -> list[Difference]:
+    """Compare many pairs of columns, on several threads; see `compare`.
+
+    Parameters
+    ----------
+    pairs
+        Pairs of models' values, each of one metric.
+    bounds
+        Those of each pair's metric. None if not known.
+    threads
+        Maximum number of pairs computed at a time. The result does not depend on it.
+    progress
+        As in `recometer.evaluate`.
+    """
+    each = bounds_of_each(bounds, pairs, "pairs")
+    wrong = next((pair for pair in pairs if not isinstance(pair, Sized) or len(pair) != 2), None)
+    if wrong is not None:
+        raise InputTypeError(f"pairs must hold two columns each, found {brief(wrong)}.")
+    tasks = list(zip(pairs, each, strict=True))
+
+    def one(
+        task: tuple[tuple[npt.ArrayLike | Column, npt.ArrayLike | Column], Bounds | None],
+    ) -> Difference:
+        (x, y), known = task
+        return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
+
+    return run_tasks(
+        lambda task, _: one(task),
+        tasks,
+        threads=resolve_threads(threads),
+        progress=progress,
+        label="Comparing",
+    )
+
+
+def paired_test(test: Test, pairs: Pairs) -> TestResult:
+    """Return the outcome of a test, which must exist."""
+    entry = TESTS[test]
+    reads = {"means": "units", "sums": "of_sums", "values": "values"}
+    return entry.result(getattr(pairs, reads[entry.reads]))
+
+
+def decisive_test(
+    pairs: Pairs, bounds: Bounds | None, test: Test, interval: IntervalKind
+) -> TestResult:
+    """Return the test that decides: that of `paired_test`, or of the mean by Gaffke's bound."""
+    if not TESTS[test].of_mean:
+        return paired_test(test, pairs)
+    units, sums = pairs.units, pairs.of_sums
+    n, n_differ, spread = units.n, sums.n_above + sums.n_below, _spread(bounds)
+    asked = TestResult(np.nan, test, "none", n, n_differ, 0.0)
+    by_bound = interval == "gaffke" and _holds(units, spread)
+    if not n_differ or not (by_bound or _rests_on_gaffke(units, asked, spread, interval)):
+        return paired_test(test, pairs)
+    from scipy.special import ndtr
+
+    size = 1.0 if isinstance(units.sizes, float) else pairs.largest
+    below, above = (quantile_at(units, point, 0.0) for point in _points(spread, size))
+    smallest = smallest_p(n_differ)
+    p = min(1.0, max(2 * float(ndtr(min(below, -above))), smallest))
+    return TestResult(p, "gaffke", "gaffke", n, n_differ, smallest)
+
+
+def check_names(test: str, interval: str) -> None:
+    """Refuse a test or an interval that does not exist."""
+    kinds = (*get_args(Kind), "randomisation")
+    for what, name, known in (("test", test, tuple(TESTS)), ("interval", interval, kinds)):
+        if name not in known:
+            raise UnknownNameError(f"There is no {what} {name!r}. {did_you_mean(str(name), known)}")
 
 
 def inverted(differences: Grouped, confidence: float) -> Interval:
@@ -101,325 +506,11 @@ def _distance(differences: Grouped, level: float, sign: float) -> float:
     return np.inf if distance is None else distance
 
 
-__all__ = [
-    "FEW_DIFFER",
-    "FEW_USERS",
-    "SPARSE",
-    "Difference",
-    "Test",
-    "compare",
-    "compare_all",
-    "compare_grouped",
-    "decisive_test",
-    "decisive_test_grouped",
-    "difference_interval",
-    "differences_of",
-    "grouped_test",
-    "paired_test",
-    "relative_difference",
-]
-
-Test = Literal["randomisation", "t", "wilcoxon", "sign"]
-Float64 = npt.NDArray[np.float64]
-
-# Where fewer users than that differ, and most are equal, the interval by inversion covers too
-# seldom: a loss that few users have is not among them (docs/statistics.md).
-FEW_DIFFER, SPARSE = 30, 0.5
-FEW_USERS = 50  # whose differences do not show whether they are symmetric
-
-
-@dataclasses.dataclass(frozen=True)
-class Difference:
-    """Two models on the users for whom both have a value.
-
-    Attributes
-    ----------
-    n
-        The number of users compared.
-    n_only_first, n_only_second
-        The numbers of users for whom only one of the two has a value; they are left out.
-    mean_first, mean_second
-        The means over the users compared.
-    difference, interval
-        First minus second, with its interval.
-    relative, relative_interval
-        Ratio of the means minus 1, with its interval: all θ for which the mean of first - (1 + θ)
-        second is not excluded, by the method of `interval` (`recometer.stats.relative`). NaN if
-        the second mean is not above 0, or values can be negative.
-    test
-        p-value of the null hypothesis that the models do not differ. Where `interval` is Gaffke's,
-        it is the smallest level whose interval excludes 0, and its test is ``"gaffke"``.
-    effects
-        How users differ.
-    unit
-        The number of which the differences of users (or of clusters) are multiples (`unit_of`), if
-        that makes the randomisation test coarser; otherwise 0.
-    error
-        Standard error of the difference, over users or clusters.
-    few
-        Whether fewer than 30 users (or clusters) differ and most are equal: too few to exclude
-        that a few users lose much. Only Gaffke's interval takes that into account.
-    """
-
-    n: int
-    n_only_first: int
-    n_only_second: int
-    mean_first: float
-    mean_second: float
-    difference: float
-    interval: Interval
-    relative: float
-    relative_interval: Interval
-    test: TestResult
-    effects: Effects
-    unit: float
-    error: float
-    few: bool = False
-
-
-def compare(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    bounds: Bounds | None = None,
-    test: Test = "randomisation",
-    interval: Kind | Literal["randomisation"] = "auto",
-    confidence: float = 0.95,
-    clusters: npt.ArrayLike | None = None,
-) -> Difference:
-    """Compare two models, paired by user.
-
-    Parameters
-    ----------
-    first, second : [n_users]
-        The users' values of one metric, in the same order of users; NaN means no value.
-    bounds
-        The lowest and the highest possible value of a user of a single model. None if unknown.
-    test
-        ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
-    interval
-        ``"auto"`` takes the interval of the test (by inversion for randomisation). If the range is
-        known and fewer than 30 users differ while at least half are equal, or if all differ by the
-        same amount, it takes Gaffke's, from which p then follows as well. It may also be one of
-        `recometer.stats.means`.
-    confidence
-        Coverage, in (0, 1).
-    clusters : [n_users] or None
-        Rows with equal entries (several rows of a user, sessions, folds) belong together: whole
-        clusters change sign, and the interval is over whole clusters.
-
-    Raises
-    ------
-    InputError
-        If values are not numbers, are infinite, or have different lengths.
-    UnknownNameError
-        If there is no such test or interval.
-
-    Examples
-    --------
-    >>> from recometer.stats import compare
-    >>> found = compare([1, 1, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1], bounds=(0, 1))
-    >>> round(found.difference, 3), found.test.p_value, found.test.method
-    (0.714, 0.0625, 'binomial')
-    """
-    check_confidence(confidence)
-    _check_names(test, interval)
-    bounds = None if bounds is None else check_bounds(bounds)
-    pairs = _Pairs.of(first, second, clusters)
-    units = pairs.differences_of_clusters if clusters is not None else pairs.differences
-    n = pairs.differences.n
-    return _difference(
-        pairs.differences,
-        units,
-        _tested(pairs, units, bounds, test, interval),
-        n_only=(pairs.n_only_first, pairs.n_only_second),
-        means=(float(pairs.first.mean()), float(pairs.second.mean())) if n else (np.nan, np.nan),
-        ratios=pairs.ratios,
-        largest=pairs.largest_cluster,
-        bounds=bounds,
-        interval=interval,
-        confidence=confidence,
-    )
-
-
-def relative_difference(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    confidence: float = 0.95,
-    *,
-    bounds: Bounds | None = None,
-) -> tuple[float, Interval]:
-    """Return the relative difference of two means, (mean of first) / (mean of second) - 1.
-
-    It is a ratio of means over the users that have both values, not a mean of ratios; its interval
-    is that of `compare`, whose parameters these are.
-
-    Returns
-    -------
-    float, Interval
-        NaN, with a note, if the mean of the second is not above 0, or values can be negative.
-    """
-    found = compare(first, second, bounds=bounds, confidence=confidence)
-    return found.relative, found.relative_interval
-
-
-def compare_grouped(
-    differences: Grouped,
-    *,
-    n_only: tuple[int, int],
-    means: tuple[float, float],
-    ratios: Grouped | None,
-    confidence: float,
-    clusters: tuple[Grouped, Grouped] | None = None,
-    largest: float = 1.0,
-    bounds: Bounds | None = None,
-    test: Test = "randomisation",
-    interval: Kind | Literal["randomisation"] = "auto",
-) -> Difference:
-    """Compare two models whose users' differences are grouped already; see `compare`.
-
-    Parameters
-    ----------
-    differences
-        The differences of the users for whom both have a value.
-    n_only
-        The number of users for whom only the first has a value, and only the second.
-    means
-        The means of both, over the users for whom both have a value.
-    ratios
-        The values of the first as `Grouped.values`, and of the second as its sizes; of clusters
-        their sums. None where the second mean is not above 0.
-    clusters
-        The differences of whole clusters, with their sizes, and those of the clusters' sums
-        (`_Pairs.differences_of_clusters` and `differences_of_sums`). None if users are independent.
-    largest
-        The number of users of the largest cluster.
-    """
-    check_confidence(confidence)
-    _check_names(test, interval)
-    units, sums = (differences, differences) if clusters is None else clusters
-    return _difference(
-        differences,
-        units,
-        decisive_test_grouped(units, sums, largest, bounds=bounds, test=test, interval=interval),
-        n_only=n_only,
-        means=means,
-        ratios=ratios,
-        largest=largest,
-        bounds=bounds,
-        interval=interval,
-        confidence=confidence,
-    )
-
-
-def _difference(
-    differences: Grouped,
-    units: Grouped,
-    result: TestResult,
-    *,
-    n_only: tuple[int, int],
-    means: tuple[float, float],
-    ratios: Grouped | None,
-    largest: float,
-    bounds: Bounds | None,
-    interval: Kind | Literal["randomisation"],
-    confidence: float,
-) -> Difference:
-    """Put a comparison together; `units` are what was drawn: users, or clusters of them."""
-    ends = difference_interval(units, result, bounds, interval, confidence, largest)
-    why = NOBODY if not differences.n else NOT_ABOVE_0
-    lowest = -np.inf if bounds is None else bounds[0]
-    if ratios is not None and not np.isfinite(lowest):  # the values tell whether there are such
-        lowest = min(float(np.min(ratios.values)), float(np.min(ratios.sizes)))
-    if ratios is None or lowest < 0:
-        why = NEGATIVE if ratios is not None else why
-        relative, relative_ends = np.nan, Interval.unknown(confidence, units.n, why)
-    else:
-        relative = ratios.estimate - 1
-        relative_ends = relative_interval(ratios, ends, bounds, largest)
-    return Difference(
-        differences.n,
-        *n_only,
-        *means,
-        differences.estimate,
-        ends,
-        relative,
-        relative_ends,
-        result,
-        effects(differences, confidence),
-        unit_of(units) if result.test == "randomisation" else 0.0,
-        units.standard_error,
-        _few(result),
-    )
-
-
-def compare_all(
-    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
-    *,
-    bounds: Sequence[Bounds | None] | None = None,
-    test: Test = "randomisation",
-    interval: Kind | Literal["randomisation"] = "auto",
-    confidence: float = 0.95,
-    threads: int = 1,
-    progress: bool | None = False,
-) -> list[Difference]:
-    """Compare many pairs of columns, on several threads; see `compare`.
-
-    Parameters
-    ----------
-    pairs
-        Pairs of models' values, each of one metric.
-    bounds
-        Those of each pair's metric. None if not known.
-    threads
-        Maximum number of pairs computed at a time. The result does not depend on it.
-    progress
-        As in `recometer.evaluate`.
-    """
-    each = bounds_of_each(bounds, pairs, "pairs")
-    wrong = next((pair for pair in pairs if not isinstance(pair, Sized) or len(pair) != 2), None)
-    if wrong is not None:
-        raise InputTypeError(f"pairs must hold two columns each, found {brief(wrong)}.")
-    tasks = list(zip(pairs, each, strict=True))
-
-    def one(task: tuple[tuple[npt.ArrayLike, npt.ArrayLike], Bounds | None]) -> Difference:
-        (x, y), known = task
-        return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
-
-    return run_tasks(
-        lambda task, _: one(task),
-        tasks,
-        threads=resolve_threads(threads),
-        progress=progress,
-        label="Comparing",
-    )
-
-
-def differences_of(
-    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None
-) -> Grouped:
-    """Return the differences of users or of whole clusters, with the parameters of `compare`."""
-    pairs = _Pairs.of(first, second, clusters)
-    return pairs.differences if clusters is None else pairs.differences_of_clusters
-
-
-def paired_test(
-    test: Test,
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-) -> TestResult:
-    """Return only the test, which must exist, with the parameters of `compare`."""
-    pairs = _Pairs.of(first, second, clusters)
-    units = pairs.differences_of_clusters if clusters is not None else pairs.differences
-    return _tested(pairs, units, None, test, "randomisation")
-
-
 def difference_interval(
     differences: Grouped,
     test: TestResult,
     bounds: Bounds | None,
-    kind: Kind | Literal["randomisation"],
+    kind: IntervalKind,
     confidence: float,
     largest: float = 1.0,
 ) -> Interval:
@@ -442,7 +533,7 @@ def difference_interval(
         found = interval_of(differences, kind, bounds=spread, confidence=confidence)
     elif kind == "gaffke" or _rests_on_gaffke(differences, test, spread, kind):
         found = _gaffke(differences, spread, confidence, largest)
-    elif kind == "auto" and test.test == "t":
+    elif kind == "auto" and _by_t(test):
         found = student(differences, confidence).within(spread)
     else:
         found = inverted(differences, confidence).within(spread)
@@ -463,11 +554,16 @@ def _few(test: TestResult) -> bool:
     return test.n_differ < FEW_DIFFER and test.n_differ <= SPARSE * test.n
 
 
+def _by_t(test: TestResult) -> bool:
+    """Return whether Student's t interval belongs to a test."""
+    return test.test in TESTS and TESTS[test.test].interval == "t"
+
+
 def _rests_on_gaffke(
     differences: Grouped, test: TestResult, spread: Bounds | None, kind: str
 ) -> bool:
     """Return whether Gaffke's bound decides: where few differ, or all by the same amount."""
-    few = _few(test) and test.test != "t"
+    few = _few(test) and not _by_t(test)
     return kind == "auto" and (few or differences.constant) and _holds(differences, spread)
 
 
@@ -514,7 +610,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
 
 def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
     """Return that p and the interval are about different things, or disagree."""
-    if test.test in ("wilcoxon", "sign"):
+    if test.test in TESTS and not TESTS[test.test].of_mean:
         return "The interval is about the mean, and p is not: it is that of another hypothesis."
     excludes = interval.low > 0 or interval.high < 0
     if test.test == method or excludes == (test.p_value <= 1 - interval.confidence):
@@ -532,157 +628,3 @@ def _holds(differences: Grouped, spread: Bounds | None) -> bool:
     if isinstance(differences.sizes, float):
         return beyond(differences, spread) is None
     return sums_within(differences, spread)
-
-
-def decisive_test(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    bounds: Bounds | None = None,
-    test: Test = "randomisation",
-    interval: Kind | Literal["randomisation"] = "auto",
-    clusters: npt.ArrayLike | None = None,
-) -> TestResult:
-    """Return only the test of `compare`, whose parameters these are."""
-    pairs = _Pairs.of(first, second, clusters)
-    units = pairs.differences_of_clusters if clusters is not None else pairs.differences
-    return _tested(pairs, units, bounds, test, interval)
-
-
-def decisive_test_grouped(
-    units: Grouped,
-    sums: Grouped,
-    largest: float = 1.0,
-    *,
-    bounds: Bounds | None,
-    test: Test,
-    interval: Kind | Literal["randomisation"],
-) -> TestResult:
-    """Return only the test of `compare_grouped`, whose parameters these are."""
-    n, n_differ = units.n, sums.n_above + sums.n_below
-    asked = TestResult(np.nan, test, "none", n, n_differ, 0.0)
-    spread = _spread(bounds)
-    by_bound = interval == "gaffke" and _holds(units, spread)
-    if (
-        test not in ("randomisation", "t")
-        or not n_differ
-        or not (by_bound or _rests_on_gaffke(units, asked, spread, interval))
-    ):
-        return grouped_test(test, units, sums)
-    from scipy.special import ndtr
-
-    size = 1.0 if isinstance(units.sizes, float) else largest
-    below, above = (quantile_at(units, point, 0.0) for point in _points(spread, size))
-    smallest = smallest_p(n_differ)
-    p = min(1.0, max(2 * float(ndtr(min(below, -above))), smallest))
-    return TestResult(p, "gaffke", "gaffke", n, n_differ, smallest)
-
-
-def _tested(
-    pairs: _Pairs,
-    units: Grouped,
-    bounds: Bounds | None,
-    test: Test,
-    interval: Kind | Literal["randomisation"],
-) -> TestResult:
-    if test == "wilcoxon":  # which reads the sizes of single differences, and not those of cells
-        return wilcoxon(pairs.sums_of_clusters[0] - pairs.sums_of_clusters[1])
-    sums, largest = pairs.differences_of_sums, pairs.largest_cluster
-    return decisive_test_grouped(units, sums, largest, bounds=bounds, test=test, interval=interval)
-
-
-def _check_names(test: str, interval: str) -> None:
-    kinds = (*get_args(Kind), "randomisation")
-    for what, name, known in (("test", test, get_args(Test)), ("interval", interval, kinds)):
-        if name not in known:
-            raise UnknownNameError(f"There is no {what} {name!r}. {did_you_mean(str(name), known)}")
-
-
-def grouped_test(name: str, units: Grouped, sums: Grouped) -> TestResult:
-    """Return a test of the differences of users or clusters, and of the sums of these."""
-    # Whole clusters change sign, whatever their sizes.
-    tests = {"randomisation": randomisation, "sign": sign, "wilcoxon": wilcoxon}
-    return paired_t(units) if name == "t" else tests[name](sums)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The values of the users for whom both models have one."""
-
-    first: Float64
-    second: Float64
-    clusters: npt.NDArray[np.generic] | None
-    n_only_first: int
-    n_only_second: int
-
-    @classmethod
-    def of(
-        cls, first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None
-    ) -> _Pairs:
-        x, y = column(first, "first"), column(second, "second")
-        if len(x) != len(y):
-            raise InputError(
-                "Both models need a value for each user, or NaN if there is none, but have "
-                f"{len(x):,} and {len(y):,}."
-            )
-        labels = None if clusters is None else labels_of(clusters)
-        if labels is not None and labels.shape != x.shape:
-            raise InputError(
-                f"clusters must have one entry for each of the {len(x):,} rows, but has the "
-                f"shape {labels.shape}."
-            )
-        if not np.isnan([x.min(initial=np.inf), y.min(initial=np.inf)]).any():
-            return cls(x, y, labels, 0, 0)
-        no_x, no_y = np.isnan(x), np.isnan(y)
-        both = ~(no_x | no_y)
-        only = [int(np.count_nonzero(~no_x & no_y)), int(np.count_nonzero(no_x & ~no_y))]
-        return cls(x[both], y[both], None if labels is None else labels[both], *only)
-
-    @cached_property
-    def differences(self) -> Grouped:
-        """Return the differences of the rows."""
-        return group_checked(self.first - self.second)
-
-    @cached_property
-    def sums_of_clusters(self) -> tuple[Float64, Float64]:
-        """Return the sums of each cluster's rows; without clusters, the rows."""
-        if self.clusters is None:
-            return self.first, self.second
-        return by_cluster(self.first, self.clusters), by_cluster(self.second, self.clusters)
-
-    @cached_property
-    def differences_of_sums(self) -> Grouped:
-        """Return the differences of the sums of whole clusters; without clusters, of the rows."""
-        if self.clusters is None:
-            return self.differences
-        x, y = self.sums_of_clusters
-        return group_checked(x - y)
-
-    @cached_property
-    def differences_of_clusters(self) -> Grouped:
-        """Return the differences of whole clusters, whose sizes are their numbers of rows."""
-        if not len(self.first):
-            return self.differences
-        assert self.clusters is not None
-        sizes = by_cluster(np.ones(len(self.first)), self.clusters)
-        x, y = self.sums_of_clusters
-        # With clusters of equal size it is a plain mean, whose interval may be Gaffke's.
-        if (sizes == sizes[0]).all():
-            return group_checked((x - y) / sizes)
-        sums = self.differences_of_sums
-        return dataclasses.replace(
-            group_checked(x - y, sizes), n_above=sums.n_above, n_below=sums.n_below
-        )
-
-    @cached_property
-    def largest_cluster(self) -> float:
-        """Return the number of rows of the largest cluster; 1 without clusters."""
-        if self.clusters is None or not len(self.first):
-            return 1.0
-        return float(by_cluster(np.ones(len(self.first)), self.clusters).max())
-
-    @cached_property
-    def ratios(self) -> Grouped | None:
-        """Return the values of both models; None where the mean of the second is not above 0."""
-        x, y = self.sums_of_clusters
-        return group_checked(x, y) if y.sum() > 0 else None

@@ -109,5 +109,4 @@ def _standardised(differences: Grouped) -> float:
         return 0.0
     if differences.constant or differences.n < 2:
         return float(np.copysign(np.inf, differences.estimate))
-    deviation = np.sqrt(differences.sum_of_squares / (differences.n - 1))
-    return float(differences.estimate / deviation)
+    return float(differences.estimate / differences.deviation)

@@ -12,14 +12,14 @@ from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
 
 __all__ = [
+    "Column",
     "Grouped",
     "column",
+    "crossed",
     "group",
     "group_checked",
     "grouped",
     "of_counts",
-    "shifted",
-    "summed",
 ]
 
 Float64 = npt.NDArray[np.float64]
@@ -31,6 +31,7 @@ LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in
 FAR_USERS = 1_000  # on each side, whose variance does not count for that
 SAME = 1e-12  # of the largest value: differences this small are rounding
 LOOKED_AT = 10_000
+MOST_LEVELS = 64  # of a column: two of them have few pairs of levels
 BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
 
@@ -94,6 +95,11 @@ class Grouped:
         return bool(self.sum_of_squares <= self.n * (1e-14 * largest) ** 2)
 
     @property
+    def deviation(self) -> float:
+        """Return the standard deviation of the residuals; NaN below two users."""
+        return float(np.sqrt(self.sum_of_squares / (self.n - 1))) if self.n > 1 else np.nan
+
+    @property
     def standard_error(self) -> float:
         """Return the standard error of the statistic; NaN below two users.
 
@@ -154,6 +160,77 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     return found
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Column:
+    """The values of users, checked; for many users with few levels, also as codes of these.
+
+    Attributes
+    ----------
+    values : float64 [n_users]
+        NaN: the user has no value.
+    complete
+        Whether no value is NaN.
+    levels : float64 [n_levels] or None
+        The different values, increasing and NaN last; None if there are many, or few users.
+    codes : uint8 [n_users] or None
+        The level of each user.
+    """
+
+    values: Float64
+    complete: bool
+    levels: Float64 | None = None
+    codes: npt.NDArray[np.uint8] | None = None
+
+    @classmethod
+    def of(cls, values: npt.ArrayLike | Column, name: str = "values") -> Column:
+        """Read the values of users, as `column` does."""
+        return values if isinstance(values, Column) else cls(*_complete(column(values, name)))
+
+    def coded(self) -> Column:
+        """Find its levels, which pays if it is compared with several others."""
+        x = self.values
+        if len(x) <= LOOKED_AT:
+            return self
+        levels = np.unique(x[:LOOKED_AT])
+        if len(levels) > MOST_LEVELS:
+            return self
+        codes = np.empty(len(x), np.uint8)
+        for block in _blocks(len(x)):
+            at = np.searchsorted(levels, x[block])
+            found = levels[np.minimum(at, len(levels) - 1)]
+            if ((found != x[block]) & ~(np.isnan(found) & np.isnan(x[block]))).any():
+                return self
+            codes[block] = at
+        return dataclasses.replace(self, levels=levels, codes=codes)
+
+
+def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] | None:
+    """Return the pairs of levels that users have, and how many have each; None without levels."""
+    if first.levels is None or second.levels is None:
+        return None
+    assert first.codes is not None
+    assert second.codes is not None
+    n_levels = len(second.levels)
+    times = np.zeros(len(first.levels) * n_levels, np.int64)
+    for block in _blocks(len(first.codes)):
+        cells = first.codes[block].astype(np.intp) * n_levels + second.codes[block]
+        times += np.bincount(cells, minlength=len(times))
+    used = np.flatnonzero(times)
+    return (
+        first.levels[used // n_levels],
+        second.levels[used % n_levels],
+        times[used].astype(np.float64),
+    )
+
+
+def _complete(values: Float64) -> tuple[Float64, bool]:
+    return values, not np.isnan(values.min(initial=np.inf))
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(at, at + BLOCK) for at in range(0, n, BLOCK)]
+
+
 def grouped(values: npt.ArrayLike | Grouped) -> Grouped:
     """Return values grouped, unless they are already."""
     return values if isinstance(values, Grouped) else group(values)
@@ -185,29 +262,38 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     return group_checked(x, y)
 
 
-def group_checked(x: Float64, y: Float64 | None = None) -> Grouped:
-    """Group as `group` what is known to be finite columns of one length, without NaN."""
-    n = len(x)
+def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = None) -> Grouped:
+    """Group as `group` what is known to be finite columns of one length, without NaN.
+
+    `times` is how many users have each row; None: one.
+    """
+    n = len(x) if times is None else int(times.sum())
     if n == 0:
         return Grouped(x, x, 1.0 if y is None else y, 0, np.nan, 0, 0, 0.0, True)
-    total = float(n) if y is None else float(y.sum())
+    total = float(n) if y is None else _sum(y, times)
     if not total > 0:
         raise InputError(
             f"The sizes of the {n:,} users have the sum {total:g}, so there is nothing to divide "
             "by. Hint: a relative difference needs a baseline whose mean is above 0."
         )
-    estimate = float(x.sum()) / total
+    estimate = _sum(x, times) / total
     if y is None:
-        others = x if n <= SORTED_UP_TO else x[x != 0]
-        if len(others) <= SORTED_UP_TO:
-            return _sorted(others, n, estimate)
-    users = _Users(x, y, estimate)
+        some = slice(None) if n <= SORTED_UP_TO else x != 0
+        others = x[some]
+        counts = np.ones(len(others)) if times is None else times[some]
+        if counts.sum() <= SORTED_UP_TO:
+            return _sorted(others, counts, n, estimate)
+    users = _Users(x, y, times, estimate)
     if n > SORTED_UP_TO:
         for n_cells in N_CELLS:
             found = users.in_cells(n_cells)
             if found is not None:
                 return found
     return users.ungrouped()
+
+
+def _sum(values: Float64, times: Float64 | None) -> float:
+    return float(values.sum() if times is None else values @ times)
 
 
 def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Grouped:
@@ -219,33 +305,14 @@ def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Groupe
     return _counted(values, counts, n, float(counts @ values) / n, exact=exact)
 
 
-def shifted(given: Grouped, sign: float, by: float) -> Grouped:
-    """Return sign · x + by · y for all users; sign is 1 or -1."""
-    values = sign * given.values + by * given.sizes
-    estimate, squares = sign * given.estimate + by, given.sum_of_squares
-    if isinstance(given.sizes, float):
-        moved = of_counts(values, given.counts, exact=given.exact)
-        return dataclasses.replace(moved, estimate=estimate, sum_of_squares=squares)
-    sums = of_counts(values, given.counts)
-    above, below = sums.n_above, sums.n_below
-    return Grouped(
-        *(values, given.counts, given.sizes, given.n, estimate),
-        *(above, below, squares, given.exact),
-    )
-
-
-def summed(given: Grouped) -> Grouped:
-    """Return the values without their sizes, as differences of the sums of whole clusters."""
-    return of_counts(given.values, given.counts, exact=given.exact)
-
-
-def _sorted(x: Float64, n: int, estimate: float) -> Grouped:
-    """Group the values of which all but n - len(x), which are 0, are given."""
-    values, times = np.unique(x, return_counts=True)
-    counts = times.astype(np.float64)
-    if len(x) < n:
-        at = int(np.searchsorted(values, 0.0))
-        values, counts = np.insert(values, at, 0.0), np.insert(counts, at, n - len(x))
+def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
+    """Group the values of which all but n - Σ times, which are 0, are given."""
+    values, at = np.unique(x, return_inverse=True)
+    counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
+    zeros = n - int(times.sum())
+    if zeros:
+        place = int(np.searchsorted(values, 0.0))
+        values, counts = np.insert(values, place, 0.0), np.insert(counts, place, zeros)
     return _counted(values, counts, n, estimate, exact=True)
 
 
@@ -260,39 +327,45 @@ def _counted(values: Float64, counts: Float64, n: int, estimate: float, *, exact
 class _Users:
     """Values of many users, read block by block so that temporary arrays stay in the caches."""
 
-    def __init__(self, x: Float64, y: Float64 | None, estimate: float) -> None:
-        self.x, self.y, self.estimate = x, y, estimate
+    def __init__(
+        self, x: Float64, y: Float64 | None, times: Float64 | None, estimate: float
+    ) -> None:
+        self.x, self.y, self.times, self.estimate = x, y, times, estimate
+        self.n = len(x) if times is None else int(times.sum())
+        self.blocks = _blocks(len(x))
         self.least, self.most, self.sum_of_squares = np.inf, -np.inf, 0.0
-        for block in self._blocks():
+        for block in self.blocks:
             e = self._residuals(block)
             self.least = min(self.least, float(e.min()))
             self.most = max(self.most, float(e.max()))
-            self.sum_of_squares += float(np.square(e, out=e).sum())
+            self.sum_of_squares += _sum(np.square(e, out=e), self._times(block))
         # Without sizes, the largest |x|.
         self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
 
     def ungrouped(self) -> Grouped:
         """Return each user as a group."""
-        counts, sizes = np.ones(len(self.x)), 1.0 if self.y is None else self.y
-        if self.y is None:
-            self.x = np.sort(self.x)
-        return self._grouped(self.x, counts, sizes, exact=True)
+        counts = np.ones(len(self.x)) if self.times is None else self.times
+        if self.y is not None:
+            return self._grouped(self.x, counts, self.y, exact=True)
+        order = np.argsort(self.x, kind="stable")
+        return self._grouped(self.x[order], counts[order], 1.0, exact=True)
 
     def in_cells(self, n_cells: int) -> Grouped | None:
         """Group into cells of the same width; None where they would hide too much."""
         one_each = self._one_value_each(n_cells)
         length = n_cells + 2
-        all_counts, sums = np.zeros(length, np.int64), np.zeros(length)
-        sizes = np.zeros(length)
-        for block in self._blocks():
-            cells = self._cells(block, n_cells)
-            all_counts += np.bincount(cells, minlength=length)
+        all_counts, sums, sizes = (np.zeros(length) for _ in range(3))
+        for block in self.blocks:
+            cells, times = self._cells(block, n_cells), self._times(block)
+            all_counts += np.bincount(cells, times, length)
             if one_each is None:
-                sums += np.bincount(cells, weights=self.x[block], minlength=length)
+                x = self.x[block]
+                sums += np.bincount(cells, x if times is None else x * times, length)
             if self.y is not None:
-                sizes += np.bincount(cells, weights=self.y[block], minlength=length)
+                own = self.y[block]
+                sizes += np.bincount(cells, own if times is None else own * times, length)
         used = np.flatnonzero(all_counts)
-        counts = all_counts[used].astype(np.float64)
+        counts = all_counts[used]
         means = sums[used] / counts if one_each is None else one_each[used]
         y = 1.0 if self.y is None else sizes[used] / counts
         found = self._grouped(means, counts, y, exact=one_each is not None)
@@ -304,7 +377,7 @@ class _Users:
         if self.y is not None:
             return None
         # The first users tell it for most metrics.
-        for blocks in ([slice(0, LOOKED_AT)], self._blocks()):
+        for blocks in ([slice(0, LOOKED_AT)], self.blocks):
             one_each = np.empty(n_cells + 2)
             for block in blocks:
                 one_each[self._cells(block, n_cells)] = self.x[block]
@@ -321,13 +394,22 @@ class _Users:
         n_above = n_below = 0
         if self.y is None:
             zero = SAME * self.largest
-            n_above = sum(int(np.count_nonzero(self.x[block] > zero)) for block in self._blocks())
-            n_below = sum(int(np.count_nonzero(self.x[block] < -zero)) for block in self._blocks())
-        n, squares = len(self.x), self.sum_of_squares
-        return Grouped(values, counts, sizes, n, self.estimate, n_above, n_below, squares, exact)
+            n_above, n_below = self._count(np.greater, zero), self._count(np.less, -zero)
+        squares = self.sum_of_squares
+        return Grouped(
+            values, counts, sizes, self.n, self.estimate, n_above, n_below, squares, exact
+        )
 
-    def _blocks(self) -> list[slice]:
-        return [slice(at, at + BLOCK) for at in range(0, len(self.x), BLOCK)]
+    def _count(self, compare: np.ufunc, limit: float) -> int:
+        """Return how many users have values above or below a limit."""
+        found = 0.0
+        for block in self.blocks:
+            there, times = compare(self.x[block], limit), self._times(block)
+            found += np.count_nonzero(there) if times is None else float(times[there].sum())
+        return int(found)
+
+    def _times(self, block: slice) -> Float64 | None:
+        return None if self.times is None else self.times[block]
 
     def _residuals(self, block: slice, less: float = 0.0) -> Float64:
         check_wanted()

@@ -15,8 +15,7 @@ from recometer.rendering import width_of_lines, wrapped
 from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_flips import ROUNDING, of_each_size
-from recometer.stats.sign_sums import multiples_of_unit
+from recometer.stats.sign_sums import ROUNDING, multiples_of_unit, of_each_size
 
 __all__ = ["Power", "power", "power_of", "smallest_difference", "unit_of", "users_needed"]
 

@@ -14,7 +14,7 @@ from recometer.stats.gaffke import ratio_ends
 from recometer.stats.grouping import Grouped
 from recometer.stats.runs import Moments, RunMoments, over_runs_of
 from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_flips import quantile_of
+from recometer.stats.sign_sums import quantile_of
 
 __all__ = [
     "NEGATIVE",

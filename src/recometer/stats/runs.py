@@ -20,7 +20,6 @@ __all__ = [
     "Runs",
     "mean_of_runs",
     "over_folds",
-    "over_folds_of",
     "over_runs",
     "over_runs_of",
     "over_values",
@@ -254,6 +253,7 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     InputError
         If there are fewer than two folds, or a fold has fewer than two values.
     """
+    check_confidence(confidence)
     if not isinstance(folds, Iterable):
         raise InputTypeError(f"folds must be a list of columns, found {type(folds).__name__}.")
     values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]
@@ -263,18 +263,12 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
         raise InputError(
             f"An interval needs at least two folds of at least two values each, found: {sizes}."
         )
-    moments = [Moments(len(fold), float(fold.mean()), float(fold.var(ddof=1))) for fold in values]
-    return over_folds_of(moments, confidence=confidence)
-
-
-def over_folds_of(folds: Sequence[Moments], *, confidence: float) -> Runs:
-    """Return what `over_folds` does, of sums over the users of each fold, at least two."""
-    check_confidence(confidence)
+    found = [Moments(len(fold), float(fold.mean()), float(fold.var(ddof=1))) for fold in values]
     from scipy.special import stdtr, stdtrit
 
-    means = np.array([fold.mean for fold in folds])
-    squares = np.array([fold.variance / fold.n for fold in folds])
-    k, n = len(folds), sum(fold.n for fold in folds)
+    means = np.array([fold.mean for fold in found])
+    squares = np.array([fold.variance / fold.n for fold in found])
+    k, n = len(found), sum(fold.n for fold in found)
     between = _between_folds(means, squares)
     variances = squares + between
     weights = np.reciprocal(variances) if (variances > 0).all() else np.ones(k)
@@ -285,7 +279,7 @@ def over_folds_of(folds: Sequence[Moments], *, confidence: float) -> Runs:
     half = float(stdtrit(k - 1, (1 + confidence) / 2)) * error
     interval = Interval(mean - half, mean + half, "random effects", confidence, k)
     p = 2 * float(stdtr(k - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    within = float(np.sqrt(np.mean([fold.variance for fold in folds])))
+    within = float(np.sqrt(np.mean([fold.variance for fold in found])))
     share = float(between / (between + squares.mean())) if between > 0 else 0.0
     deviation = (float(np.sqrt(between)),)
     return Runs(mean, interval, p, n, (k,), within, deviation, share)

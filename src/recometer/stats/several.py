@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +18,10 @@ from recometer.stats.saddlepoint import increasing_root
 __all__ = [
     "Ranking",
     "Tukey",
-    "differing_rows",
     "normal_range_quantile",
     "normal_range_tail",
     "rank_intervals",
     "tukey",
-    "tukey_of",
 ]
 
 Float64 = npt.NDArray[np.float64]
@@ -93,7 +90,6 @@ def tukey(
     check_alpha(alpha)
     check_whole("seed", seed, 0)
     check_whole("n_resamples", n_resamples, 1)
-    how: Any = {"alpha": alpha, "seed": seed, "n_resamples": n_resamples}
     given = matrix(values, "values")
     if given.shape[1] < 2:
         raise InputError(
@@ -114,54 +110,17 @@ def tukey(
                 f"{len(labels):,}."
             )
         given = np.column_stack([by_cluster(column, labels[known]) for column in given.T])
-    differing, _ = differing_rows(given, float(np.abs(given).max()))
-    return tukey_of(n, means, len(differing), float((differing**2).sum()), differing, **how)
-
-
-def differing_rows(values: Float64, largest: float) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Return the rows whose values differ, less the mean of each, and which rows these are.
-
-    `largest` is the largest size of a value, of these or of other rows.
-    """
-    centred = values - values.mean(axis=1, keepdims=True)
-    which = np.abs(centred).max(axis=1) > 1e-12 * largest
-    return centred[which], which
-
-
-def tukey_of(
-    n: int,
-    means: Float64,
-    n_differing: int,
-    squares: float,
-    differing: Float64,
-    *,
-    alpha: float,
-    seed: int,
-    n_resamples: int = N_RESAMPLES,
-) -> Tukey:
-    """Return Tukey's test of what users add up to; see `tukey`.
-
-    Parameters
-    ----------
-    n, means
-        The number of users with a value for every model, and the models' means over these.
-    n_differing, squares
-        The number of rows (or clusters) whose values differ, and the sum of their squared
-        deviations from the mean of each.
-    differing : [n_differing, n_models]
-        These deviations, which are read if there are up to 100 rows.
-    alpha, seed, n_resamples
-        As of `tukey`.
-    """
+    differing = given - given.mean(axis=1, keepdims=True)
+    differing = differing[np.abs(differing).max(axis=1) > 1e-12 * np.abs(given).max()]
     n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)
-    if n_differing <= RESAMPLED_UP_TO:
+    if len(differing) <= RESAMPLED_UP_TO:
         ranges = _ranges(differing, seed, n_resamples) / n
         # The order found is one of those that may be drawn.
         at_least = n_resamples - np.searchsorted(ranges, apart - 1e-12 * apart.max(), side="left")
         p_values, method = (at_least + 1) / (n_resamples + 1), "resampled"
         critical = float(np.quantile(ranges, 1 - alpha, method="higher"))
     else:
-        error = np.sqrt(squares / (n_models - 1)) / n
+        error = np.sqrt((differing**2).sum() / (n_models - 1)) / n
         p_values, method = normal_range_tail(apart / error, n_models), "studentised range"
         critical = error * normal_range_quantile(alpha, n_models)
     return Tukey(p_values, critical, method, n)

@@ -1,4 +1,4 @@
-"""Exact tails of sums of numbers whose signs are drawn."""
+"""Tails of sums of numbers whose signs are drawn: exact ones, and by saddlepoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Tilted", "all_sums", "enumerated", "multiples_of_unit", "of_multiples"]
+from recometer.stats.saddlepoint import normal_quantile_of
+
+__all__ = [
+    "Tilted",
+    "all_sums",
+    "enumerated",
+    "multiples_of_unit",
+    "of_each_size",
+    "of_multiples",
+    "quantile_of",
+]
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -18,6 +28,7 @@ SAME = 1e-9  # of the largest size: multiples of a unit may be this far off
 MOST_WORK = 2**21  # terms of the characteristic function
 PRECISION = 1e-11  # of a tilt
 DEVIATIONS = 40.0  # of the tilted sum, that the window holds
+ROUNDING = 1e-12  # of the sum of the sizes: sums this close are the same
 
 
 class Tilted(NamedTuple):
@@ -154,3 +165,34 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
         upwards = min(upwards, (length + 1) // 2)
     tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))
     return float(np.exp(-tilted.exponent)) * tail
+
+
+def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
+    """Return r, with P(Σ ±size ≥ total) = 1 - Φ(r) by saddlepoint approximation.
+
+    With K(t) = Σ log cosh(t·size) and K'(t) = total: w = √(2 (t·total - K)) and u = t √K''(t).
+
+    Parameters
+    ----------
+    sizes, counts
+        At least 0, and how many there are of each.
+    total
+        Σ ±size with the signs found.
+    """
+    sign, total = float(np.sign(total)), abs(total)
+    if total >= float(counts @ sizes) * (1 - ROUNDING):
+        # All in one direction: the chance is that of this one assignment, 2^-n.
+        from scipy.special import ndtri_exp
+
+        return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
+    tilted = Tilted.to(total, sizes, counts)
+    w = float(np.sqrt(max(0.0, 2 * tilted.exponent)))
+    return sign * normal_quantile_of(w, tilted.t * float(np.sqrt(tilted.variance)))
+
+
+def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
+    """Add the counts of sizes up that are the same except for rounding, increasing."""
+    order = np.argsort(sizes, kind="stable")
+    sizes, times = sizes[order], times[order]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > ROUNDING * sizes[-1])
+    return sizes[starts], np.add.reduceat(times, starts)

@@ -11,25 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.stats.comparing import (
-    difference_interval,
-    differences_of,
-    grouped_test,
-    paired_test,
-)
+from recometer.stats.comparing import Pairs, difference_interval, paired_test
 from recometer.stats.ends import Interval
-from recometer.stats.grouping import Grouped, column, shifted, summed
-from recometer.stats.runs import RunMoments, over_runs_of, run_moments
+from recometer.stats.grouping import column
+from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.test_result import TestResult
+from recometer.stats.tests import TestResult
 
-__all__ = [
-    "Equivalence",
-    "equivalence",
-    "equivalence_grouped",
-    "equivalence_over_runs",
-    "equivalence_over_runs_of",
-]
+__all__ = ["Equivalence", "equivalence", "equivalence_over_runs"]
 
 LEAST_LEVEL = 1e-12  # of which an interval can be told from one that errs never
 
@@ -101,62 +90,21 @@ def equivalence(
     InputError
         If the margin is not above 0, alpha is out of range, or clusters have another length.
     """
-    given = column(differences, "differences")
-    zeros = np.zeros(len(given))
-
-    def tested(sign: float, by: float) -> TestResult:
-        return paired_test(test, sign * given + by, zeros, clusters)
-
-    values = differences_of(given, zeros, clusters)
-    return _equivalence(values, tested, margin, alpha, test, bounds)
-
-
-def equivalence_grouped(
-    units: Grouped,
-    sums: Grouped,
-    margin: float,
-    *,
-    alpha: float = 0.05,
-    test: Literal["randomisation", "t"] = "randomisation",
-    bounds: tuple[float, float] | None = None,
-) -> Equivalence:
-    """Test as `equivalence` does with differences that are grouped already.
-
-    Parameters
-    ----------
-    units, sums
-        The differences of users, twice; or those of clusters with their sizes, and of their sums,
-        as in `compare_grouped`.
-    margin, alpha, test, bounds
-        As of `equivalence`.
-    """
-
-    def tested(sign: float, by: float) -> TestResult:
-        if by == 0:
-            return grouped_test(test, units, sums)
-        moved = shifted(units, sign, by)
-        return grouped_test(test, moved, summed(moved))
-
-    return _equivalence(units, tested, margin, alpha, test, bounds)
-
-
-def _equivalence(
-    values: Grouped,
-    tested: Callable[[float, float], TestResult],
-    margin: float,
-    alpha: float,
-    test: Literal["randomisation", "t"],
-    bounds: tuple[float, float] | None,
-) -> Equivalence:
-    """Return the two one-sided tests; `tested` takes a sign and a shift of all differences."""
     _check(margin, alpha)
     if test not in ("randomisation", "t"):
         hint = did_you_mean(str(test), ("randomisation", "t"))
         raise UnknownNameError(f"There is no test of equivalence {test!r}. {hint}")
-    whole = tested(1.0, 0.0)
+    given = column(differences, "differences")
+    zeros = np.zeros(len(given))
+
+    def tested(sign: float, by: float) -> TestResult:
+        return paired_test(test, Pairs.of(sign * given + by, zeros, clusters))
+
+    whole = Pairs.of(given, zeros, clusters)
+    result, values = paired_test(test, whole), whole.units
 
     def interval(level: float) -> Interval:
-        return difference_interval(values, whole, bounds, "auto", 1 - 2 * level)
+        return difference_interval(values, result, bounds, "auto", 1 - 2 * level)
 
     found = interval(alpha)
     if values.n == 0:
@@ -164,12 +112,9 @@ def _equivalence(
     if found.method in ("gaffke", "clopper-pearson"):
         p = _least_level(interval, margin)
         return Equivalence(p, p <= alpha, margin, found, "gaffke")
-    sides = [tested(sign, margin) for sign in (1.0, -1.0)]
     p = max(
-        _one_sided(side, mean > 0)
-        for side, mean in zip(
-            sides, (values.estimate + margin, margin - values.estimate), strict=True
-        )
+        _one_sided(tested(sign, margin).p_value, sign * values.estimate + margin)
+        for sign in (1.0, -1.0)
     )
     if np.isnan(p):
         constant = abs(values.estimate) < margin
@@ -190,23 +135,15 @@ def equivalence_over_runs(
     margin, alpha
         As of `equivalence`.
     """
-    found = run_moments(first, second)
-    return equivalence_over_runs_of(found, margin, alpha=alpha)
-
-
-def equivalence_over_runs_of(given: RunMoments, margin: float, *, alpha: float) -> Equivalence:
-    """Test as `equivalence_over_runs` does, of sums over the users."""
     _check(margin, alpha)
+    given = run_moments(first, second)
     whole = over_runs_of(given, confidence=1 - 2 * alpha)
     sides = []
-    for by in (margin, -margin):
-        users = given.users._replace(mean=given.users.mean + by)
-        sides.append(over_runs_of(dataclasses.replace(given, users=users)))
-    below, above = sides
-    p = max(
-        side.p_value / 2 if good > 0 else 1 - side.p_value / 2
-        for side, good in ((below, below.mean), (above, -above.mean))
-    )
+    for sign in (1.0, -1.0):
+        users = given.users._replace(mean=given.users.mean + sign * margin)
+        side = over_runs_of(dataclasses.replace(given, users=users))
+        sides.append(_one_sided(side.p_value, sign * side.mean))
+    p = max(sides)
     return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
 
 
@@ -217,8 +154,9 @@ def _check(margin: float, alpha: float) -> None:
         raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
 
 
-def _one_sided(result: TestResult, above: bool) -> float:
-    return result.p_value / 2 if above else 1 - result.p_value / 2
+def _one_sided(p: float, mean: float) -> float:
+    """Return p of a mean of at most 0, from the two-sided one."""
+    return p / 2 if mean > 0 else 1 - p / 2
 
 
 def _least_level(interval: Callable[[float], Interval], margin: float) -> float:

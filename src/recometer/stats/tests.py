@@ -1,0 +1,435 @@
+"""Paired tests: the table of those that there are, and their functions.
+
+A test is a function with the decorator `paired`, which declares everything else that is known of
+it: what ``test=`` and the command line take, what is printed and the documentation follow from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.stats.grouping import Grouped, column, grouped
+from recometer.stats.sign_sums import (
+    ROUNDING,
+    all_sums,
+    enumerated,
+    multiples_of_unit,
+    of_each_size,
+    of_multiples,
+    quantile_of,
+)
+
+__all__ = [
+    "MANY_USERS",
+    "OTHERS",
+    "TESTS",
+    "Found",
+    "PairedTest",
+    "Test",
+    "TestResult",
+    "documented",
+    "paired",
+    "paired_t",
+    "randomisation",
+    "sign",
+    "smallest_p",
+    "wilcoxon",
+]
+
+Float64 = npt.NDArray[np.float64]
+
+Test = str
+"""A name of `TESTS`."""
+
+MANY_USERS = 3_000
+EXACT_WILCOXON_UP_TO = 50
+SAME = 1e-12  # of the largest size: sizes that differ less are the same except for rounding
+ENUMERATED_UP_TO = 30  # users who differ: 2 · 2^15 sums, which meet in the middle
+DOMINATING, MOST_DOMINATING = 0.04, 6  # share of the sum of squares; how many are enumerated
+
+MEAN = "the mean difference is 0"
+OTHERS = {
+    "gaffke": "the smallest level at which the interval excludes 0",
+    "random effects": "Student's t with the variance between users and between seeds",
+    "folds": "Student's paired t test of folds",
+    "bootstrap": "users drawn with replacement",
+}
+"""What p is where it belongs to the interval, and not to a test of `TESTS`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TestResult:
+    """The result of a paired test.
+
+    Attributes
+    ----------
+    p_value
+        The two-sided p-value. NaN if there is none, which `note` then explains; 0 if it is below
+        the smallest floating-point number, about 1e-308.
+    test
+        A name of `TESTS`, or of `OTHERS` where p belongs to the interval.
+    method
+        How p was computed: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three are
+        exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or
+        ``"none"``.
+    n
+        Number of users (or clusters of rows) compared.
+    n_differ
+        How many of them differ.
+    smallest_p
+        The lower bound of p for this number of users who differ, whatever the values; 0 if there
+        is no such limit.
+    note
+        What a reader has to know; empty if there is nothing to say.
+    """
+
+    __test__ = False  # not a case for pytest, in spite of its name
+
+    p_value: float
+    test: str
+    method: str
+    n: int
+    n_differ: int
+    smallest_p: float
+    note: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Return whether p is exact, except for rounding."""
+        return self.method in ("binomial", "convolution", "enumeration")
+
+
+class Found(NamedTuple):
+    """What the function of a test returns.
+
+    Attributes
+    ----------
+    p
+        Two-sided; NaN if there is none, which `note` then explains.
+    method
+        How it was computed; see `TestResult`.
+    note
+        A remark that readers should know, or an empty text.
+    """
+
+    p: float
+    method: str
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedTest:
+    """What is known of a test.
+
+    Attributes
+    ----------
+    name
+        What ``test=`` takes.
+    sentence
+        What is printed, such as "Student's paired t test".
+    function
+        Takes the differences of some users of whom at least one differs, and returns `Found`.
+    hypothesis
+        The null hypothesis.
+    smallest_p
+        The lower bound of p, by the number of users who differ. A lower p is raised to it.
+    reads
+        What the function takes. ``"values"``: the difference of each user, or the sum of each
+        cluster, float64 [n]; ``"sums"``: these, grouped; ``"means"``: users or clusters, grouped,
+        with their sizes.
+    needs
+        The number of users that it needs, 1 or 2.
+    interval
+        The interval that belongs to it.
+    alike
+        How p was computed if no user differs.
+    """
+
+    name: str
+    sentence: str
+    function: Callable[..., Found]
+    hypothesis: str
+    smallest_p: Callable[[int], float] = lambda n_differ: 0.0
+    reads: Literal["values", "sums", "means"] = "values"
+    needs: int = 1
+    interval: Literal["randomisation", "t"] = "randomisation"
+    alike: str = "enumeration"
+
+    @property
+    def of_mean(self) -> bool:
+        """Whether p is about the mean, as the interval is."""
+        return self.hypothesis == MEAN
+
+    def result(self, differences: npt.ArrayLike | Grouped) -> TestResult:
+        """Return the outcome for the differences of users, of which NaN leaves one out."""
+        given: Any
+        if self.reads == "values":
+            given = column(differences, "differences")  # type: ignore[arg-type]
+            given = given[~np.isnan(given)]
+            sizes = np.abs(given)
+            n, n_differ = len(given), int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
+        else:
+            given = grouped(differences)
+            n, n_differ = given.n, given.n_above + given.n_below
+        smallest = min(1.0, self.smallest_p(n_differ))
+        if n < self.needs:
+            found = Found(np.nan, "none", _too_few(n, self))
+        elif n_differ:
+            found = self.function(given)
+        else:
+            what = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
+            found = Found(1.0, self.alike, f"{what}, so that nothing can be told apart.")
+        if np.isnan(found.p):
+            return TestResult(np.nan, self.name, found.method, n, n_differ, np.nan, found.note)
+        p = min(1.0, max(found.p, smallest))
+        return TestResult(p, self.name, found.method, n, n_differ, smallest, found.note)
+
+
+TESTS: dict[Test, PairedTest] = {}
+"""All tests, by their names."""
+
+
+def paired(
+    name: str, sentence: str, hypothesis: str, **more: Any
+) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
+    """Put a function into the table of tests; the parameters are attributes of `PairedTest`."""
+
+    def made(
+        function: Callable[..., Found],
+    ) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
+        TESTS[name] = PairedTest(name, sentence, function, hypothesis, **more)
+
+        @functools.wraps(function)
+        def result(differences: npt.ArrayLike | Grouped) -> TestResult:
+            return TESTS[name].result(differences)
+
+        result.__annotations__["return"] = "TestResult"
+        return result
+
+    return made
+
+
+def documented(function: Callable[..., Any]) -> None:
+    """Put the names of all tests, and what they are, into the docstring of a function."""
+    listed = ";\n        ".join(f'``"{name}"``, {test.sentence}' for name, test in TESTS.items())
+    function.__doc__ = (function.__doc__ or "").replace("{tests}", f"{listed}.")
+
+
+def _too_few(n: int, test: PairedTest) -> str:
+    found = "One user has both values" if n == 1 else "No user has both values"
+    if test.needs == 1:
+        return f"{found}."
+    return f"{found}; {test.sentence.replace('paired ', '')} needs two."
+
+
+def smallest_p(n_differ: int) -> float:
+    """Return the least two-sided p of n users who differ, one at least: all in one direction."""
+    return float(2.0 ** (1 - n_differ))
+
+
+@paired(
+    "randomisation",
+    "the paired randomisation test, without resampling",
+    MEAN,
+    smallest_p=smallest_p,
+    reads="sums",
+)
+def randomisation(differences: Grouped) -> Found:
+    """Return the two-sided paired randomisation test of a mean difference of 0.
+
+    Under the null hypothesis the two models are exchangeable for each user, so each difference
+    may have had the other sign; p is the share of all assignments of signs whose sum is as far
+    from 0 as the one found. Users without a difference have no effect. Fisher, "The Design of
+    Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
+
+    Nothing is drawn. If the values allow it, p is computed exactly: from the binomial distribution
+    if all differences have one size, by convolution if they are multiples of a unit, and by
+    enumeration for up to 30 differences other than 0. Otherwise it is computed by saddlepoint
+    approximation, which is within 3 % of enumeration for most differences. If 5 to 10 large ones
+    outweigh the others, p can be off by a factor of 0.5 to 3.2: its distribution then has several
+    peaks, and only those of up to 6 large differences are enumerated.
+
+    Parameters
+    ----------
+    differences : [n_users], or from `group`
+        A difference for each user, or for each cluster of rows its sum; NaN leaves a user out.
+
+    Examples
+    --------
+    >>> from recometer.stats import randomisation
+    >>> found = randomisation([0.2, 0.1, 0.4, 0.3, 0.15, 0.2, 0.0])
+    >>> found.p_value, found.method, found.n_differ
+    (0.03125, 'convolution', 6)
+    """
+    sizes, counts = np.abs(differences.values), differences.counts
+    some = sizes > ROUNDING * sizes.max()
+    total = abs(float(differences.values[some] @ counts[some]))
+    if total <= ROUNDING * float(sizes @ counts):
+        return Found(1.0, "enumeration")
+    sizes, counts = of_each_size(sizes[some], counts[some])
+    p, method = _one_sided(sizes, counts, total, exact=differences.exact)
+    return Found(2 * p, method)
+
+
+@paired(
+    "t",
+    "Student's paired t test",
+    MEAN,
+    reads="means",
+    needs=2,
+    interval="t",
+    alike="student",
+)
+def paired_t(differences: Grouped) -> Found:
+    """Return Student's paired t test of a mean difference of 0, two-sided.
+
+    Parameters
+    ----------
+    differences : [n_users], or from `group`
+        NaN leaves a user out.
+    """
+    n = differences.n
+    if differences.constant:
+        note = (
+            f"All {n:,} differences are {differences.estimate:g}: without variance Student's t "
+            "has no value. The randomisation test has one."
+        )
+        return Found(np.nan, "none", note)
+    from scipy.special import stdtr
+
+    statistic = differences.estimate / differences.standard_error
+    return Found(2 * float(stdtr(n - 1, -abs(statistic))), "student")
+
+
+@paired(
+    "wilcoxon",
+    "Wilcoxon's signed-rank test",
+    "the differences are symmetric about 0",
+    smallest_p=smallest_p,
+)
+def wilcoxon(differences: Float64) -> Found:
+    """Return Wilcoxon's signed-rank test, two-sided; users who do not differ are left out.
+
+    It agrees with `scipy.stats.wilcoxon`: exact for up to 50 users who differ without ties among
+    the sizes, otherwise the normal approximation with the correction of ties. Wilcoxon, "Individual
+    comparisons by ranking methods", Biometrics Bulletin 1, 1945. The correction: Pratt & Gibbons,
+    "Concepts of Nonparametric Theory", 1981, chapter 3.
+
+    Parameters
+    ----------
+    differences : [n_users]
+        NaN leaves a user out.
+    """
+    values, times = np.unique(differences, return_counts=True)
+    better, worse = _by_size(values, times.astype(np.float64))
+    both = better + worse
+    n_differ = int(both.sum())
+    ranks = np.cumsum(both) - (both - 1) / 2
+    total, note = float(better @ ranks), _many(len(differences), "Wilcoxon")
+    if n_differ <= EXACT_WILCOXON_UP_TO and bool((both == 1).all()):
+        from scipy import stats
+
+        signed = np.where(better > 0, ranks, -ranks)
+        return Found(float(stats.wilcoxon(signed, method="exact").pvalue), "enumeration", note)
+    from scipy.special import ndtr
+
+    square = n_differ * (n_differ + 1) * (2 * n_differ + 1) - float(both @ (both**2 - 1)) / 2
+    z = -abs(total - n_differ * (n_differ + 1) / 4) / np.sqrt(square / 24)
+    return Found(2 * float(ndtr(z)), "normal", note)
+
+
+@paired(
+    "sign",
+    "the sign test",
+    "as many users are better off as worse off",
+    smallest_p=smallest_p,
+    reads="sums",
+)
+def sign(differences: Grouped) -> Found:
+    """Return the two-sided sign test: whether as many users are better off as worse off.
+
+    Users who do not differ are left out. It is exact.
+
+    Parameters
+    ----------
+    differences : [n_users], or from `group`
+        NaN leaves a user out.
+    """
+    from scipy.special import bdtr
+
+    better, worse = differences.n_above, differences.n_below
+    p = 2 * float(bdtr(min(better, worse), better + worse, 0.5))
+    return Found(p, "binomial", _many(differences.n, "sign"))
+
+
+def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> tuple[float, str]:
+    """Return the chance that Σ ±size is at least `total`, above 0, and how it was found."""
+    from scipy.special import bdtrc
+
+    n = int(times.sum())
+    if exact:
+        if len(sizes) == 1:
+            n_plus = round((total / float(sizes[0]) + n) / 2)
+            return float(bdtrc(n_plus - 1, n, 0.5)), "binomial"
+        multiples = multiples_of_unit(sizes)
+        if multiples is not None:
+            p = of_multiples(multiples, times, total / float(sizes[-1]) * float(multiples[-1]))
+            if p is not None:
+                return p, "convolution"
+        if n <= ENUMERATED_UP_TO:
+            each = np.repeat(sizes, times.astype(np.int64))
+            return enumerated(each, total - ROUNDING * float(each.sum())), "enumeration"
+    return _by_saddlepoint(sizes, times, total), "saddlepoint"
+
+
+def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
+    """Return the chance that Σ ±size is at least `total`.
+
+    The signs of a few sizes that dominate the sum are enumerated: with them its distribution has
+    several peaks, which no saddlepoint approximation follows.
+    """
+    from scipy.special import ndtr
+
+    far = sizes**2 > DOMINATING * float(times @ sizes**2)
+    chosen = np.repeat(sizes[far], times[far].astype(np.int64))
+    sums = all_sums(chosen) if len(chosen) <= MOST_DOMINATING else np.zeros(1)
+    if len(sums) > 1:
+        sizes, times = sizes[~far], times[~far]
+    tails, most = [], float(times @ sizes)
+    for left in (total - sums).tolist():
+        if abs(left) > most:
+            tails.append(float(left < 0))
+        else:
+            tails.append(float(ndtr(-quantile_of(sizes, times, left))))
+    return float(np.mean(tails))
+
+
+def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
+    """Return how many differences of each size are above 0, and below; by increasing size.
+
+    Sizes that are the same except for rounding are one.
+    """
+    sizes = np.abs(values)
+    rounding = SAME * sizes.max(initial=0.0)
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > rounding]
+    sizes, above, times = sizes[order], values[order] > 0, counts[order]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > rounding)
+    better, worse = (np.add.reduceat(times * side, starts) for side in (above, ~above))
+    return better, worse
+
+
+def _many(n: int, name: str) -> str:
+    """Return the warning that large test sets call for."""
+    if n <= MANY_USERS:
+        return ""
+    return (
+        f"The {name} test is not one of the mean: on test sets as large as this one, of {n:,} "
+        "users, it errs more often than it claims (Ihemelandu & Ekstrand 2023)."
+    )
