@@ -28,11 +28,17 @@ exclude_patterns = ["_build", "__pycache__", "bad_input_tables.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 html_theme = "pydata_sphinx_theme"
 html_title = "recometer"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": True,
     "header_links_before_dropdown": 6,
+    # The icon instead of the field, so that the header is one line in a window of 1,300 pixels.
+    "navbar_persistent": ["search-button"],
 }
+# Pages that are a section of their own have nothing to show in the left column.
+html_sidebars = {"index": [], "tutorial": [], "search": [], "genindex": []}
 html_show_sourcelink = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]

@@ -95,7 +95,7 @@ def top(scores: np.ndarray) -> pl.DataFrame:
 def test_commands_of_the_readme(scores: np.ndarray, ratings: pl.DataFrame) -> None:
     top(scores).write_parquet("als_top100.parquet")
     top(worse(scores)).write_csv("bpr.csv")
-    (commands,) = blocks("README.md", "sh", "On the command line")
+    (commands,) = blocks("README.md", "bash", "On the command line")
     run_commands(commands)
     assert Path("report.html").stat().st_size > 0
 
