@@ -1,4 +1,4 @@
-"""The simple models against slow and direct implementations of their formulas."""
+"""The simple models agree with slow, direct implementations of their formulas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 
 
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
-    """Return what item_knn keeps: in row j the similarities of item j."""
+    """Return the similarities that item_knn keeps: row j has those of item j."""
     n_items = matrix.shape[1]
     kept = np.zeros((n_items, n_items))
     for j in range(n_items):
@@ -66,7 +66,7 @@ def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("neighbours", [1, 3, 100])
 @pytest.mark.parametrize("seed", range(5))
-def test_item_knn_is_the_formula(seed: int, neighbours: int, binary: bool) -> None:
+def test_item_knn_matches_its_formula(seed: int, neighbours: int, binary: bool) -> None:
     matrix = matrix_of(seed)
     if binary:
         matrix = np.sign(matrix)
@@ -92,8 +92,8 @@ def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch)
     assert np.array_equal(scores(baselines.item_knn(train, neighbours=4), 40), at_once)
 
 
-def test_between_equally_similar_items_the_lower_one_is_the_neighbour() -> None:
-    # Items 1, 2 and 3 have the same users; item 0 shares them too.
+def test_item_knn_prefers_lower_items_among_equal_similarities() -> None:
+    # Items 1, 2 and 3 have the same users, and item 0 shares them.
     matrix = np.array([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]])
     found = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
     only_item_0 = scores(found, 3)[2]
@@ -103,7 +103,7 @@ def test_between_equally_similar_items_the_lower_one_is_the_neighbour() -> None:
 @pytest.mark.parametrize("shape", [(12, 9), (9, 12)])
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("factors", [1, 4, 9])
-def test_truncated_svd_is_the_nearest_matrix_of_its_rank(
+def test_truncated_svd_is_the_closest_matrix_of_its_rank(
     factors: int, normalise: bool, shape: tuple[int, int]
 ) -> None:
     matrix = matrix_of(3, *shape)
@@ -119,7 +119,7 @@ def test_truncated_svd_is_the_nearest_matrix_of_its_rank(
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("normalise", [False, True])
-def test_the_iteration_finds_what_all_eigenvectors_give(
+def test_iteration_agrees_with_full_eigendecomposition(
     monkeypatch: pytest.MonkeyPatch, normalise: bool, transposed: bool
 ) -> None:
     matrix = matrix_of(4, 40, 30)
@@ -140,7 +140,7 @@ def test_truncated_svd_keeps_few_factors_of_few_items(n_items: int, factors: int
     assert np.shape(items) == (n_items, factors)
 
 
-def test_truncated_svd_of_less_rank_than_factors() -> None:
+def test_truncated_svd_of_lower_rank_than_factors() -> None:
     matrix = np.outer([1.0, 2, 3, 0], [1.0, 1, 2])
     source = baselines.truncated_svd(rm.Interactions.of(matrix), factors=3)
     np.testing.assert_allclose(scores(source, 4), matrix, atol=1e-12)
@@ -149,7 +149,7 @@ def test_truncated_svd_of_less_rank_than_factors() -> None:
 
 @pytest.mark.parametrize("regularisation", [0.5, 100.0])
 @pytest.mark.parametrize("block", [2, 4, 512])
-def test_ease_is_the_formula(
+def test_ease_matches_its_formula(
     monkeypatch: pytest.MonkeyPatch, block: int, regularisation: float
 ) -> None:
     monkeypatch.setattr(_ease, "BLOCK", block)
@@ -162,7 +162,7 @@ def test_ease_is_the_formula(
 
 
 def test_ease_is_optimal() -> None:
-    """Each column solves the ridge regression of its item on all others."""
+    """Each column solves the ridge regression of its item on all other items."""
     matrix = matrix_of(6)
     found = scores(baselines.ease(rm.Interactions.of(matrix), regularisation=2.0), 12)
     for item in range(9):
@@ -172,7 +172,7 @@ def test_ease_is_optimal() -> None:
         np.testing.assert_allclose(found[:, item], best, atol=1e-12)
 
 
-def test_ease_says_how_much_memory_a_catalogue_needs() -> None:
+def test_ease_error_states_the_memory_needed() -> None:
     train = rm.Interactions.of({"ann": ["a", "b", "c"]})
     with pytest.raises(InputError, match=r"0\.0 GB for 3 items; up to 2 .* max_items=3"):
         baselines.ease(train, max_items=2)
@@ -189,24 +189,24 @@ def test_most_popular_counts_users() -> None:
     assert scores(source, 1).tolist() == [[1.0, 2.0, 0.0]]
 
 
-def test_random_ranking_is_another_uniform_order_for_each_user_and_seed() -> None:
+def test_random_ranking_is_uniform_per_user_and_seed() -> None:
     train = rm.Interactions(indptr=np.zeros(401, np.int64), items=np.zeros(0, np.int32), n_items=50)
     first, second = (scores(baselines.random_ranking(train, seed=seed), 400) for seed in (0, 1))
     assert 0 <= first.min() < 0.001 < 0.999 < first.max() < 1
     correlations = np.corrcoef(np.vstack([first[:20], second[:20]]))
     assert np.abs(correlations[~np.eye(40, dtype=bool)]).max() < 0.6
-    # Every item comes first for about as many users: the mean of 8 may reach 24, hardly more.
+    # Each item comes first for 8 users on average; 24 is a generous upper limit.
     assert np.bincount(first.argmax(axis=1), minlength=50).max() < 25
 
 
-def test_random_ranking_of_a_user_does_not_depend_on_the_others() -> None:
+def test_random_ranking_of_a_user_does_not_depend_on_other_users() -> None:
     few = rm.Interactions.of({"bob": ["x", "y"], "dan": ["z"]})
     many = rm.Interactions.of({"ann": ["y"], "bob": ["x", "y"], "cid": ["z"], "dan": ["z"]})
     found = scores(baselines.random_ranking(many), 4)
     assert np.array_equal(scores(baselines.random_ranking(few), 2), found[[1, 3]])
 
 
-def test_a_random_split_and_ranking_of_the_same_seed_are_independent() -> None:
+def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
     """Both are hashes of the seed, the user and the item."""
     from recometer.split import Fraction, split
 
@@ -221,14 +221,14 @@ def test_a_random_split_and_ranking_of_the_same_seed_are_independent() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_same_training_data_give_the_same_bits(model: str) -> None:
+def test_fits_are_bit_identical(model: str) -> None:
     train = rm.Interactions.of(matrix_of(7))
     first, second = (scores(MODELS[model](train), 12) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_ids_are_carried_through(model: str) -> None:
+def test_ids_are_kept(model: str) -> None:
     train = rm.Interactions.of(
         {"bob": ["y", "z"], "ann": ["x", "y"], "dan": ["z", "y"], "cid": ["w", "x"]}
     )
@@ -244,7 +244,7 @@ def test_ids_are_carried_through(model: str) -> None:
 @pytest.mark.parametrize(
     "model", ["item_knn", "truncated_svd", "truncated_svd, normalised", "ease"]
 )
-def test_a_user_without_training_items_is_undefined_with_the_reason(model: str) -> None:
+def test_user_without_training_items_is_undefined_with_a_reason(model: str) -> None:
     matrix = matrix_of(8)
     test = np.zeros_like(matrix)
     test[:3, 0] = 1
@@ -258,7 +258,7 @@ def test_a_user_without_training_items_is_undefined_with_the_reason(model: str) 
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_nothing_fails_on_users_and_items_without_interactions(model: str) -> None:
+def test_users_and_items_without_interactions(model: str) -> None:
     nothing = rm.Interactions(indptr=np.zeros(5, np.int64), items=np.zeros(0, np.int32), n_items=4)
     found = scores(MODELS[model](nothing), 4)
     assert found.shape == (4, 4)
@@ -283,8 +283,8 @@ def test_any_small_matrix_can_be_fitted(n_users: int, n_items: int, seed: int) -
     np.testing.assert_allclose(scores(full, n_users), matrix, atol=1e-6)
 
 
-def test_models_that_learn_beat_popularity_and_luck() -> None:
-    """Users like one of five kinds of items, some items are popular in every kind."""
+def test_learned_models_beat_popularity_and_chance() -> None:
+    """Each user likes one of five kinds of items; each kind has popular items."""
     generator = np.random.default_rng(0)
     n_users, n_items = 600, 60
     kind = generator.integers(0, 5, n_users)
@@ -337,7 +337,7 @@ def test_wrong_arguments(fit: object, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", baselines.__all__)
-def test_train_is_whatever_interactions_are_made_of(name: str) -> None:
+def test_train_accepts_any_form_of_interactions(name: str) -> None:
     fit, options = getattr(baselines, name), {"factors": 2} if name == "truncated_svd" else {}
     train = {"ann": ["tea", "jam"], "bob": ["tea"], "eve": ["milk"]}
     test = {"ann": ["milk"], "bob": ["jam"], "eve": ["tea"]}
@@ -356,7 +356,7 @@ def test_train_must_be_finite() -> None:
         baselines.ease(train)
 
 
-def test_sources_say_what_they_are() -> None:
+def test_descriptions_of_sources() -> None:
     train = rm.Interactions.of(np.ones((2, 3)))
     assert "EASE, regularisation 250, 2 users x 3 items" in baselines.ease(train).describe()
     assert "item-kNN, 7 neighbours" in baselines.item_knn(train, neighbours=7).describe()
@@ -364,7 +364,7 @@ def test_sources_say_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
-def test_a_bar_says_how_far_the_fit_is(
+def test_fit_shows_a_progress_bar(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_ease, "BLOCK", 3)
@@ -384,8 +384,8 @@ def test_a_bar_says_how_far_the_fit_is(
 
 
 @pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
-def test_the_steps_of_a_fit_add_up_to_its_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is reported is never more than there is, and comes step by step."""
+def test_progress_of_a_fit_adds_up_to_its_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reported progress never exceeds the work, and arrives step by step."""
     monkeypatch.setattr(_ease, "BLOCK", 3)
     monkeypatch.setattr(_neighbours, "BLOCK_ENTRIES", 8)
     monkeypatch.setattr(_factorisation, "DENSE_SIZE", 0)

@@ -62,7 +62,7 @@ def test_a_table() -> None:
     result = audit(*FILES)
     assert result.exit_code == 0
     train = rm.Interactions.of(TRAIN, value=False)
-    # What is found is said alike, in the words of the command line.
+    # The findings are those of the library, in the words of the command line.
     assert result.stdout == f"{rm.audit(train, TEST)}\n".replace("train=,", "--train,")
     assert result.stderr.splitlines() == [
         "test: test.parquet (user 'user_id', item 'movieId', value 'rating', time 'timestamp')",
@@ -101,7 +101,7 @@ def test_relevant_from() -> None:
     assert found["users_emptied"]["examples"] == ["bob"]
 
 
-def test_strict_fails_where_there_is_leakage() -> None:
+def test_strict_fails_if_there_is_leakage() -> None:
     result = audit(*FILES, "--strict")
     assert result.exit_code == 3
     assert result.stderr.splitlines()[-1] == (
@@ -111,7 +111,7 @@ def test_strict_fails_where_there_is_leakage() -> None:
     assert audit(*CLEAN_FILES, "--strict").exit_code == 0
 
 
-def test_strict_lets_pass_what_is_allowed() -> None:
+def test_strict_passes_allowed_leakage() -> None:
     allowed = [argument for name in LEAKAGE[1:] for argument in ("--allow", name)]
     result = audit(*FILES, "--strict", *allowed)
     assert result.exit_code == 3
@@ -134,7 +134,7 @@ def test_strict_lets_pass_what_is_allowed() -> None:
     assert "Did you mean 'overlap'" in " ".join(wrong.stderr.replace("│", " ").split())
 
 
-def test_files_may_name_their_columns_differently() -> None:
+def test_files_can_have_different_column_names() -> None:
     renamed = TRAIN.rename({"user_id": "who", "timestamp": "when"})
     renamed.write_csv("renamed.csv")
     result = audit("--train", "renamed.csv", "--test", "clean.csv", "--user", "who")
@@ -152,7 +152,7 @@ def test_files_may_name_their_columns_differently() -> None:
     assert "clean.csv: There is no column 'when'" in wrong.stderr
 
 
-def test_times_may_be_left_out() -> None:
+def test_times_can_be_left_out() -> None:
     result = audit(*FILES, "--time", "none", "--value", "none")
     assert one_line(result.stdout).count("Not checked: train and test have no times.") == 3
     assert "value" not in result.stderr
@@ -166,7 +166,7 @@ def test_standard_input() -> None:
     assert audit("--train", "-", "--test", "-", stdin=data).exit_code == 2
 
 
-def test_what_is_wrong_is_said_in_words_of_the_command_line() -> None:
+def test_errors_use_the_words_of_the_command_line() -> None:
     missing = audit("--train", "train.parquet")
     assert missing.exit_code == 2
     assert "an audit needs --train and --test" in missing.stderr.replace("\n", " ")

@@ -67,7 +67,7 @@ def test_json_and_options() -> None:
     assert json.loads(check(*FILES, "--users", 0, "--format", "json").stdout)["n_checked"] == 3
 
 
-def test_strict_fails_where_there_is_a_problem() -> None:
+def test_strict_fails_if_there_is_a_problem() -> None:
     assert check(*FILES, "--strict").exit_code == 0
     wrong = (*FILES[:4], "--run", "strangers.parquet")
     result = check(*wrong, "--strict")

@@ -48,7 +48,7 @@ def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     return found
 
 
-def test_it_prints_what_python_does(results: dict[str, rm.Evaluation]) -> None:
+def test_output_matches_python(results: dict[str, rm.Evaluation]) -> None:
     found = run("compare", "results", "--baseline", "prod")
     assert found.exit_code == 0, found.stderr
     names = ("bad", "new", "prod", "same")
@@ -61,7 +61,7 @@ def test_it_prints_what_python_does(results: dict[str, rm.Evaluation]) -> None:
     assert shown.stdout == f"{expected}\n"
 
 
-def test_flat_values_are_those_of_python(results: dict[str, rm.Evaluation]) -> None:
+def test_flat_values_match_python(results: dict[str, rm.Evaluation]) -> None:
     chosen = ("results/new.parquet", "results/prod.parquet", "--baseline", "prod")
     assert run("compare", *chosen, "--flat", "flat.json").exit_code == 0
     expected = rm.compare({n: results[n] for n in ("new", "prod")}, baseline="prod").flat()
@@ -70,7 +70,7 @@ def test_flat_values_are_those_of_python(results: dict[str, rm.Evaluation]) -> N
     assert "rr_of_new_versus_prod_p_value" in found
 
 
-def test_a_gate_that_fails_ends_with_1_and_names_the_harmed() -> None:
+def test_failed_gate_exits_with_1_and_names_the_harmed_users() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate")
     found = run(*gated, "rr >= -5%", "--junit", "gates.xml")
     assert found.exit_code == 1
@@ -84,7 +84,7 @@ def test_a_gate_that_fails_ends_with_1_and_names_the_harmed() -> None:
     assert run(*gated, "rr >= -50%").exit_code == 0
 
 
-def test_what_is_undecided_ends_with_3_or_as_was_asked_for() -> None:
+def test_undecided_gate_exits_with_3_or_as_requested() -> None:
     pair = ("compare", "results/same.parquet", "results/prod.parquet", "--baseline", "prod")
     compared = rm.compare(["results/same.parquet", "results/prod.parquet"], baseline="prod")
     inside = f"rr >= {compared.rows[0].difference - 1e-3:.5f}"
@@ -105,7 +105,7 @@ def test_what_is_undecided_ends_with_3_or_as_was_asked_for() -> None:
         assert run(*failing, *mapping).exit_code == 1
 
 
-def test_every_format_has_the_gates() -> None:
+def test_every_format_shows_the_gates() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%", "--format")
     content = json.loads(run(*gated, "json").stdout)
     assert content["gates"]["verdict"] == "failed"
@@ -148,7 +148,7 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
         assert message in one_line(wrong.stderr)
 
 
-def test_margins_are_for_all_metrics_or_for_one() -> None:
+def test_margins_for_all_metrics_or_for_one() -> None:
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--format", "json")
     rows = [
         json.loads(run(*pair, "--margin", text).stdout)["comparisons"][0]
@@ -210,14 +210,14 @@ def test_wrong_usage(arguments: tuple[str, ...], code: int, message: str) -> Non
     assert message in one_line(found.stderr)
 
 
-def test_junit_replaces_no_input() -> None:
+def test_junit_output_replaces_no_input() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%")
     found = run(*gated, "--junit", "results/new.parquet")
     assert found.exit_code == 1
     assert "is an input" in found.stderr
 
 
-def test_what_differs_is_refused_in_words_of_the_command_line() -> None:
+def test_errors_about_differences_use_the_words_of_the_command_line() -> None:
     other = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
     evaluation({"rr": OLD.tolist()}, inputs=other).save("other.parquet")
     found = run("compare", "results/prod.parquet", "other.parquet")
@@ -227,7 +227,7 @@ def test_what_differs_is_refused_in_words_of_the_command_line() -> None:
     assert run("compare", "results/prod.parquet", "other.parquet", "--allow", "test").exit_code == 0
 
 
-def test_the_action_uses_options_that_exist() -> None:
+def test_github_action_uses_existing_options() -> None:
     known = {option for one in command_of("compare").params for option in one.opts}
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = action.rpartition("run: |")[2]
@@ -277,7 +277,7 @@ def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int
         ("results/bad.parquet", "rrr >= -1%", 2, "'rrr' was not compared"),
     ],
 )
-def test_the_action_tells_an_error_from_a_gate_that_fails(
+def test_github_action_distinguishes_errors_from_failed_gates(
     tmp_path: pathlib.Path, model: str, gate: str, code: int, message: str
 ) -> None:
     # What the command answers here, the action gets from a script: no process of its own.
@@ -291,7 +291,7 @@ def test_the_action_tells_an_error_from_a_gate_that_fails(
     assert message in one_line(shown)
 
 
-def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
+def test_github_action_script_runs(tmp_path: pathlib.Path) -> None:
     assert run_action(tmp_path, f'exec {sys.executable} -m recometer "$@"') == 1
     assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
@@ -302,7 +302,7 @@ def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
     ("undecided", "code", "verdict"),
     [("", 3, "undecided"), ("pass", 0, "passed"), ("fail", 1, "failed")],
 )
-def test_the_action_maps_what_is_undecided(
+def test_github_action_maps_undecided_gates(
     tmp_path: pathlib.Path, undecided: str, code: int, verdict: str
 ) -> None:
     inside = "rr >= -0.2%"
@@ -317,7 +317,7 @@ def test_the_action_maps_what_is_undecided(
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])
-def test_notes_speak_of_options(form: str, tmp_path: pathlib.Path) -> None:
+def test_notes_mention_options(form: str, tmp_path: pathlib.Path) -> None:
     for name in ("one", "two"):
         evaluation({"rr": OLD.tolist(), "ndcg@5": OLD.tolist()}).save(tmp_path / f"{name}.parquet")
     found = run("compare", "one.parquet", "two.parquet", "--format", form)

@@ -1,4 +1,4 @@
-"""``recometer demo``: the shipped data, files of the user's, and files that are odd."""
+"""``recometer demo``: the shipped data, a user's own files, and odd files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shipped() -> Result:
 
 
 def leaderboard(result: Result) -> dict[str, list[str]]:
-    """Return the cells of each model's row in the first table, in the table's order."""
+    """Return the cells of each model's row in the first table, in order."""
     table = result.stdout.partition("\nmodel ")[2].partition("\n\n")[0]
     rows = [re.split(r"  +", line) for line in table.splitlines()[1:]]
     return {row[0]: row[1:] for row in rows}
@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
 
 @pytest.fixture
 def file(tmp_path: pathlib.Path):
-    """Write a text into a file and return its path."""
+    """Write text to a file and return its path."""
 
     def write(text: str, name: str = "data.csv") -> pathlib.Path:
         path = tmp_path / name
@@ -50,7 +50,7 @@ def file(tmp_path: pathlib.Path):
 
 
 def rows(header: str, seed: int = 0, n_users: int = 40, n_items: int = 30) -> str:
-    """Return a CSV of users, items, values 1 to 5 and times."""
+    """Return a CSV of users, items, values from 1 to 5, and times."""
     generator = np.random.default_rng(seed)
     lines = [
         f"user-{user},item-{item},{generator.integers(1, 6)},{generator.integers(10**6)}"
@@ -64,7 +64,7 @@ def rows(header: str, seed: int = 0, n_users: int = 40, n_items: int = 30) -> st
 # The shipped data
 
 
-def test_the_shipped_data_are_complete() -> None:
+def test_shipped_data_is_complete() -> None:
     interactions = datasets.msweb()
     assert (len(interactions), interactions.n_users, interactions.n_items) == (98_653, 32_710, 285)
     assert interactions.values is None
@@ -73,7 +73,7 @@ def test_the_shipped_data_are_complete() -> None:
     assert set(items["item_id"]) == set(interactions.item_ids.tolist())
 
 
-def test_the_shipped_data_are_attributed(shipped: Result) -> None:
+def test_shipped_data_is_attributed(shipped: Result) -> None:
     root = pathlib.Path(datasets.__file__).parent
     attribution = (root / "msweb" / "ATTRIBUTION.md").read_text(encoding="utf-8")
     for text in (attribution, one_line(shipped.stdout)):
@@ -97,7 +97,7 @@ def test_the_demo_prints_a_leaderboard(shipped: Result) -> None:
     assert max(map(len, shipped.stdout.splitlines())) <= 100
 
 
-def test_the_demo_prints_what_evaluate_finds(shipped: Result) -> None:
+def test_demo_prints_the_values_of_evaluate(shipped: Result) -> None:
     made = split(datasets.msweb(), Fraction(0.25), min_test=0, seed=0)
     train, test = made.train, made.test
     source = baselines.most_popular(train)
@@ -108,7 +108,7 @@ def test_the_demo_prints_what_evaluate_finds(shipped: Result) -> None:
         assert leaderboard(shipped)["most popular"][column] == f"{row.mean:.4f} ±{half}"
 
 
-def test_the_demo_is_repeatable_and_the_seed_changes_it(file) -> None:
+def test_demo_is_repeatable_and_depends_on_the_seed(file) -> None:
     path = file(rows("user_id,item_id,rating,x"))
     first, second, other = (
         leaderboard(demo("--data", path, "--seed", seed, "--threads", threads))
@@ -118,10 +118,10 @@ def test_the_demo_is_repeatable_and_the_seed_changes_it(file) -> None:
     assert means[0] == means[1] != means[2]
 
 
-# Files of the user's
+# A user's own files
 
 
-def test_columns_are_found_and_said(file) -> None:
+def test_columns_are_detected_and_reported(file) -> None:
     result = demo("--data", file(rows("userId,movieId,rating,timestamp")))
     assert result.exit_code == 0
     text = one_line(result.stdout)
@@ -131,7 +131,7 @@ def test_columns_are_found_and_said(file) -> None:
     assert sorted(leaderboard(result)) == sorted(MODELS)
 
 
-def test_columns_are_given(file) -> None:
+def test_columns_can_be_named_for_demo(file) -> None:
     path = file(rows("who,what,much,rating"))
     options = ("--user", "who", "--item", "what", "--value", "none", "--time", "none")
     result = demo("--data", path, *options)
@@ -156,8 +156,8 @@ def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 100
 
 
-def test_ease_is_left_out_of_a_large_catalogue_and_that_is_said(file, monkeypatch) -> None:
-    # The others are not what is tested: they take long on as many items.
+def test_demo_reports_leaving_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
+    # The other models are not under test and would take long on so many items.
     for model in ("item_knn", "truncated_svd"):
         monkeypatch.setattr(baselines, model, lambda train, **_: baselines.most_popular(train))
     lines = [f"{user},{(user * 40 + k) % 10_001}" for user in range(300) for k in range(40)]
@@ -203,7 +203,7 @@ def test_odd_files_get_a_clear_message(file, text: str, message: str) -> None:
     result = demo("--data", file(text), "--seed", 2)
     assert result.exit_code == 1
     assert re.search(message, result.stderr)
-    # So few users may be without a value, which is warned of.
+    # So few users may have no defined values, which gives warnings.
     lines = [line for line in result.stderr.splitlines() if not line.startswith("Warning: ")]
     assert len(lines) == 1
     assert lines[0].startswith("Error: ")
@@ -216,7 +216,7 @@ def test_a_wrong_column_lists_the_columns(file) -> None:
     assert "Known: user, item, rating, time" in result.stderr
 
 
-def test_nothing_is_left_to_train_on(file) -> None:
+def test_no_interactions_left_for_train(file) -> None:
     result = demo("--data", file("user,item\n1,1\n2,2\n"), "--test-fraction", 0.6)
     assert result.exit_code == 1
     assert "No interaction is left to train on: 60% of each user's" in result.stderr
@@ -225,7 +225,7 @@ def test_nothing_is_left_to_train_on(file) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        # One user, nothing to learn from others.
+        # A single user: nothing can be learned from others.
         (
             "user,item\n" + "".join(f"ann,{item}\n" for item in range(20)),
             r"1 of 1 user: all candidates have the same score, .* \(most popular, item-kNN,",
@@ -235,14 +235,14 @@ def test_nothing_is_left_to_train_on(file) -> None:
             "user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(6) if u % 5 != i),
             r"no more candidates than the cut-off: every ranking has the same value \(.*recall@10",
         ),
-        # Users with one interaction beside others.
+        # Users with one interaction, and other users.
         (
             rows("user,item,value,time", n_users=20) + "".join(f"u{u},item-1,1,5\n" for u in "abc"),
             "Skipped 3 of 23 users: no relevant item to find",
         ),
     ],
 )
-def test_small_data_are_evaluated_as_far_as_possible(file, text: str, reason: str) -> None:
+def test_small_data_is_evaluated_as_far_as_possible(file, text: str, reason: str) -> None:
     result = demo("--data", file(text))
     assert result.exit_code == 0
     assert re.search(reason, one_line(result.stdout))
@@ -272,7 +272,7 @@ def test_wrong_options(arguments: tuple[str, ...], code: int, message: str) -> N
     assert re.search(message, one_line(result.stderr))
 
 
-def test_a_report_of_it(file, tmp_path, monkeypatch):
+def test_demo_writes_a_report(file, tmp_path, monkeypatch):
     from recometer.report import page
 
     monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")

@@ -35,7 +35,7 @@ def evaluate(*arguments: object, stdin: bytes | None = None, **environment: str)
 
 
 def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line as a process of its own."""
+    """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "recometer", "evaluate", *map(str, arguments)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(command, capture_output=True, env=environment, check=False, **options)  # type: ignore[call-overload,no-any-return]
@@ -49,7 +49,7 @@ def one_line(text: str) -> str:
 def folder(
     files: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> pathlib.Path:
-    """Work in a folder with files of one's own."""
+    """Work in a folder with fresh copies of the files."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -57,7 +57,7 @@ def folder(
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Write the files: 20 users, 30 items, positions as ids."""
+    """Write the files: 20 users and 30 items, whose ids are positions."""
     path = tmp_path_factory.mktemp("files")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
@@ -87,7 +87,7 @@ def _write_files() -> None:
 
 
 def _write_lists(scores: np.ndarray) -> None:
-    """Write the top 8 without the items of train: with scores, with ranks, and of fewer users."""
+    """Write the top 8 without train items: with scores, with ranks, and of fewer users."""
     train = pl.read_parquet("train.parquet")
     scores = scores.astype(np.float64)
     scores[train["user_id"], train["movieId"]] = -np.inf
@@ -125,7 +125,7 @@ def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
 
 
 def means(result: Result) -> dict[str, dict[str, float]]:
-    """Return the means in a JSON output, by model and metric."""
+    """Return the means in a JSON output, per model and metric."""
     assert result.exit_code == 0, result.stderr
     models = json.loads(result.stdout)["models"]
     return {
@@ -134,7 +134,7 @@ def means(result: Result) -> dict[str, dict[str, float]]:
     }
 
 
-# Formats of the output
+# Output formats
 
 
 def test_one_model_as_a_table(folder) -> None:
@@ -143,7 +143,7 @@ def test_one_model_as_a_table(folder) -> None:
     assert one_line(result.stdout) == one_line(str(expected()))
 
 
-def test_values_of_train_are_read_as_the_library_reads_them(folder) -> None:
+def test_train_values_are_read_like_in_the_library(folder) -> None:
     assert evaluate(*BASIC, *MF, "--out", "saved").exit_code == 0
     both = {"command": rm.load("saved/mf.parquet"), "library": expected()}
     assert {row.verdict for row in rm.compare(both).rows} == {"no difference shown"}
@@ -254,7 +254,7 @@ def test_undefined_means_are_null_or_empty(folder) -> None:
     assert lines[2].startswith("mf,recall@5,,,,,0,")
 
 
-def test_metrics_may_be_given_one_by_one(folder) -> None:
+def test_metrics_can_be_given_one_by_one(folder) -> None:
     data = ("--test", "test.parquet", *MF, "--format", "csv")
     one_by_one = evaluate(*data, "-m", "recall@10 rr", "--metrics", "ndcg@5")
     assert one_by_one.exit_code == 0
@@ -272,7 +272,7 @@ def test_out_writes_evaluations_and_a_summary(folder) -> None:
     assert "written: new/results: mf.parquet, other.parquet, summary.csv" in result.stderr
 
 
-def test_out_replaces_what_it_wrote_and_no_input_nor_anything_else(folder) -> None:
+def test_out_replaces_only_its_own_output(folder) -> None:
     for _ in range(2):
         assert evaluate(*BASIC, *MF, "--out", "again").exit_code == 0
     (folder / "other.parquet").write_bytes((folder / "train.parquet").read_bytes())
@@ -330,8 +330,8 @@ def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by
     assert f"test: {shown} (user 'user_id', item 'movieId', value 'rating')" in result.stderr
 
 
-def test_the_format_of_standard_input_must_be_given(folder) -> None:
-    # One column with a comma in its name: it looks like CSV.
+def test_standard_input_needs_a_format(folder) -> None:
+    # A single column with a comma in its name looks like CSV.
     text = (folder / "test.tsv").read_text("utf-8").replace("rating", "a,b,c,d,e")
     arguments = ("--test", "-", *BASIC[2:], *MF, "--format", "json", "--value", "a,b,c,d,e")
     refused = evaluate(*arguments, stdin=text.encode())
@@ -342,7 +342,7 @@ def test_the_format_of_standard_input_must_be_given(folder) -> None:
     assert means(result)["mf"] == expected().mean()
 
 
-def test_factors_without_ids_beside_a_table_with_ids(folder) -> None:
+def test_factors_without_ids_and_a_table_with_ids(folder) -> None:
     result = evaluate(*BASIC, "--factors", "mf=users.npy,items.npy")
     assert result.exit_code == 1
     assert "users.npy has no user ids, but test has, such as 0" in result.stderr
@@ -355,13 +355,13 @@ def test_factors_without_ids_beside_a_table_with_ids(folder) -> None:
     assert "users.npy has the users 0 to 19, but test has the user 20" in result.stderr
 
 
-def test_factors_by_position_are_said(folder) -> None:
+def test_factors_by_position_are_reported(folder) -> None:
     result = evaluate(*BASIC, *BY_POSITION)
     assert "users.npy: its rows are the users 0 to 19" in result.stderr
 
 
 def ids_files(folder: pathlib.Path) -> dict[str, str]:
-    """Return files of factors and ids by their kind; the items are in another order."""
+    """Return files of factors and ids, by kind; the items are in a different order."""
     order = np.random.default_rng(1).permutation(30)
     items = np.load("items.npy")[order]
     np.save("shuffled.npy", items)
@@ -393,7 +393,7 @@ def test_ids_of_factors(folder, kind: str) -> None:
     assert means(result)["mf"] == pytest.approx(expected().mean(), abs=1e-12)
 
 
-def test_ids_in_text_are_texts_where_those_of_test_are(folder) -> None:
+def test_text_ids_stay_text_if_test_has_text_ids(folder) -> None:
     for name in ("test", "train"):
         pl.read_parquet(f"{name}.parquet").cast(
             {"user_id": pl.String, "movieId": pl.String}
@@ -410,7 +410,7 @@ def test_ids_in_text_are_texts_where_those_of_test_are(folder) -> None:
     assert "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS" in result.stderr
 
 
-def test_columns_may_be_called_differently_in_each_file(folder) -> None:
+def test_column_names_can_differ_between_files(folder) -> None:
     library = expected()
     pl.read_parquet("test.parquet").rename({"user_id": "who", "movieId": "what"}).write_parquet(
         "test.parquet"
@@ -433,19 +433,19 @@ LISTS = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 rec
 
 
 @pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
-def test_lists_give_what_their_model_gives(folder, path: str) -> None:
+def test_lists_give_the_values_of_their_model(folder, path: str) -> None:
     found = means(evaluate(*LISTS, "--run", path, *MF, "--format", "json"))
     assert list(found) == [path.partition(".")[0], "mf"]
     assert found[path.partition(".")[0]] == pytest.approx(found["mf"], abs=1e-12)
 
 
-def test_columns_of_lists_are_said(folder) -> None:
+def test_list_columns_are_reported(folder) -> None:
     result = evaluate(*LISTS, "--run", "als.parquet", "--run", "b=ranked.csv")
     assert "als: als.parquet (user 'user_id', item 'movieId', score 'prediction')" in result.stderr
     assert "b: ranked.csv (user 'user_id', item 'movieId', rank 'rank')" in result.stderr
 
 
-def test_columns_of_lists_are_given(folder) -> None:
+def test_list_columns_can_be_named(folder) -> None:
     expected_means = means(evaluate(*LISTS, "--run", "als.parquet", "--format", "json"))["als"]
     for option in (("--score", "points"), ("--rank", "better")):
         result = evaluate(
@@ -453,13 +453,13 @@ def test_columns_of_lists_are_given(folder) -> None:
         )
         for found in means(result).values():
             assert found == expected_means
-    # The worst first, which nobody would guess.
+    # The worst item first: an order that cannot be guessed.
     result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
     assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
     assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr
 
 
-def test_an_order_of_rows_is_said_and_warned_of(folder) -> None:
+def test_row_order_is_reported_with_a_warning(folder) -> None:
     frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "utility"})
     frame.write_csv(folder / "unnamed.csv")
     run = (*LISTS, "--run", "a=unnamed.csv")
@@ -485,7 +485,7 @@ def test_lists_on_standard_input(folder, path: str) -> None:
     assert list(means(result)) == ["stdin"]
 
 
-def test_flat_values_are_those_of_python(folder: pathlib.Path) -> None:
+def test_flat_values_match_python(folder: pathlib.Path) -> None:
     assert evaluate(*BASIC, *MF, "--flat", "flat.json", "--out", "saved").exit_code == 0
     found = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
     assert found == rm.load("saved/mf.parquet").flat()
@@ -503,7 +503,7 @@ def test_users_without_a_list_are_misses_unless_left_out(folder) -> None:
         assert content["counts"]["users_unknown"] == 1
 
 
-def test_lists_are_cut(folder) -> None:
+def test_lists_can_be_truncated(folder) -> None:
     frame = pl.read_parquet("als.parquet")
     frame.group_by("user_id", maintain_order=True).head(2).write_parquet("short.parquet")
     arguments = ("--test", "test.parquet", "-m", "precision recall ap ndcg rr")
@@ -514,7 +514,7 @@ def test_lists_are_cut(folder) -> None:
 
 
 @pytest.mark.parametrize("catalogue", ["30", "items.txt", "ids.parquet"])
-def test_a_catalogue_lets_rules_apply_that_count_the_items(folder, catalogue: str) -> None:
+def test_catalogue_enables_rules_that_count_items(folder, catalogue: str) -> None:
     pl.DataFrame({"movieId": np.arange(30)}).write_parquet("ids.parquet")
     arguments = ("--test", "test.parquet", "--run", "als.parquet", "-m", "recall@8 recall@40")
     result = evaluate(*arguments, "--format", "json")
@@ -581,13 +581,13 @@ def test_columns_of_the_catalogue(folder) -> None:
         ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is not a table"),
     ],
 )
-def test_side_data_that_is_missing(folder, metric, arguments, code, message) -> None:
+def test_missing_side_data(folder, metric, arguments, code, message) -> None:
     result = evaluate("--test", "test.parquet", *MF, "-m", metric, *arguments)
     assert result.exit_code == code
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_several_models_say_what_was_settled_for_whom(folder) -> None:
+def test_several_models_report_exclusions_per_model(folder) -> None:
     result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
     assert "users of test that the source does not know: 1 (fewer)" in result.stdout
     assert "protocol: recometer relevant_from=2.0\n" in result.stdout
@@ -614,18 +614,18 @@ def test_rules(folder) -> None:
     assert rm.Protocol(**protocol) == library.protocol
 
 
-def test_the_protocol_of_a_saved_evaluation_repeats_it(folder) -> None:
+def test_protocol_of_a_saved_evaluation_reproduces_it(folder) -> None:
     assert evaluate(*BASIC, *MF, "--relevant-from", 3, "--out", "saved").exit_code == 0
     result = evaluate(*BASIC, *MF, "--protocol", "saved/mf.parquet", "--format", "json")
     assert means(result)["mf"] == expected(relevant_from=3.0).mean()
 
 
-def test_the_number_of_threads_changes_nothing(folder) -> None:
+def test_number_of_threads_does_not_change_values(folder) -> None:
     outputs = {evaluate(*BASIC, *MF, "--threads", n, "--format", "json").stdout for n in (1, 2)}
     assert len(outputs) == 1
 
 
-# Standard error, and exit codes
+# Standard error and exit codes
 
 
 def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
@@ -770,7 +770,7 @@ def test_errors_speak_of_standard_input(folder) -> None:
     assert "Error: standard input: No column has a common name for users." in result.stderr
 
 
-# A process of its own
+# In a process of its own
 
 
 def test_as_a_module_with_a_pipe(folder) -> None:
@@ -785,7 +785,7 @@ def test_as_a_module_with_a_pipe(folder) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_a_reader_that_leaves_early_gets_no_traceback(folder) -> None:
+def test_closed_output_pipe_gives_no_traceback(folder) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *BASIC, *MF]
     command += ["-m", "ndcg@1..600", "--per-user", "--format", "csv", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -798,7 +798,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback(folder) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
-    # A parent that ignores Ctrl-C (a background job of a shell) hands that down.
+    # A child inherits that its parent ignores Ctrl-C, as for a background job of a shell.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from recometer.cli import main; main()"
@@ -830,7 +830,7 @@ def test_completion_of_options(monkeypatch, capsys) -> None:
     assert "item_desc" in capsys.readouterr().out
 
 
-def test_errors_in_the_rows_of_a_file_name_it(folder) -> None:
+def test_row_errors_name_the_file(folder) -> None:
     (folder / "gap.csv").write_text("user_id,movieId\n1,2\n,3\n")
     result = evaluate(*LISTS, "--run", "als.parquet", "--train", "gap.csv")
     assert result.exit_code == 1

@@ -16,7 +16,7 @@ import recometer
 from recometer.cli import _app, main
 from recometer.errors import DataWarning, InputError
 
-# A parent that ignores Ctrl-C (a background job of a shell) hands that down.
+# A child inherits that its parent ignores Ctrl-C, as for a background job of a shell.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from recometer.cli import main; main()"
@@ -53,21 +53,21 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     assert CliRunner().invoke(_app.app, arguments).exit_code == 2
 
 
-def test_as_a_module_and_a_stated_failure() -> None:
-    """A process of its own: nothing on standard output, one line on standard error."""
+def test_run_as_a_module_with_an_error() -> None:
+    """In a process of its own: no standard output, one line on standard error."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file 'missing.parquet'. Hint: ")
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_the_check_as_a_module() -> None:
+def test_check_as_a_module() -> None:
     result = run(module="recometer.check")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[-1] == "All is well."
 
 
-def test_the_check_as_a_module_takes_the_options_of_the_command(
+def test_check_as_a_module_takes_the_options_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["check.py", "--test", "test.csv"])
@@ -76,7 +76,7 @@ def test_the_check_as_a_module_takes_the_options_of_the_command(
     assert "there is no model to evaluate" in capsys.readouterr().err
 
 
-def test_the_entry_point_is_main(
+def test_entry_point_is_main(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["recometer", "--version"])
@@ -92,7 +92,7 @@ def test_the_entry_point_is_main(
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],
 )
-def test_what_a_command_raises(
+def test_exit_codes_of_raised_errors(
     monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int, stderr: str
 ) -> None:
     def fails(*_: object) -> None:
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_demo_without_a_traceback() -> None:
     assert "Traceback" not in stderr
 
 
-def test_what_is_not_called_is_not_loaded() -> None:
+def test_only_the_requested_command_is_imported() -> None:
     script = """
 import sys, recometer.cli
 print({"typer", "rich"} & set(sys.modules))
@@ -158,7 +158,7 @@ except SystemExit:
     assert found.stdout == f"set()\nrecometer {recometer.__version__}\nset() False\n"
 
 
-# A process of its own, which writes with and without a buffer, as with PYTHONUNBUFFERED.
+# Run in a process of its own, with and without buffered output, as under PYTHONUNBUFFERED.
 FULL = """
 import io, sys
 from recometer.cli import main
@@ -174,7 +174,7 @@ for arguments, unbuffered in ((["metrics"], True), (["--help"], False), (["--ver
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-def test_standard_output_that_is_full_is_a_stated_failure() -> None:
+def test_full_standard_output_is_an_error() -> None:
     found = subprocess.run(
         [sys.executable, "-c", FULL], capture_output=True, text=True, encoding="utf-8", check=False
     )

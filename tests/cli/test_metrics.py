@@ -53,11 +53,11 @@ def test_each_metric_is_explained(name: str) -> None:
     assert (f"{name}@10" in text) == (definition.cutoff != "none")
 
 
-def test_a_cut_off_makes_no_difference() -> None:
+def test_cutoff_is_ignored_when_explaining() -> None:
     assert metrics("ndcg@10").stdout == metrics("ndcg").stdout
 
 
-def test_a_name_that_others_use_is_explained() -> None:
+def test_names_from_other_libraries_are_explained() -> None:
     assert metrics("MRR@10").stdout == metrics("rr").stdout
     assert "Other names mrr, " in one_line(metrics("rr").stdout)
 

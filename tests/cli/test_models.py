@@ -1,4 +1,4 @@
-"""``recometer evaluate``: every kind of model and of data, as the library computes them."""
+"""``recometer evaluate`` agrees with the library on every kind of model and data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one_line(text: str) -> str:
 
 
 def means(*arguments: object) -> dict[str, dict[str, float]]:
-    """Return the means of each model that evaluate prints."""
+    """Return the means that evaluate prints for each model."""
     result = run("evaluate", *arguments, "--format", "json", "-q")
     assert result.exit_code == 0, result.output
     models = json.loads(result.stdout)["models"]
@@ -39,7 +39,7 @@ def means(*arguments: object) -> dict[str, dict[str, float]]:
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """Work in a folder with 30 users and 20 items, in train and test."""
+    """Work in a folder with 30 users and 20 items in train and test."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(3)
     users, items = np.nonzero(generator.random((30, 20)) < 0.4)
@@ -70,7 +70,7 @@ IN_PYTHON = {
 
 
 def lists(seed: int) -> pl.DataFrame:
-    """Return lists of ten items for every user."""
+    """Return lists of ten items for each user."""
     generator = np.random.default_rng(seed)
     rows = [(f"u{u}", item) for u in range(30) for item in generator.permutation(20)[:10] + 100]
     users, items = zip(*rows, strict=True)
@@ -80,8 +80,8 @@ def lists(seed: int) -> pl.DataFrame:
 @pytest.mark.usefixtures("folder")
 class TestBaselines:
     @pytest.mark.parametrize("rated", [False, True])
-    def test_each_is_what_python_fits(self, rated: bool) -> None:
-        """By its own defaults, to the ratings of train if there are some."""
+    def test_baselines_match_python(self, rated: bool) -> None:
+        """Baselines use their own defaults and, if train has ratings, are fitted to these."""
         if rated:
             rows = pl.read_parquet("train.parquet")
             rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)
@@ -93,7 +93,7 @@ class TestBaselines:
         }
         assert found.keys() == BASELINES.keys()
 
-    def test_beside_runs_and_as_what_lists_are_compared_with(self) -> None:
+    def test_baseline_next_to_runs_and_as_a_reference(self) -> None:
         lists(0).write_csv("als.csv")
         found = means(
             *DATA[:4], "-m", "overlap@5", "--run", "als.csv", "--baselines", "popular, knn",
@@ -114,7 +114,7 @@ class TestBaselines:
 
 @pytest.mark.usefixtures("folder")
 class TestFolds:
-    def test_each_fold_is_fitted_and_all_are_pooled(self) -> None:
+    def test_folds_are_fitted_and_pooled(self) -> None:
         made = run("split", "all.parquet", "--what", "folds=3", "--out", "split")
         assert made.exit_code == 0, made.output
         found = means("--split", "split", "-m", "recall@5", "--baselines", "popular", "--out", "r")
@@ -127,7 +127,7 @@ class TestFolds:
         assert [rm.load(f"r/fold_{n}/popular.parquet").mean() for n in range(3)] == [
             pytest.approx(fold.mean()) for fold in result.folds
         ]
-        # The same command again replaces what it wrote.
+        # Running the same command again replaces the output.
         again = run(
             "evaluate", "--split", "split", "-m", "recall@5", "--baselines", "popular",
             "--out", "r",
@@ -198,7 +198,7 @@ class TestPairs:
         found = means("--pairs", f"svd={name}", "-m", " ".join(metrics))
         assert found["svd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics=metrics).mean())
 
-    def test_the_threshold_is_the_rule(self, frame: pl.DataFrame) -> None:
+    def test_threshold_is_the_relevance_rule(self, frame: pl.DataFrame) -> None:
         found = means("--pairs", "ratings.csv", "-m", "rated_recall@3", "--relevant-from", "3.5")
         result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics="rated_recall@3")
         assert found["ratings"] == pytest.approx(result.mean())
@@ -214,7 +214,7 @@ class TestPairs:
         pairs = rm.Pairs(scored, relevance=False, rating=False)
         assert means(*DATA, "--pairs", "ranker.csv")["ranker"] == pytest.approx(expected(pairs))
 
-    def test_labels_of_padding_are_left_out(self, frame: pl.DataFrame) -> None:
+    def test_padding_labels_are_left_out(self, frame: pl.DataFrame) -> None:
         padding = pl.Series([-100, 0, 3, -1] * (frame.height // 4))
         frame.with_columns(rating=padding).write_csv("padded.csv")
         ignored = ("--ignore-label", "-100", "--ignore-label", "-1")
@@ -230,7 +230,7 @@ class TestPairs:
         mean = rm.evaluate(rm.Pairs(frame), metrics="ndcg@3").mean()["ndcg@3"]
         assert f"ndcg@3 = {mean:.4f}" in result.stdout
 
-    def test_columns_that_are_not_there(self, frame: pl.DataFrame) -> None:
+    def test_missing_columns(self, frame: pl.DataFrame) -> None:
         for dropped, message in (
             ("rating", "no column holds the truth. Hint: --value names it; or --test FILE"),
             ("prediction", "no column holds the scores. Hint: --score names it"),
@@ -245,7 +245,7 @@ class TestPairs:
 
 @pytest.mark.usefixtures("folder")
 class TestSeveralRuns:
-    def test_of_one_file(self) -> None:
+    def test_several_runs_in_one_file(self) -> None:
         runs = {"als": lists(0), "bpr": lists(1)}
         together = pl.concat(
             [frame.with_columns(algorithm=pl.lit(name)) for name, frame in runs.items()]
@@ -262,14 +262,14 @@ class TestSeveralRuns:
                      "--to", "ranx")  # fmt: skip
         assert (result.exit_code, "als, bpr" in one_line(result.stderr)) == (2, True)
 
-    def test_names_that_are_no_files(self) -> None:
+    def test_model_names_that_cannot_be_file_names(self) -> None:
         lists(0).with_columns(algorithm=pl.lit("../als")).write_csv("runs.csv")
         result = run("evaluate", *DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
         assert result.exit_code == 1
         assert "'../als' cannot be the name of a file in out" in one_line(result.stderr)
         assert not pathlib.Path("als.parquet").exists()
 
-    def test_a_column_that_is_not_there(self) -> None:
+    def test_missing_column_of_models(self) -> None:
         lists(0).write_csv("runs.csv")
         result = run("evaluate", *DATA, "--run", "runs.csv", "--each", "algorithm")
         assert result.exit_code == 1
@@ -278,7 +278,7 @@ class TestSeveralRuns:
 
 @pytest.mark.usefixtures("folder")
 class TestCandidates:
-    def test_of_each_user_for_all_and_left_out(self) -> None:
+    def test_candidates_per_user_for_all_users_and_excluded(self) -> None:
         test = pl.read_parquet("test.parquet")
         generator = np.random.default_rng(0)
         negatives = pl.DataFrame(
@@ -301,7 +301,7 @@ class TestCandidates:
             wanted = expected(popular, **given)
             assert found["popular"]["ndcg@5"] == pytest.approx(wanted["ndcg@5"]), option
 
-    def test_not_both(self) -> None:
+    def test_candidates_and_negatives_exclude_each_other(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular", "--candidates", "test.parquet",
                      "--negatives", "test.parquet")  # fmt: skip
         assert (result.exit_code, "give one of them" in one_line(result.stderr)) == (2, True)
@@ -309,7 +309,7 @@ class TestCandidates:
 
 @pytest.mark.usefixtures("folder")
 class TestGroups:
-    def test_of_activity_of_a_file_and_of_saved_results(self) -> None:
+    def test_groups_by_activity_from_a_file_and_of_saved_results(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular,knn", "--by", "activity",
                      "--out", "out", "--format", "json", "-q")  # fmt: skip
         assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""What every command must have: what one of them forgets fails here, whatever it is called."""
+"""Rules for every command: a command that forgets one fails here, whatever its name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = {
     name: inspect.signature(command_of(name).callback, eval_str=True).parameters
     for name in _app.COMMANDS
 }
-# Options of evaluate that why lacks, and why it does.
+# The options of evaluate that why lacks, with the reason.
 NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
@@ -30,9 +30,9 @@ NOT_OF_WHY = {
     "flat": "it evaluates nothing that could be saved",
     "by": "it explains one mean",
 }
-WRITES = ("out", "flat", "form", "report")  # options that name what is written
-PAGES = ("report",)  # commands that print no table, but write a page
-# How a file is named, by the metavar of the option that names it.
+WRITES = ("out", "flat", "form", "report")  # options that name an output
+PAGES = ("report",)  # commands that write a page and print no table
+# The names of output files, by the metavar of their option.
 WRITTEN = {
     "FILE": "{}",
     "NUMBER|FILE": "{}",
@@ -48,7 +48,7 @@ WRITTEN = {
 
 
 def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
-    """Return what typer is told of a parameter."""
+    """Return the typer declaration of a parameter."""
     return next(
         mark
         for mark in parameter.annotation.__metadata__
@@ -57,7 +57,7 @@ def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
 
 
 def names_a_file(parameter: inspect.Parameter) -> bool:
-    """Tell from its help whether an option names a file or a folder that is read."""
+    """Whether the help of an option says that it names an input file or folder."""
     told = option(parameter)
     named = f"{told.metavar or ''} {told.help or ''}"
     return bool(re.search(r"FILE|FOLDER|\.npy", named)) and parameter.name not in WRITES
@@ -77,7 +77,7 @@ def test_why_has_every_option_of_evaluate() -> None:
         assert COMMANDS["evaluate"][name] == COMMANDS["why"][name]
 
 
-def test_compare_takes_what_python_does() -> None:
+def test_compare_has_the_options_of_python() -> None:
     others = {"models", "progress"}
     taken = inspect.signature(rm.compare).parameters.keys() - others
     assert taken - COMMANDS["compare"].keys() == set()
@@ -88,9 +88,9 @@ def test_some_options_name_files() -> None:
 
 
 @pytest.mark.parametrize(("command", "name"), NAMING)
-def test_an_option_that_names_a_file_is_known_to_read_it(command: str, name: str) -> None:
+def test_input_file_options_are_marked(command: str, name: str) -> None:
     mark = reads(COMMANDS[command][name])
-    assert mark is not None, "Hint: put Reads() beside its typer.Option"
+    assert mark is not None, "Hint: put Reads() next to its typer.Option"
     written = WRITTEN[str(option(COMMANDS[command][name]).metavar)]
     assert "a/b.parquet" in mark.files(written.format("a/b.parquet", folder="a/b.parquet"))
 
@@ -99,10 +99,10 @@ def test_an_option_that_names_a_file_is_known_to_read_it(command: str, name: str
     ("command", "name"),
     [one for one in NAMING if "out" in COMMANDS[one[0]] and one[0] not in PAGES],
 )
-def test_no_output_replaces_a_file_that_an_option_names(
+def test_no_output_replaces_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The input lies where an output would be written."""
+    """The input is where an output would be written."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
     for path in ("rows.parquet", "lists.parquet"):
@@ -111,7 +111,9 @@ def test_no_output_replaces_a_file_that_an_option_names(
     parameter = COMMANDS[command][name]
     made_by_split = command == "split" or name == "split"
     written = out / ("train.parquet" if made_by_split else "mine.parquet")
-    if made_by_split:  # what an earlier command wrote could be replaced, were it no input
+    if (
+        made_by_split
+    ):  # a later split may replace the output of an earlier one, unless it is an input
         rm.split.split(rows, rm.split.Fraction(0.5), user="user_id", item="item_id").save(out)
     else:
         out.mkdir()
@@ -132,7 +134,7 @@ def test_no_output_replaces_a_file_that_an_option_names(
     assert written.read_bytes() == before
 
 
-def test_every_command_that_prints_a_table_knows_all_formats() -> None:
+def test_every_table_command_supports_all_formats() -> None:
     assert {name for name, options in COMMANDS.items() if "form" not in options} == set()
     for command in COMMANDS.keys() - set(PAGES):
         told = str(option(COMMANDS[command]["form"]).help)
@@ -140,21 +142,21 @@ def test_every_command_that_prints_a_table_knows_all_formats() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_format_that_does_not_exist_is_wrong_usage(command: str) -> None:
+def test_unknown_format_is_wrong_usage(command: str) -> None:
     found = CliRunner().invoke(app, [command, "--format", "yaml"], env={"COLUMNS": "300"})
     assert found.exit_code == 2
     assert "there is no format 'yaml'" in found.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_every_command_tells_its_exit_codes(command: str) -> None:
+def test_help_of_every_command_lists_its_exit_codes(command: str) -> None:
     found = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
     told = " ".join(found.stdout.split())
     for code, meaning in _exit.MEANINGS.items():
         assert f"{code:d} {meaning}" in told
 
 
-def test_formats_are_in_the_documents() -> None:
+def test_documentation_lists_formats() -> None:
     page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
     (table,) = re.findall(
         r"\| format \| output \|\n((?:\|.*\n)+)", page.read_text(encoding="utf-8")
@@ -162,7 +164,7 @@ def test_formats_are_in_the_documents() -> None:
     assert set(re.findall(r"`(\w+)`(?=.*?\|)", table)) >= FORMATS.keys()
 
 
-def test_exit_codes_are_in_the_documents() -> None:
+def test_documentation_lists_exit_codes() -> None:
     page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
     told = page.read_text(encoding="utf-8")
     for code, meaning in _exit.MEANINGS.items():

@@ -1,4 +1,4 @@
-"""Files that can be read only once: pipes, ``<(command)`` and /dev/stdin."""
+"""Inputs that can only be read once: pipes, ``<(command)`` and /dev/stdin."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def evaluate(*arguments: str, stdin: str | None = None) -> Result:
 
 @contextlib.contextmanager
 def pipe(file: str) -> Iterator[str]:
-    """Give the name of a pipe that holds a small file, as ``<(cat file)`` does."""
+    """Yield the name of a pipe with the contents of a small file, like ``<(cat file)``."""
     reading, writing = os.pipe()
     with open(writing, "wb") as stream:
         stream.write(pathlib.Path(file).read_bytes())
@@ -59,7 +59,7 @@ def pipe(file: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def named_pipe(file: str) -> Iterator[str]:
-    """Give the name of a pipe with the extension of the file that it holds."""
+    """Yield the name of a pipe with the contents and the extension of a file."""
     path = pathlib.Path(f"piped_{file}")
     os.mkfifo(path)
     copy = threading.Thread(target=lambda: path.write_bytes(pathlib.Path(file).read_bytes()))
@@ -79,7 +79,7 @@ def expected() -> str:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
-def test_pipes_of_a_shell_give_what_files_give(expected: str) -> None:
+def test_shell_pipes_match_files(expected: str) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *METRICS, *CSV]
     command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
     found = subprocess.run(
@@ -101,7 +101,7 @@ def test_pipes_of_a_shell_give_what_files_give(expected: str) -> None:
         (None, "run.csv", "-"),
     ],
 )
-def test_pipes_give_what_files_give(
+def test_pipes_match_files(
     test: str | None, run: str | None, stdin: str | None, expected: str
 ) -> None:
     with contextlib.ExitStack() as opened:
@@ -112,7 +112,7 @@ def test_pipes_give_what_files_give(
     assert (found.exit_code, found.stderr, found.stdout) == (0, "", expected)
 
 
-def test_factors_of_pipes_and_what_is_said() -> None:
+def test_factors_from_pipes_and_their_messages() -> None:
     rest = "items.npy,user_ids.npy,item_ids.npy"
     expected = evaluate("--test", "test.csv", "--factors", f"x=users.npy,{rest}", *METRICS)
     assert expected.exit_code == 0, expected.stderr
@@ -123,7 +123,7 @@ def test_factors_of_pipes_and_what_is_said() -> None:
         assert (found.exit_code, found.stdout) == (0, expected.stdout)
         said.append(found.stderr)
     assert "test: /dev/fd/" in said[1]
-    assert "recometer-" not in said[1]  # no copies
+    assert "recometer-" not in said[1]  # the names of copies do not appear
 
 
 def test_pipes_that_cannot_be_read() -> None:
@@ -136,7 +136,7 @@ def test_pipes_that_cannot_be_read() -> None:
     assert "can be read only once" in twice.stderr
 
 
-def test_what_tells_the_format(expected: str) -> None:
+def test_format_of_pipes(expected: str) -> None:
     with pipe("test.csv") as test:
         refused = evaluate("--test", test, "--run", "run.csv", *METRICS)
     assert refused.exit_code == 2
@@ -159,13 +159,13 @@ def test_what_tells_the_format(expected: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "report"])
-def test_saved_evaluations_come_through_pipes(command: str) -> None:
+def test_saved_evaluations_from_pipes(command: str) -> None:
     for name, scores in (("a", np.eye(3)), ("b", 1 - np.eye(3))):
         rm.evaluate(rm.Scores(scores), np.eye(3), metrics="rr").save(f"{name}.parquet")
     more = ["--format", "csv"] if command != "report" else ["--out", "report.md"]
     expected = CliRunner().invoke(app, [command, "a=a.parquet", "b=b.parquet", *more])
     with pipe("a.parquet") as one, pipe("b.parquet") as other:
-        if command == "report":  # which also reads tables
+        if command == "report":  # it can also read tables
             more += ["--format-in", "parquet"]
         found = CliRunner().invoke(app, [command, f"a={one}", f"b={other}", *more])
     assert (found.exit_code, found.stdout) == (0, expected.stdout)
@@ -175,7 +175,7 @@ def test_saved_evaluations_come_through_pipes(command: str) -> None:
     assert f"'{one}' is not a Parquet file" in found.stderr
 
 
-def test_an_archive_of_factors_comes_through_a_pipe() -> None:
+def test_factor_archive_from_a_pipe() -> None:
     np.savez("f.npz", user_factors=np.eye(2), item_factors=np.eye(3)[:, :2])
     of_ids = "user_ids.npy,item_ids.npy"
     expected = evaluate("--test", "test.csv", "--factors", f"m=f.npz,{of_ids}", *METRICS)
@@ -189,7 +189,7 @@ def test_an_archive_of_factors_comes_through_a_pipe() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files that are no UTF-8")
-def test_names_that_are_no_utf8_are_written_and_printed() -> None:
+def test_file_names_that_are_not_utf8() -> None:
     folder = os.fsdecode(b"f\xff")
     os.mkdir(folder)
     shutil.copy("run.csv", os.path.join(folder, os.fsdecode(b"m\xe9.csv")))

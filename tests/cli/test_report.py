@@ -1,4 +1,4 @@
-"""``recometer report``: a page of saved evaluations, of models, or of scored pairs."""
+"""``recometer report``: a page about saved evaluations, models, or scored pairs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def data_of(path: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with test, train, the lists of two models and their results."""
+    """Work in a folder with test, train, and the lists and results of two models."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
     order = np.argsort(RNG.random((USERS, ITEMS)), axis=1)
@@ -74,7 +74,7 @@ def test_saved_evaluations() -> None:
     assert "leaderboard" in data["charts"]
 
 
-def test_lists_come_from_models_of_the_same_names() -> None:
+def test_lists_are_matched_to_results_by_name() -> None:
     inputs = ("--test", "test.parquet", "--train", "train.parquet", "--catalogue", "items.csv")
     models = ("--run", "good.parquet", "--run", "random.parquet")
     found = run("report", "results", *models, *inputs, "--show", "7", "--depth", "4")
@@ -101,7 +101,7 @@ def test_test_and_train_without_models_are_audited() -> None:
         assert "it has no effect without models" in one_line(refused.stderr)
 
 
-def test_models_are_evaluated_where_there_are_no_results() -> None:
+def test_models_without_results_are_evaluated() -> None:
     found = run(
         *("report", "--run", "good.parquet", "--baselines", "popular", "--quiet"),
         *("--test", "test.parquet", "--train", "train.parquet", "-o", "page.md", "-m", "rr@5"),
@@ -112,7 +112,7 @@ def test_models_are_evaluated_where_there_are_no_results() -> None:
     assert "good beats popular by" in text
 
 
-def test_columns_of_scores_are_models() -> None:
+def test_score_columns_are_models() -> None:
     rng = np.random.default_rng(0)
     rows = {"object": np.repeat([4, 9], 6), "item": np.tile(np.arange(6), 2)}
     relevant = np.tile([1, 0, 1, 0, 0, 1], 2)
@@ -137,7 +137,7 @@ def test_columns_of_scores_are_models() -> None:
     assert "--score COLUMN names the scores" in without.stderr
 
 
-def test_a_metric_whose_largest_gain_is_that_of_test_is_asked_for_by_its_name() -> None:
+def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
     pathlib.Path("q.qrels").write_text("1 0 a 3\n1 0 b 1\n2 0 a 2\n", encoding="utf-8")
     pathlib.Path("run.trec").write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 2.0 x\n", encoding="utf-8")
     given = ("report", "--run", "run.trec", "--test", "q.qrels", "-o", "page.md")
@@ -155,7 +155,7 @@ def test_one_model() -> None:
     assert "it needs several models" in refused.stderr
 
 
-def test_what_is_not_ours_stays() -> None:
+def test_report_replaces_only_its_own_output() -> None:
     pathlib.Path("report.html").write_text("mine", encoding="utf-8")
     found = run("report", "results")
     assert found.exit_code == 1

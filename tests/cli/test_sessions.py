@@ -1,4 +1,4 @@
-"""Sessions of users on the command line: ``--user user,session``."""
+"""User sessions on the command line: ``--user user,session``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 
 @pytest.mark.usefixtures("folder")
-def test_apart_with_what_knows_users_alone() -> None:
+def test_sessions_with_data_that_only_has_users() -> None:
     found = call(
         *("evaluate", "--test", "test.csv", "--run", "own.parquet", "--run", "plain.csv"),
         *("--train", "train.csv", "--user", "user,session", "-m", "rr", "--per-user"),
@@ -42,7 +42,7 @@ def test_apart_with_what_knows_users_alone() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_compared_over_users_and_split() -> None:
+def test_sessions_in_comparisons_and_splits() -> None:
     runs = ("--run", "own.parquet", "--run", "plain.csv", "--user", "user,session", "-m", "rr")
     assert call("evaluate", "--test", "test.csv", *runs, "--out", "saved").exit_code == 0
     compared = call("compare", "saved")
@@ -62,7 +62,7 @@ def test_compared_over_users_and_split() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_column_that_is_nowhere() -> None:
+def test_session_column_that_no_file_has() -> None:
     found = call("evaluate", "--test", "test.csv", "--run", "plain.csv", "--user", "user,sesion")
     assert found.exit_code != 0
     assert "'session'" in found.stderr

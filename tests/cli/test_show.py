@@ -1,4 +1,4 @@
-"""``recometer show``: evaluations that were saved."""
+"""``recometer show``: saved evaluations."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     return found
 
 
-def test_one_is_shown_as_python_prints_it(results: dict[str, rm.Evaluation]) -> None:
+def test_one_result_is_shown_as_in_python(results: dict[str, rm.Evaluation]) -> None:
     assert show("saved/als.parquet").stdout == f"{results['als']}\n"
 
 
-def test_several_stand_side_by_side(results: dict[str, rm.Evaluation]) -> None:
+def test_several_results_are_shown_side_by_side(results: dict[str, rm.Evaluation]) -> None:
     expected = f"{rm.Leaderboard(results)}\n"
     assert show("saved").stdout == expected
     assert show("saved/bpr.parquet", "saved/als.parquet").stdout == expected
@@ -52,8 +52,8 @@ def test_formats_and_values_of_users(results: dict[str, rm.Evaluation]) -> None:
     assert show("saved", "--format", "csv", "--per-user").stdout == f"{users}\n"
 
 
-def test_flat_values_of_one_and_of_several(results: dict[str, rm.Evaluation]) -> None:
-    for _ in range(2):  # an earlier file is replaced
+def test_flat_values_of_one_and_several_results(results: dict[str, rm.Evaluation]) -> None:
+    for _ in range(2):  # the second time replaces the file
         assert show("saved/als.parquet", "--flat", "one.json").exit_code == 0
     assert json.loads(pathlib.Path("one.json").read_text()) == results["als"].flat()
     assert show("saved", "--flat", "all.json").exit_code == 0
@@ -88,7 +88,7 @@ def test_flat_values_replace_no_input() -> None:
         (("saved/als.parquet", "other.parquet"), 1, "were evaluated with different metrics"),
     ],
 )
-def test_what_cannot_be_shown(arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_show_rejects_other_files(arguments: tuple[str, ...], code: int, message: str) -> None:
     if "other.parquet" in arguments:
         rm.evaluate(rm.Lists({"ann": ["song"]}), TEST, metrics="ap").save("other.parquet")
     found = show(*arguments)

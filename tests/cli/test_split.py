@@ -31,7 +31,7 @@ def split(*arguments: object, stdin: bytes | None = None) -> Result:
 
 
 def one_line(text: str) -> str:
-    """Return the text of a message in a box."""
+    """Return the text of a message in a box as one line."""
     return " ".join(text.replace("│", " ").split())
 
 
@@ -64,7 +64,7 @@ def data() -> pl.DataFrame:
 
 
 def assert_same(made: rm.Split, expected: rm.Split) -> None:
-    """Compare the parts, and how they were made except for the names of files."""
+    """Compare the parts and how they were made, ignoring file names."""
     for part in ("train", "test", "remainder"):
         frames = [getattr(one, part) for one in (made, expected)]
         if frames[1] is None:
@@ -104,7 +104,7 @@ PARTS_OF_WHO: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("text", PARTS_OF_WHAT)
-def test_everything_that_can_be_held_out(text: str) -> None:
+def test_every_strategy_of_holding_out(text: str) -> None:
     what = PARTS_OF_WHAT[text]
     result = split("ratings.parquet", "--what", text, "--out", "made", "--seed", 3)
     assert result.exit_code == 0, result.stderr
@@ -117,7 +117,7 @@ def test_everything_that_can_be_held_out(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", PARTS_OF_WHO)
-def test_everyone_who_can_be_tested(text: str) -> None:
+def test_every_choice_of_test_users(text: str) -> None:
     who = PARTS_OF_WHO[text]
     arguments = ("--what", "last=1", "--untested", "apart", "--min-train", 2, "--min-test", 1)
     result = split("ratings.parquet", "--who", text, *arguments, "--out", "made")
@@ -131,7 +131,7 @@ def test_everyone_who_can_be_tested(text: str) -> None:
         assert_same(made, splits.split("ratings.parquet", splits.Last(1), **settings))
 
 
-def test_no_part_is_forgotten() -> None:
+def test_command_line_has_every_part_of_a_split() -> None:
     def classes(module: str) -> set[type]:
         return {
             one
@@ -172,7 +172,7 @@ def test_filters_apply_in_their_order() -> None:
     )
 
 
-def test_what_was_made_is_shown() -> None:
+def test_split_is_summarised() -> None:
     result = split("ratings.parquet", "--what", "last=1", "--min-user", 5, "--out", "made")
     made = rm.Split.load("made")
     train, test = made.train.collect(), made.test.collect()
@@ -192,7 +192,7 @@ def test_what_was_made_is_shown() -> None:
     assert quiet.stderr == ""
 
 
-def test_what_is_in_no_part_is_counted() -> None:
+def test_discarded_interactions_are_counted() -> None:
     result = split(
         *("ratings.parquet", "--what", "after=200,since=50", "--out", "made", "--from-value", 2)
     )
@@ -254,7 +254,7 @@ def test_qrels() -> None:
     assert (len(made.train), len(made.test)) == (6, 2)
 
 
-def test_ids_in_text_are_read_as_those_of_the_data_are() -> None:
+def test_text_ids_are_read_like_those_of_the_data() -> None:
     test_qrels()
     pathlib.Path("topics.txt").write_text("302\n", encoding="utf-8")
     texts = data().with_columns(pl.col("user_id", "movieId").cast(pl.String))
@@ -269,7 +269,7 @@ def test_ids_in_text_are_read_as_those_of_the_data_are() -> None:
     assert result.exit_code == 0, result.stderr
 
 
-def test_columns_may_be_named() -> None:
+def test_columns_can_be_named() -> None:
     named = {"user_id": "who", "movieId": "what", "rating": "much", "timestamp": "when"}
     data().rename(named).write_parquet("named.parquet")
     columns = ("--user", "who", "--item", "what", "--value", "much", "--time", "when")
@@ -287,16 +287,16 @@ def test_columns_may_be_named() -> None:
     assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr
 
 
-def test_an_empty_train_is_warned_of() -> None:
+def test_empty_train_gives_a_warning() -> None:
     result = split("ratings.parquet", "--what", "after=-1", "--out", "all")
     assert result.exit_code == 0
     assert "Warning: data: train is empty: none of " in result.stderr
 
 
-# What the other commands make of it
+# Splits as input of other commands
 
 
-def test_the_folder_is_audited() -> None:
+def test_split_folder_can_be_audited() -> None:
     split("ratings.parquet", "--what", "after=200", "--duplicates", "last", "--out", "time")
     result = command("audit", "time", "--strict")
     assert result.exit_code == 0, result.stderr
@@ -319,7 +319,7 @@ def test_folds_are_audited_one_by_one() -> None:
     assert "made holds folds. Hint: name one of them: made" in both.stderr
 
 
-def test_the_folder_is_evaluated() -> None:
+def test_split_folder_can_be_evaluated() -> None:
     named = {"user_id": "who", "movieId": "what", "rating": "much"}
     data().rename(named).unique(["who", "what"], keep="first").write_parquet("named.parquet")
     columns = ("--user", "who", "--item", "what", "--value", "much")
@@ -353,7 +353,7 @@ def test_the_folder_is_evaluated() -> None:
     assert "--split has test and train already" in one_line(twice.stderr)
 
 
-# What is wrong
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -398,19 +398,19 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (("--what", "last=1", "--min-train", "1000"), "no user can be tested"),
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
-        # What was asked for is shown as it was typed.
+        # Messages show the request as it was typed.
         (("--what", "after=5000"), "by --who all, --what after=5000, --min-train 0, --min-t"),
         (("--what", "last=1", "--core", "99"), "--core 99 left out"),
     ],
 )
-def test_what_cannot_be_done_is_said(arguments: tuple[str, ...], message: str) -> None:
+def test_impossible_splits_are_reported(arguments: tuple[str, ...], message: str) -> None:
     result = split("ratings.parquet", "--out", "made", *arguments)
     assert result.exit_code == 1
     assert message in result.stderr
 
 
-def test_other_splits_are_not_mixed_in() -> None:
-    for what in ("last=1", "last=2"):  # one is replaced by the next
+def test_new_split_removes_files_of_the_old_one() -> None:
+    for what in ("last=1", "last=2"):  # the second split replaces the first
         assert split("ratings.parquet", "--what", what, "--out", "one").exit_code == 0
     assert rm.Split.load("one").protocol.what == "Last(number=2)"
     refused = split("ratings.parquet", "--what", "folds=3", "--out", "one")
@@ -424,7 +424,7 @@ def test_other_splits_are_not_mixed_in() -> None:
 
 
 @pytest.mark.parametrize("what", ["last=1", "folds=2"])
-def test_inputs_and_files_of_others_are_not_replaced(what: str) -> None:
+def test_split_replaces_no_inputs_or_foreign_files(what: str) -> None:
     place = pathlib.Path("fold_1" if what == "folds=2" else ".")
     place.mkdir(exist_ok=True)
     content = pathlib.Path("ratings.parquet").read_bytes()
@@ -441,7 +441,7 @@ def test_inputs_and_files_of_others_are_not_replaced(what: str) -> None:
     assert not pathlib.Path("split.json").exists()
 
 
-def test_a_split_is_not_replaced_by_a_split_of_its_own_files() -> None:
+def test_split_of_a_split_does_not_replace_its_input() -> None:
     assert split("ratings.parquet", "--what", "last=1", "--out", "made").exit_code == 0
     given = ("--who", "users=made/users.parquet")
     for arguments in (

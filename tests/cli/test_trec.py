@@ -1,4 +1,4 @@
-"""``recometer evaluate`` on files of TREC, against what trec_eval prints for them."""
+"""``recometer evaluate`` on TREC files prints the same values as trec_eval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recometer.metrics.registry import METRICS
 
 TREC = SHARED / "data" / "trec_eval"
 
-# Ours by trec_eval's name, with {} for the cut-off. Those that the registry lacks are left out.
+# Our metrics by trec_eval's names, with {} for the cut-off; metrics we do not have are missing.
 NAMES = {
     "map": "ap",
     "map_cut_{}": "ap@{}",
@@ -61,7 +61,7 @@ def evaluate(*arguments: object, stdin: bytes | None = None) -> Result:
 
 
 def evaluated(*arguments: object, stdin: bytes | None = None) -> dict[str, dict[str, float]]:
-    """Return the values of each topic and the means, as trec_eval's -q prints them."""
+    """Return the values per topic and the means, in the format of trec_eval -q."""
     result = evaluate(*arguments, "--per-user", "--format", "json", stdin=stdin)
     assert result.exit_code == 0, result.stderr
     (content,) = json.loads(result.stdout)["models"].values()
@@ -82,7 +82,7 @@ def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ours(name: str) -> str | None:
-    """Return our name of a metric of trec_eval; None where there is none."""
+    """Return our name of a trec_eval metric, or None if we do not have it."""
     for theirs, own in NAMES.items():
         found = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
         if found and re.split(r"[@(]", own)[0] in METRICS:
@@ -90,14 +90,14 @@ def ours(name: str) -> str | None:
     return None
 
 
-def test_files_are_recognised_by_what_is_in_them(files) -> None:
+def test_files_are_recognised_by_their_contents(files) -> None:
     result = evaluate("--test", "qrels.test", "--run", "mine=run.txt", "-m", "rr")
     assert result.exit_code == 0
     assert "test: qrels.test (TREC qrels)\nmine: run.txt (TREC run)\n" in result.stderr
 
 
 @pytest.mark.parametrize("end", [".run", ".trec", ".txt", ".run.gz", ".TXT.gz"])
-def test_a_run_is_called_by_its_file_without_the_end(files, end: str) -> None:
+def test_run_is_named_after_its_file_without_the_extension(files, end: str) -> None:
     content = RUN.encode()
     path = pathlib.Path(f"bm25.v2{end}")
     path.write_bytes(gzip.compress(content) if end.endswith(".gz") else content)
@@ -115,8 +115,8 @@ def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
     assert "recbole: ndcg@2" in why.stdout
 
 
-def test_files_of_trec_go_with_tables(files) -> None:
-    """Whether ids are texts or numbers is what test says, if nothing is lost."""
+def test_trec_files_can_be_combined_with_tables(files) -> None:
+    """The ids of test decide between texts and numbers, as long as no id is lost."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
     run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
     seen = pl.DataFrame({"user": [301], "item": [2]})
@@ -130,7 +130,7 @@ def test_files_of_trec_go_with_tables(files) -> None:
     pathlib.Path("seen.qrels").write_text("301 0 2 1\n", encoding="utf-8")
     tests = ("numbers.qrels", "qrels.csv", "qrels.parquet")
     trains = ("seen.qrels", "seen.csv", "seen.parquet")
-    # Each format of a file beside each format of any other.
+    # Combine each format of each file with each format of the others.
     for first, test in enumerate(tests):
         for second, listed in enumerate(("numbers.run", "run.csv", "run.parquet")):
             train = trains[(first + second) % 3]
@@ -155,13 +155,13 @@ def test_topics_without_a_list_are_left_out_unless_complete(files) -> None:
 
     complete = evaluated(*arguments, "--ties", "item", "--complete")
     assert complete["302"] == {"rr": 0.0, "ap": 0.0, "recall@1": 0.0}
-    assert complete["303"] == {"rr": None, "ap": None, "recall@1": None}  # nothing relevant
+    assert complete["303"] == {"rr": None, "ap": None, "recall@1": None}  # no relevant items
     assert complete["all"] == {"rr": 0.5, "ap": 0.375, "recall@1": 0.25}
     as_rule = evaluated(*arguments, "--ties", "item", "--rule", "users=test")
     assert as_rule == complete
 
 
-def test_beside_other_models_topics_without_a_list_count_in_trec_runs(files) -> None:
+def test_topics_without_a_list_count_next_to_other_models(files) -> None:
     lists = pl.DataFrame({"user": ["301", "301"], "item": ["A", "C"], "rank": [1, 2]})
     lists.write_csv("half.csv")
     arguments = ("--test", "qrels.test", "--run", "trec=run.txt", "--run", "csv=half.csv")
@@ -188,7 +188,7 @@ def test_equal_scores_follow_the_rule(files) -> None:
     assert evaluated(*arguments, "--ties", "input")["301"]["rr"] == 1.0
 
 
-def test_a_saved_protocol_is_taken_as_it_is(files) -> None:
+def test_saved_protocol_is_not_changed(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "mine=run.txt", "-m", "rr")
     assert evaluate(*arguments, "--complete", "--out", "saved").exit_code == 0
     values = evaluated(*arguments, "--protocol", "saved/mine.parquet")
@@ -232,7 +232,7 @@ def test_wrong_files(files, arguments: tuple[str, ...], message: str) -> None:
     assert "rm." not in result.stderr.replace("trec_eval", "")
 
 
-def test_standard_input_that_is_not_of_trec(files) -> None:
+def test_standard_input_in_another_format(files) -> None:
     arguments = ("--test", "-", "--run", "run.txt", "--format-in", "trec")
     result = evaluate(*arguments, stdin=b"user,item\n1,2\n")
     assert result.exit_code == 1
@@ -252,7 +252,7 @@ def test_standard_input_that_is_not_of_trec(files) -> None:
         ("out.test.meas_params", "qrels.test", "results.test", (), 44),
     ],
 )
-def test_all_that_trec_eval_prints(expected, qrels, run, options, fewest, by_own_name) -> None:
+def test_every_measure_of_trec_eval(expected, qrels, run, options, fewest, by_own_name) -> None:
     lines = [line.split() for line in (TREC / expected).read_text(encoding="utf-8").splitlines()]
     printed = {(topic, name): value for name, topic, value in lines}
     names = {name: ours(name) for _, name in printed if ours(name)}

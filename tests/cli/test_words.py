@@ -1,4 +1,4 @@
-"""The command line speaks of options, not of Python's arguments."""
+"""The command line talks about options, not about Python arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.cli._words import PHRASES, in_words
 
 
 def texts_of(constants: object) -> list[str]:
-    """Return every text among the constants of compiled code, and of the code within."""
+    """Return every text among the constants of compiled code and of nested code."""
     if isinstance(constants, str):
         return [constants]
     if isinstance(constants, CodeType):
@@ -22,8 +22,8 @@ def texts_of(constants: object) -> list[str]:
     return []
 
 
-def test_every_phrase_that_is_translated_is_still_said_somewhere() -> None:
-    # Compiled modules lie in files beside the others, and have no comments.
+def test_every_translated_phrase_is_still_in_use() -> None:
+    # Compiled modules are in files next to the others, and contain no comments.
     library = {name: path for name, path in FILES.items() if not name.startswith("cli/")}
     texts = "\0".join(
         text
@@ -33,7 +33,7 @@ def test_every_phrase_that_is_translated_is_still_said_somewhere() -> None:
     assert [phrase for phrase in PHRASES if phrase not in texts] == []
 
 
-def test_what_is_translated_is_not_translated_again() -> None:
+def test_translation_is_idempotent() -> None:
     for phrase in PHRASES:
         assert in_words(in_words(phrase)) == in_words(phrase)
 

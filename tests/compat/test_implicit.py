@@ -1,4 +1,4 @@
-"""The drop-in for implicit: numbers of implicit 0.7.3, models of factors and others, errors."""
+"""The implicit drop-in: values of implicit 0.7.3, factor and other models, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEST = sp.csr_array([[1, 0, 0, 0, 0, 2], [0, 1, 0, 3, 0, 0], [1, 0, 0, 0, 2, 0.0
 
 
 class AlternatingLeastSquares:
-    """What the drop-in reads of implicit's model: factors, and whose `recommend` it is."""
+    """The parts of implicit's model that the drop-in reads: factors, and `recommend`'s class."""
 
     __module__ = "implicit.als"
     user_factors = np.array([[1.0, 0.5], [0.25, -1.0], [-0.5, 0.75]], np.float32)
@@ -24,7 +24,7 @@ class AlternatingLeastSquares:
         [[1.0, 0.0], [0.5, 1.0], [0.0, -1.0], [-1.0, 0.5], [2.0, 1.0], [0.3, 0.1]], np.float32
     )
 
-    # Printed by implicit 0.7.3, for N=8; the first item fills what is left.
+    # Printed by implicit 0.7.3 for N=8; the first item fills the remaining places.
     RECOMMENDED = np.array(
         [[4, 0, 5, 2, 3, 1, 0, 0], [0, 5, 4, 3, 1, 2, 0, 0], [1, 4, 0, 2, 5, 3, 0, 0]]
     )
@@ -36,7 +36,7 @@ class AlternatingLeastSquares:
 
 
 class Model:
-    """A model of anybody's, which only has `recommend`."""
+    """A user's own model, which only has `recommend`."""
 
     def recommend(self, userid: Any, user_items: Any, N: int) -> tuple[Any, Any]:
         assert user_items.shape == (len(userid), 6)
@@ -79,8 +79,8 @@ def test_single_metrics() -> None:
     assert found == pytest.approx(PRINTED[2], abs=1e-12)
 
 
-def test_items_of_train_that_are_relevant_are_misses_at_the_end() -> None:
-    """implicit ranks them last, and counts them as relevant all the same."""
+def test_relevant_train_items_are_misses_at_the_end() -> None:
+    """implicit ranks train items last, but counts them as relevant."""
     both = sp.csr_array(TRAIN + TEST)
     found = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, both, K=2)
     assert found["precision"] == pytest.approx(2 / 6)

@@ -1,4 +1,4 @@
-"""The drop-in for PyTorch Geometric's metrics: numbers of its version 2.8.1, batches, errors."""
+"""The drop-in for PyTorch Geometric's metrics: values of version 2.8.1, batches, errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import recometer as rm
 from recometer.compat import pyg
 
-# -1 fills up the first list.
+# The first list is padded with -1.
 LISTS = np.array([[4, 2, -1], [1, 0, 3], [5, 1, 2]])
 EDGES = np.array([[0, 0, 1, 2, 2], [2, 5, 3, 5, 0]])
 WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0], np.float32)
@@ -59,7 +59,7 @@ def test_numbers_of_pytorch_geometric() -> None:
     assert float(metrics.compute()["LinkPredMAP@2"]) == 0.0
 
 
-def test_batches_make_one_mean() -> None:
+def test_batches_are_averaged_together() -> None:
     metric = pyg.LinkPredMRR(2)
     metric.update(LISTS[:1], EDGES[:, :2])
     metric(LISTS[1:], (EDGES[0, 2:] - 1, EDGES[1, 2:]))
@@ -67,15 +67,15 @@ def test_batches_make_one_mean() -> None:
     assert repr(metric) == "LinkPredMRR(k=2)"
 
 
-def test_a_filled_place_may_be_the_last_item_of_the_source_before() -> None:
+def test_padding_can_be_the_last_item_of_the_previous_source() -> None:
     metric = pyg.LinkPredPrecision(2)
     metric.update(np.array([[1, 0], [0, -1]]), np.array([[0, 1], [3, 2]]))
     assert float(metric.compute()) == 0.25
     assert float(pyg.LinkPredRecall(2).compute()) == 0.0
 
 
-def test_a_repeated_edge_beside_a_padded_list() -> None:
-    """PyTorch Geometric 2.8.1 prints 1.0: the -1 is the 7 of the source before."""
+def test_repeated_edge_with_a_padded_list() -> None:
+    """PyTorch Geometric 2.8.1 prints 1.0: it takes -1 as item 7 of the previous source."""
     edges, lists = np.array([[0, 0, 1], [7, 7, 3]]), np.array([[1, 2], [3, -1]])
     metric = pyg.LinkPredRecall(k=2)
     metric.update(lists, edges)

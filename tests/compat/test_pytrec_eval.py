@@ -1,4 +1,4 @@
-"""The drop-in for pytrec_eval: numbers of pytrec_eval-terrier 0.5.11, files, errors."""
+"""The pytrec_eval drop-in: values of pytrec_eval-terrier 0.5.11, files, errors."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def test_numbers_of_pytrec_eval(options: dict[str, Any], numbers: dict[str, floa
     assert found["q3"] == pytest.approx(nothing, abs=1e-12)
 
 
-def test_measures_without_cutoffs_have_those_of_trec_eval() -> None:
+def test_measures_without_cutoffs_get_those_of_trec_eval() -> None:
     found = pytrec_eval.RelevanceEvaluator(QRELS, {"success", "set"}).evaluate(RUN)["q1"]
     assert {"success_1", "success_5", "success_10"} < set(found)
     assert {"set_P", "set_recall", "set_F", "set_map", "num_q"} < set(found)
 
 
-def test_queries_without_documents_have_nothing() -> None:
+def test_queries_without_documents_have_no_values() -> None:
     evaluator = pytrec_eval.RelevanceEvaluator(QRELS, {"map", "num_ret"})
     assert evaluator.evaluate({}) == {}
     assert evaluator.evaluate({"q1": {}}) == {"q1": {"map": 0.0, "num_ret": 0.0}}
@@ -105,13 +105,13 @@ def test_files() -> None:
 
 
 @pytest.mark.parametrize("measure", ["infAP", "map.5", "ndcgcut"])
-def test_a_measure_that_is_not_there(measure: str) -> None:
+def test_unknown_measure(measure: str) -> None:
     with pytest.raises(rm.UnknownNameError, match=f"has no measure '{measure}'"):
         pytrec_eval.RelevanceEvaluator(QRELS, {measure})
 
 
 def drawn(seed: int) -> tuple[Any, Any, dict[str, Any]]:
-    """Draw qrels, a run with many equal scores, and options."""
+    """Draw qrels, a run with many ties, and options."""
     rng = np.random.default_rng(seed)
     documents = [f"d{number}" for number in range(20)] + ["ä", "z\U0001f600", "z\uffee"]
     qrels: dict[str, dict[str, int]] = {}
@@ -126,8 +126,8 @@ def drawn(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("most", [0, 2**18])
-def test_judged_documents_stand_where_lists_have_them(monkeypatch, most: int) -> None:
-    """Without numbers for all documents, to the last bit; many equal scores are left to lists."""
+def test_places_of_judged_documents_match_lists(monkeypatch, most: int) -> None:
+    """Documents need no numbers for bit-identical values; runs with many ties become lists."""
     monkeypatch.setattr(_judged_documents, "MOST_TIED", most)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
@@ -140,7 +140,7 @@ def test_judged_documents_stand_where_lists_have_them(monkeypatch, most: int) ->
 
 
 @pytest.mark.parametrize("score", [np.nan, np.inf, 1e308])
-def test_odd_scores_are_left_to_lists(score: float) -> None:
+def test_odd_scores_become_lists(score: float) -> None:
     run = {"q": {"d1": score, "d2": 1.0, "d3": 1e308}}
     judged = {"q": {"d2": 1, "d3": 1}}
     assert _judged_documents.JudgedDocuments.of(run, judged) is None
@@ -151,7 +151,7 @@ def test_odd_scores_are_left_to_lists(score: float) -> None:
 
 
 def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None:
-    """pytrec_eval-terrier 0.5.11 prints 0.5: sigmoids of two logits, which it reads as floats."""
+    """pytrec_eval-terrier 0.5.11 reads scores as floats and prints 0.5 for these sigmoids."""
     run, judged = {"q": {"d1": 0.99999999, "d3": 0.99999998}}, {"q": {"d1": 1}}
     evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}
@@ -159,7 +159,7 @@ def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}
 
 
-def test_documents_of_other_types_are_refused() -> None:
+def test_documents_of_other_types_are_rejected() -> None:
     evaluator = pytrec_eval.RelevanceEvaluator({"q": {"d1": 1}}, {"map"})
     with pytest.raises(rm.InputTypeError):
         evaluator.evaluate({"q": {1: 0.5}})  # type: ignore[dict-item]

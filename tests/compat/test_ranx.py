@@ -1,4 +1,4 @@
-"""The drop-in for ranx: numbers of ranx 0.3.21, dicts and frames, errors."""
+"""The ranx drop-in: values of ranx 0.3.21, dicts and data frames, errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.compat.ranx import Qrels, Run, evaluate
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d1": 1, "d5": 3, "d4": 0}}
 RUN = {"q2": {"d4": 1.0, "d1": 2.0}, "q1": {"d1": 0.5, "d2": 0.6, "d7": 0.9, "d3": 0.1}}
 
-# ranx 0.3.21: evaluate(Qrels(QRELS), Run(RUN), list(MEANS), return_std=True), the means of it
+# ranx 0.3.21: the means in evaluate(Qrels(QRELS), Run(RUN), list(MEANS), return_std=True)
 MEANS = {
     "ndcg@3": 0.3277526595460605,
     "map": 0.4583333333333333,
@@ -24,7 +24,7 @@ MEANS = {
     "precision": 0.5,
 }
 STD_OF_RBP = 0.07920000000000002
-# The same call, with Run({"q2": RUN["q2"]}) and make_comparable=True
+# The same call with Run({"q2": RUN["q2"]}) and make_comparable=True
 OF_ONE_QUERY = {
     "ndcg@3": 0.13770577618809332,
     "map": 0.25,
@@ -65,7 +65,7 @@ def test_values_of_queries_are_in_the_order_of_their_ids() -> None:
     assert spread == pytest.approx({"mean": MEANS["rbp.80"], "std": STD_OF_RBP}, abs=1e-12)
 
 
-def test_a_run_keeps_what_was_found() -> None:
+def test_run_keeps_its_results() -> None:
     run = Run(RUN)
     evaluate(Qrels(QRELS), run, ["map", "mrr@2"], return_std=True)
     assert run.mean_scores["map"] == pytest.approx(MEANS["map"])
@@ -73,7 +73,7 @@ def test_a_run_keeps_what_was_found() -> None:
     assert run.scores["mrr@2"] == {"q1": 0.0, "q2": 1.0}
 
 
-def test_queries_that_one_side_lacks() -> None:
+def test_queries_missing_on_one_side() -> None:
     run = {"q2": RUN["q2"], "q7": {"d1": 1.0}}
     with pytest.raises(rm.InputError, match=r"2 queries are only in.*'q1'.*make_comparable"):
         evaluate(QRELS, run, "map")
@@ -83,8 +83,8 @@ def test_queries_that_one_side_lacks() -> None:
 
 
 @pytest.mark.parametrize("as_frames", [False, True])
-def test_a_run_of_other_queries_alone_is_empty(as_frames: bool) -> None:
-    """ranx 0.3.21 printed 0 for both metrics, and an array of zeros."""
+def test_run_with_only_other_queries_is_empty(as_frames: bool) -> None:
+    """ranx 0.3.21 prints 0 for both metrics, and an array of zeros."""
     qrels: Any = {"q1": {"d1": 1}, "q2": {"d2": 2}}
     run: Any = {"q9": {"d1": 1.0}}
     if as_frames:

@@ -1,4 +1,4 @@
-"""calc_reco_metrics against recometrics itself."""
+"""calc_reco_metrics agrees with recometrics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def example():
 
 
 def separate_ndcg(arguments, options):
-    """Its NDCG at 1, ..., k, each of its own call: the cumulative one freezes at rank R."""
+    """recometrics' NDCG at 1, ..., k from separate calls: its cumulative NDCG freezes at rank R."""
     single = only("ndcg", "average_precision") | {
         name: options[name] for name in ("item_biases", "consider_cold_start", "nthreads")
     }
@@ -48,14 +48,14 @@ def test_equal_to_recometrics(batch):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
-            # Where everything is NaN by the rules for all columns, it stays so.
+            # If the rules make all columns NaN, they remain NaN.
             nothing = np.isnan(theirs["NDCG@K"])
             theirs["NDCG@K"] = np.where(nothing, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype
         assert_equal(calc_reco_metrics(*arguments, **options), theirs, dtype)
 
 
-def test_the_cases_cover_what_they_should():
+def test_cases_cover_defined_and_undefined_values():
     """Half of the values in every column, single and cumulative, are NaN, and half are not."""
     share = {}
     for seed in range(N_CASES):
@@ -71,7 +71,7 @@ def test_the_cases_cover_what_they_should():
 
 
 def test_a_thousand_users_and_items_with_real_scores():
-    """Relevant items whose score no other comes near, so that the order is beyond doubt."""
+    """Relevant items whose scores are far from all others, so that their order is certain."""
     rng = np.random.default_rng(5)
     n_users, n_items = 40, 1000
     users = rng.normal(size=(n_users, 16)).astype(np.float32)
@@ -90,8 +90,8 @@ def test_a_thousand_users_and_items_with_real_scores():
     assert_equal(calc_reco_metrics(*arguments, **options), theirs, np.float32)
 
 
-def test_ties_without_noise_fall_to_the_lower_item():
-    """Up to 16 items, and with a full sort (ROC_AUC), the order of recometrics is that one."""
+def test_ties_without_noise_are_broken_by_lower_item():
+    """recometrics has this order with up to 16 items or with a full sort (ROC_AUC)."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         n_users, n_items = 8, 12
@@ -164,7 +164,7 @@ def test_same_dict(example, cumulative):
 
 
 @pytest.mark.parametrize("types", ["ff", "fd", "df", "dd"])
-def test_single_precision_only_where_both_factors_are(example, types):
+def test_single_precision_needs_both_factors_in_single_precision(example, types):
     train, test, users, items = example
     users, items = users.astype(types[0]), items.astype(types[1])
     biases = np.array([0.5, 0, 0, 0, 0, 0.25])
@@ -191,7 +191,7 @@ def test_any_sparse_format(example, form):
     pd.testing.assert_frame_equal(ours, expected)
 
 
-def test_a_dict_needs_no_pandas(example, monkeypatch):
+def test_dict_output_needs_no_pandas(example, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert calc_reco_metrics(*example, as_df=False, k=3)["K"] == 3
     with pytest.raises(MissingPandasError, match=r"Hint: pip install .*pandas") as caught:
@@ -199,13 +199,13 @@ def test_a_dict_needs_no_pandas(example, monkeypatch):
     assert isinstance(caught.value, ImportError)
 
 
-def test_the_import_is_light():
+def test_import_loads_few_modules():
     heavy = "{'pandas', 'scipy', 'polars'}"
     code = f"import sys, recometer.compat.recometrics; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_seed_may_be_a_generator(example):
+def test_seed_can_be_a_generator(example):
     for make in (np.random.default_rng, np.random.RandomState):
         drawn = make(3)
         draw = drawn.integers if isinstance(drawn, np.random.Generator) else drawn.randint
@@ -219,14 +219,14 @@ def test_a_seed_may_be_a_generator(example):
 
 
 @pytest.mark.parametrize("nthreads", [1, 2, -1, None])
-def test_threads_change_nothing(example, nthreads):
+def test_threads_do_not_change_values(example, nthreads):
     pd.testing.assert_frame_equal(
         calc_reco_metrics(*example, nthreads=nthreads, all_metrics=True),
         calc_reco_metrics(*example, nthreads=1, all_metrics=True),
     )
 
 
-def test_inputs_stay_as_they_are(example):
+def test_inputs_are_not_modified(example):
     _, test, users, items = example
     unsorted = sp.csr_array(([1.0, 2.0], [2, 0], [0, 2, 2, 2]), shape=test.shape)
     calc_reco_metrics(unsorted, test, users, items)
@@ -252,7 +252,7 @@ def test_inputs_stay_as_they_are(example):
         (only(), "No metric was asked for. Hint"),
     ],
 )
-def test_value_errors_where_recometrics_raises_them(example, change, message):
+def test_same_value_errors_as_recometrics(example, change, message):
     options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
     with pytest.raises(ValueError):
         recometrics.calc_reco_metrics(**options)
@@ -275,7 +275,7 @@ def test_value_errors_where_recometrics_raises_them(example, change, message):
         ({"X_train": sp.csr_array((3, 5))}, InputError, "X_train has 5 items, and X_test has 6"),
     ],
 )
-def test_errors_where_recometrics_asserts(example, change, error, message):
+def test_errors_instead_of_assertions_of_recometrics(example, change, error, message):
     options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
     with pytest.raises(error, match=message):
         calc_reco_metrics(**options)
@@ -304,11 +304,11 @@ def test_more_rows_than_needed_are_ignored_with_a_warning(example, change, messa
 R_NAMES = [
     *("p_at_k", "tp_at_k", "r_at_k", "ap_at_k", "tap_at_k", "ndcg_at_k", "hit_at_k", "rr_at_k"),
     *("roc_auc", "pr_auc"),
-]  # the names of the R package 0.1.6-3, from its documentation
+]  # names of the R package 0.1.6-3, from its documentation
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-def test_the_names_of_r(cumulative):
+def test_names_of_the_r_package(cumulative):
     rng = np.random.default_rng(0)
     data = (
         None,
@@ -337,7 +337,7 @@ def test_the_names_of_r(cumulative):
 
 
 def test_factors_by_columns_as_in_r() -> None:
-    """A mistake of the orientation is named, with the way out."""
+    """An error names the wrong orientation and the fix."""
     train, test = sp.csr_array(np.eye(3, 6)), sp.csr_array(np.eye(3, 6, 2))
     users, items = np.arange(6.0).reshape(3, 2), np.arange(12.0)[::-1].reshape(6, 2)
     rows = calc_reco_metrics(train, test, users, items, k=2, as_df=False)
@@ -361,8 +361,8 @@ def test_factors_by_columns_as_in_r() -> None:
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 @pytest.mark.parametrize("least", [2, 3, 5, 7])
-def test_protocol_is_the_drop_in(k: int, least: int) -> None:
-    """Where few items remain, or all are relevant; as for all metrics of one call."""
+def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
+    """This includes few remaining items, only relevant items, and all metrics in one call."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(6, 3)), rng.normal(size=(8, 3))
     left, relevant = [5, 5, 3, 6, 2, 8], [2, 5, 2, 6, 1, 5]
@@ -381,7 +381,7 @@ def test_protocol_is_the_drop_in(k: int, least: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*undefined for all")
-def test_few_items_for_the_cut_off_have_a_reason_of_their_own() -> None:
+def test_too_few_items_for_the_cutoff_have_their_own_reason() -> None:
     result = rm.evaluate(
         rm.Factors([[1.0]], [[3.0], [2], [1], [5], [4]]), np.eye(1, 5), metrics="NDCG@6",
         protocol="recometrics",
@@ -390,7 +390,7 @@ def test_few_items_for_the_cut_off_have_a_reason_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["recometrics", "recometer"])
-def test_without_train_nobody_is_cold(protocol: str) -> None:
+def test_no_cold_start_users_without_train(protocol: str) -> None:
     source, test = rm.Scores([[3.0, 2, 1], [1, 2, 3]]), np.eye(2, 3)
     with pytest.warns(DataWarning, match="cold_start=False changes nothing here: there is no"):
         result = rm.evaluate(source, test, metrics="rr", protocol=protocol, cold_start=False)

@@ -1,4 +1,4 @@
-"""Where the drop-in functions differ from recometrics on purpose: see docs/from_recometrics.md."""
+"""Intentional differences between the drop-in and recometrics; see docs/from_recometrics.md."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def example():
     ],
 )
 @pytest.mark.parametrize("cumulative", [False, True])
-def test_hit_and_rr_may_be_asked_for_alone(names, labels, cumulative):
-    """There they are memory that nothing was written to."""
+def test_hit_and_rr_can_be_requested_alone(names, labels, cumulative):
+    """recometrics returns uninitialised memory for these."""
     options = {"as_df": False, "nthreads": 1, "cumulative": cumulative}
     everything = recometrics.calc_reco_metrics(*plenty(), all_metrics=True, **options)
     ours = calc_reco_metrics(*plenty(), **only(*names), **options)
@@ -46,7 +46,7 @@ def test_hit_and_rr_may_be_asked_for_alone(names, labels, cumulative):
         ("pr_auc", "PR_AUC"),
     ],
 )
-def test_any_metric_may_be_asked_for_alone(name, label):
+def test_any_metric_can_be_requested_alone(name, label):
     with pytest.raises(ValueError, match="at least one metric"):
         recometrics.calc_reco_metrics(*plenty(), **only(name))
     everything = recometrics.calc_reco_metrics(*plenty(), all_metrics=True, as_df=False)
@@ -55,7 +55,7 @@ def test_any_metric_may_be_asked_for_alone(name, label):
 
 
 def test_pr_auc_needs_no_roc_auc():
-    """There only the first k are in order, and PR-AUC is taken over all."""
+    """recometrics only sorts the first k items, but computes PR-AUC over all."""
     theirs = recometrics.calc_reco_metrics(*plenty(), pr_auc=True)
     right = recometrics.calc_reco_metrics(*plenty(), pr_auc=True, roc_auc=True)
     assert (theirs["PR_AUC"] - right["PR_AUC"]).abs().max() > 0.01
@@ -70,8 +70,8 @@ def test_min_pos_test_counts(example):
     assert ours["P@3"].isna().tolist() == [False, True, False]
 
 
-def test_cumulative_ndcg_is_that_of_each_k(example):
-    """There it keeps from the number of relevant items on the value it had at that place."""
+def test_cumulative_ndcg_equals_ndcg_at_each_k(example):
+    """In recometrics, it keeps the value at place R from there on."""
     theirs = recometrics.calc_reco_metrics(*example, k=3, cumulative=True)
     assert theirs["NDCG@3"][1] == theirs["NDCG@1"][1] == 0.0
     ours = calc_reco_metrics(*example, k=3, cumulative=True)
@@ -81,7 +81,7 @@ def test_cumulative_ndcg_is_that_of_each_k(example):
     assert ours["NDCG@3"][1] > 0.5
 
 
-def test_no_threads_are_one_thread(example):
+def test_zero_threads_means_one_thread(example):
     with pytest.raises(TypeError):
         recometrics.calc_reco_metrics(*example, nthreads=None)
     pd.testing.assert_frame_equal(
@@ -89,7 +89,7 @@ def test_no_threads_are_one_thread(example):
     )
 
 
-def test_a_cumulative_frame_may_hold_areas(example):
+def test_cumulative_frame_can_contain_areas(example):
     options = {"k": 2, "cumulative": True, "roc_auc": True, "pr_auc": True}
     with pytest.raises(IndexError):
         recometrics.calc_reco_metrics(*example, **options)
@@ -108,7 +108,7 @@ def test_without_noise_one_place_is_enough(example):
     pd.testing.assert_frame_equal(ours[["AP@1", "NDCG@1"]], theirs[["AP@1", "NDCG@1"]])
 
 
-def test_without_noise_a_tie_in_the_first_places_is_ordered(example):
+def test_without_noise_ties_in_the_first_places_are_ordered(example):
     train, test, users, items = example
     items[1] = items[0]
     options = {"k": 2, "break_ties_with_noise": False}
@@ -119,7 +119,7 @@ def test_without_noise_a_tie_in_the_first_places_is_ordered(example):
 
 
 @pytest.mark.parametrize("noise", [False, True])
-def test_a_nan_score_is_seen_wherever_it_is(example, noise):
+def test_nan_score_is_found_anywhere(example, noise):
     train, test, users, items = example
     items[5] = np.nan
     if not noise:
@@ -128,7 +128,7 @@ def test_a_nan_score_is_seen_wherever_it_is(example, noise):
         )
         assert not theirs.iloc[0].isna().any()
     train = train.tolil()
-    train[2, 5] = 1.0  # the third user has the item in train, which leaves it out
+    train[2, 5] = 1.0  # the third user has the item in train, so it is left out
     ours = calc_reco_metrics(
         train.tocsr(),
         test - sp.csr_array(([1.0], ([2], [5])), shape=test.shape),
@@ -140,7 +140,7 @@ def test_a_nan_score_is_seen_wherever_it_is(example, noise):
     assert ours.isna().all(axis=1).tolist() == [True, True, False]
 
 
-def test_a_longer_x_train_is_what_its_own_joined_split_returns():
+def test_joined_split_of_recometrics_returns_a_longer_x_train():
     interactions = sum(plenty()[:2])
     X_train, X_test, users_test = recometrics.split_reco_train_test(
         interactions, "joined", users_test_fraction=0.5
@@ -157,7 +157,7 @@ def test_a_longer_x_train_is_what_its_own_joined_split_returns():
     pd.testing.assert_frame_equal(ours, theirs, rtol=1e-12)
 
 
-def test_an_item_in_train_and_test_is_no_longer_in_test(example):
+def test_items_in_train_are_removed_from_test(example):
     train, test, users, items = example
     both = train.tolil()
     both[2, 1] = 1.0
@@ -174,7 +174,7 @@ def test_an_item_in_train_and_test_is_no_longer_in_test(example):
 
 @pytest.mark.parametrize(("dtype", "scale"), [("float32", 1.0), ("float64", 1e5)])
 def test_ties_of_large_scores_are_broken(dtype, scale):
-    """There the noise of 1e-12 is rounded away."""
+    """In recometrics, rounding removes the noise of 1e-12."""
     scores = np.array([1, 1, 1, 1, 0, 0])
     test = sp.csr_array(np.array([[1.0, 0, 1, 0, 0, 0]]))
     factors = np.ones((1, 1), dtype), (scores[:, None] * scale).astype(dtype)
@@ -191,7 +191,7 @@ def test_ties_of_large_scores_are_broken(dtype, scale):
 
 
 def test_noise_does_not_reorder_scores_that_differ():
-    """There it does where the difference is below 1e-12."""
+    """In recometrics, it reorders scores that differ by less than 1e-12."""
     biases = np.array([0, 1e-13, 2e-13, 3e-13, 1, 2])
     test = sp.csr_array(np.array([[1.0, 0, 1, 0, 0, 0]]))
     options = {"item_biases": biases, "k": 2, "as_df": False, "roc_auc": True, "nthreads": 1}
@@ -206,7 +206,7 @@ def test_noise_does_not_reorder_scores_that_differ():
     assert ours == {0.125}
 
 
-def test_a_random_order_depends_on_the_seed_and_the_row_alone():
+def test_random_order_depends_only_on_the_seed_and_the_row():
     users, items = np.ones((50, 1)), np.repeat([1.0, 0.0], 10)[:, None]
     test = sp.csr_array(np.eye(50, 20, dtype=float) + np.eye(50, 20, k=-20) + np.eye(50, 20, k=-40))
     options = {"k": 5, "all_metrics": True}
@@ -228,15 +228,15 @@ def test_repeated_entries_are_summed_with_a_warning(example):
     pd.testing.assert_frame_equal(ours, calc_reco_metrics(None, once, users, items, k=3))
 
 
-def test_a_nan_in_x_test_is_an_error_that_names_it(example):
+def test_nan_in_x_test_is_an_error(example):
     train, test, users, items = example
     test.data[0] = np.nan
     with pytest.raises(InputError, match="NaN"):
         calc_reco_metrics(train, test, users, items)
 
 
-def test_a_split_of_single_precision_rounds_alike():
-    """There items_test_fraction is narrowed to float32, and 5 * 0.9 is below 4.5."""
+def test_split_in_single_precision_rounds_the_same():
+    """recometrics converts items_test_fraction to float32, and 5 * 0.9 is below 4.5."""
     double = as_csr([(np.arange(5), np.ones(5))], 9)
     single = double.astype(np.float32)
     held_out = [

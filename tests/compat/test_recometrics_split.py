@@ -1,4 +1,4 @@
-"""split_reco_train_test against recometrics itself."""
+"""split_reco_train_test agrees with recometrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def random_split_case(seed):
 
 
 def both(X, *args, **options):
-    """What recometrics and we return for the same call; None where nobody qualifies."""
+    """The results of recometrics and of our function; None if no user qualifies."""
     results = []
     for function, error in (
         (recometrics.split_reco_train_test, RuntimeError),
@@ -52,7 +52,7 @@ def both(X, *args, **options):
 
 
 def assert_same_array(ours, theirs):
-    """Equal in type, dtypes and all entries, stored zeros too."""
+    """Assert equal types, dtypes and entries, including stored zeros."""
     assert type(ours) is type(theirs) is sp.csr_array
     assert ours.shape == theirs.shape
     assert ours.indices.dtype == theirs.indices.dtype
@@ -61,7 +61,7 @@ def assert_same_array(ours, theirs):
 
 
 def assert_partition(X_train, X_test, X):
-    """Every entry of X is in one of the two, with its value."""
+    """Assert that every entry of X is in exactly one part, with its value."""
     assert X_train.dtype == X_test.dtype == X.dtype
     for row in range(X.shape[0]):
         parts = [
@@ -74,7 +74,7 @@ def assert_partition(X_train, X_test, X):
 
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
-def test_the_same_users_qualify_and_hold_out_as_many(mode):
+def test_same_users_qualify_with_as_many_test_items(mode):
     nobody = 0
     for seed in range(50):
         X, options = random_split_case(seed)
@@ -135,8 +135,8 @@ def test_all_users_are_split_without_conditions():
         assert_partition(*ours, X)
 
 
-def test_numbers_are_rounded_as_there():
-    """Numbers of items round half away from zero, those of users half to even."""
+def test_numbers_are_rounded_like_in_recometrics():
+    """Numbers of items round half away from zero, numbers of users half to even."""
     X = sp.csr_array(np.ones((25, 15)))
     assert np.diff(split_reco_train_test(X, "all")[1].indptr).tolist() == [5] * 25
     X = sp.csr_array(np.tri(25, 40) + 1.0 * (np.arange(40) < 6))
@@ -151,7 +151,7 @@ def test_a_split_depends_on_the_seed():
     for one, two in zip(first[:3], again[:3], strict=True):
         assert_same_array(one, two)
     assert first[3].tolist() == again[3].tolist() != other[3].tolist()
-    # A user's items are drawn alike, whoever else is drawn.
+    # The items drawn for a user do not depend on which other users are drawn.
     shared = np.intersect1d(first[3], split_reco_train_test(X, users_test_fraction=0.9)[3])
     _, of_all = split_reco_train_test(X, "all")
     for user in shared:
@@ -159,7 +159,7 @@ def test_a_split_depends_on_the_seed():
         assert drawn.indices.tolist() == of_all[[user]].indices.tolist()
 
 
-def test_its_result_is_evaluated():
+def test_split_can_be_evaluated():
     _, _, users, items = plenty()
     X_rem, X_train, X_test, rows = split_reco_train_test(sum(plenty()[:2]), users_test_fraction=0.5)
     assert X_rem.shape[0] + X_train.shape[0] == 30
@@ -185,7 +185,7 @@ def test_other_interactions_are_converted(convert):
         ((0, 4), {"split_type": "all"}, r"X is empty: it has the shape \(0, 4\)"),
     ],
 )
-def test_split_value_errors_where_recometrics_raises_them(shape, options, message):
+def test_split_raises_the_value_errors_of_recometrics(shape, options, message):
     X = sp.csr_array(np.ones(shape))
     with pytest.raises(ValueError):
         recometrics.split_reco_train_test(X, **options)
@@ -204,7 +204,7 @@ def test_split_value_errors_where_recometrics_raises_them(shape, options, messag
         ({"seed": -1}, "seed=-1 must be at least 0"),
     ],
 )
-def test_split_errors_where_recometrics_asserts(options, message):
+def test_split_errors_instead_of_assertions_of_recometrics(options, message):
     X = sp.csr_array(np.tri(8))
     with pytest.raises(AssertionError):
         recometrics.split_reco_train_test(X, **options)
@@ -233,7 +233,7 @@ def test_split_warnings(options, theirs, ours, n_drawn):
         assert len(split_reco_train_test(X, **options)[-1]) == n_drawn
 
 
-def test_nobody_qualifies():
+def test_no_user_qualifies():
     X = sp.csr_array(np.tri(8))
     options = {"min_pos_test": 5, "users_test_fraction": 0.5}
     with pytest.raises(RuntimeError):

@@ -1,4 +1,4 @@
-"""The drop-in for Recommenders' evaluation: numbers of Recommenders 1.2.1, errors."""
+"""The drop-in for Recommenders' evaluation: values of Recommenders 1.2.1, errors."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_labels() -> None:
     assert recommenders.logloss(labels, scores) == pytest.approx(0.6459806598020456)
 
 
-def test_true_ratings_that_do_not_vary() -> None:
-    """As scikit-learn has it, whose functions Recommenders calls."""
+def test_constant_true_ratings() -> None:
+    """The result is that of scikit-learn, whose functions Recommenders calls."""
     true = TRUE.assign(rating=3.0)
     assert recommenders.rsquared(true, PREDICTED) == 0.0
     assert recommenders.exp_var(true, PREDICTED) == 0.0

@@ -1,4 +1,4 @@
-"""The drop-in for RecTools' calc_metrics: numbers of RecTools 0.19.0, errors."""
+"""The drop-in for RecTools' calc_metrics: values of RecTools 0.19.0, errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRAIN = pl.DataFrame({"user_id": [1, 2, 3, 3], "item_id": [6, 8, 7, 9]})
 
 
 def metric(kind: str, **attributes: Any) -> Any:
-    """Make what stands for a metric object of RecTools."""
+    """Make a stand-in for a RecTools metric object."""
     made = type(kind, (), {"__module__": "rectools.metrics.some"})()
     vars(made).update({"k": 2, **attributes})
     return made
@@ -76,6 +76,6 @@ def test_errors(one: Any, error: type[Exception], message: str) -> None:
         calc_metrics({"x": one}, RECO)
 
 
-def test_references_are_refused() -> None:
+def test_reference_lists_are_rejected() -> None:
     with pytest.raises(rm.InputError, match="ref_reco does not apply"):
         calc_metrics({"x": metric("Recall")}, RECO, TEST, ref_reco=RECO)

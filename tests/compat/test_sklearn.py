@@ -1,4 +1,4 @@
-"""The drop-in for scikit-learn's ranking metrics: numbers of scikit-learn 1.8.0, errors."""
+"""The drop-in for scikit-learn's ranking metrics: values of scikit-learn 1.8.0, errors."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_numbers_of_scikit_learn() -> None:
     )
 
 
-def test_rows_without_a_gain_alone() -> None:
+def test_only_rows_without_gains() -> None:
     nothing = np.zeros((2, 3))
     assert ndcg_score(nothing, SCORES[:2, :3]) == 0.0
     assert label_ranking_average_precision_score(nothing, SCORES[:2, :3]) == 1.0
 
 
-def test_ignored_ties_have_an_order() -> None:
-    """Each value is that of some order of the equal scores."""
+def test_ignored_ties_follow_some_order() -> None:
+    """Each value is that of some order of the tied items."""
     one = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
     assert one == pytest.approx(1.0) or one == pytest.approx(1 / np.log2(3))
 

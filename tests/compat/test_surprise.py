@@ -1,4 +1,4 @@
-"""The drop-in for surprise.accuracy: numbers of Surprise 1.1.5, what is printed, errors."""
+"""The drop-in for surprise.accuracy: values of Surprise 1.1.5, printed output, errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recometer.compat import surprise
 
 
 class Prediction(NamedTuple):
-    """As Surprise has it."""
+    """Like Surprise's own class."""
 
     uid: str
     iid: str
@@ -42,7 +42,7 @@ def test_numbers_of_surprise(name: str, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == ""
 
 
-def test_a_pair_that_is_there_twice_counts_twice() -> None:
+def test_repeated_pair_counts_twice() -> None:
     assert surprise.mae([PREDICTIONS[0], *PREDICTIONS[:2]], verbose=False) == pytest.approx(2 / 3)
 
 

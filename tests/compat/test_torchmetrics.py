@@ -1,4 +1,4 @@
-"""The drop-in for TorchMetrics' retrieval: numbers of TorchMetrics 1.9.0, options, errors."""
+"""The drop-in for TorchMetrics' retrieval: values of TorchMetrics 1.9.0, options, errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# As retrieval_average_precision and the others print for the first four and top_k=3.
+# As printed by retrieval_average_precision and so on for the first four and top_k=3.
 OF_FUNCTIONS = {
     "average_precision": 0.3333333432674408,
     "auroc": 0.0,
@@ -73,7 +73,7 @@ def test_options(options: dict[str, Any], value: float) -> None:
     assert float(metric.compute()) == pytest.approx(value, abs=1e-6)
 
 
-def test_calling_a_metric_gives_that_of_the_batch() -> None:
+def test_calling_a_metric_returns_the_value_of_the_batch() -> None:
     metric = torchmetrics.RetrievalMRR()
     assert float(metric(PREDS[3:5], TARGET[3:5], INDEXES[3:5])) == 1.0
     assert float(metric(PREDS[5:], TARGET[5:], INDEXES[5:])) == 0.0
@@ -93,11 +93,11 @@ def test_precision_of_short_queries() -> None:
         ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], None, 0.5),
         ([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1], None, 0.125),
         ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # equal in single precision
-        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # of three, the sigmoid is 1
+        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # the sigmoids of three scores are 1
         ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], 3, 0.5),
     ],
 )
-def test_equal_scores_share_the_area(
+def test_areas_average_over_ties(
     preds: list[float], target: list[int], top_k: int | None, area: float
 ) -> None:
     given = np.array(preds), np.array(target)

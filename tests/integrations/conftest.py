@@ -1,4 +1,4 @@
-"""Trackers, training loops and searches themselves. A missing one is an error, never a skip."""
+"""The real trackers, training loops and searches. A missing one is an error, never a skip."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def load(name):
-    """Import a library, whose own warnings are not ours."""
+    """Import a library; its own warnings do not matter here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
@@ -28,7 +28,7 @@ def load(name):
 def mlflow():
     load("mlflow.models")
     registry = load("mlflow.models.evaluation.evaluator_registry")._model_evaluation_registry
-    if not registry.is_registered("recometer"):  # where recometer runs from its source folder
+    if not registry.is_registered("recometer"):  # needed when recometer runs from its source folder
         project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
         group = "mlflow.model_evaluator"
         entry = EntryPoint("recometer", project["entry-points"][group]["recometer"], group)
@@ -75,7 +75,7 @@ def geometric(torch):
 
 @pytest.fixture
 def wandb(tmp_path, monkeypatch):
-    """Return W&B without what an earlier test has set up; it writes into the test's folder."""
+    """Return W&B without the setup of earlier tests; it writes to the test's folder."""
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     library = load("wandb")

@@ -1,4 +1,4 @@
-"""Metrics of rows in groups, without the libraries that call them."""
+"""Metrics of grouped rows, without the libraries that call them."""
 
 from __future__ import annotations
 
@@ -38,28 +38,32 @@ def xgboost_data(weight=(), group=SIZES):
     )
 
 
-def test_values_are_those_of_an_evaluation():
+def test_values_match_an_evaluation():
     names = "ndcg@3 rr mean_rank"
     for metrics, data in ((ForLightGBM, lightgbm_data()), (ForXGBoost, xgboost_data())):
         protocol = "lightgbm" if metrics is ForLightGBM else "xgboost"
         expected = rm.evaluate(PAIRS, metrics=names, protocol=protocol).mean()
-        expected["recometer_ndcg@3"] = expected.pop("ndcg@3")  # the libraries have one of this name
+        expected["recometer_ndcg@3"] = expected.pop(
+            "ndcg@3"
+        )  # the libraries have a metric with this name
         assert {name: value for name, value, *_ in metrics(names)(SCORE, data)} == expected
     directions = [higher for _, _, higher in ForLightGBM(names)(SCORE, lightgbm_data())]
     assert directions == [True, True, False]
 
 
-def test_rules_can_be_others():
+def test_rules_can_be_changed():
     (found,) = ForLightGBM("rr", protocol="recometer", ties="pessimistic")(SCORE, lightgbm_data())
     assert found == ("rr", rm.evaluate(PAIRS, metrics="rr", ties="pessimistic").mean()["rr"], True)
 
 
-def test_weights_are_those_of_queries():
+def test_weights_apply_to_queries():
     of_queries = np.array([1.0, 7.0, 3.0, 2.0])
     result = rm.evaluate(PAIRS, metrics="ndcg@3", protocol="xgboost")
     expected = result.mean(of_queries[[0, 2, 3]])["ndcg@3"]
     assert ForXGBoost("ndcg@3")(SCORE, xgboost_data(of_queries))[0][1] == expected
-    rows = np.array([1.0] * 4 + [1.0, 5.0, 3.0, 2.0, 4.0] + [2.0] * 3)  # 3 in the mean
+    rows = np.array(
+        [1.0] * 4 + [1.0, 5.0, 3.0, 2.0, 4.0] + [2.0] * 3
+    )  # the third query's weight is 3 on average
     assert ForLightGBM("ndcg@3")(SCORE, lightgbm_data(rows))[0][1] == expected
 
 
@@ -80,12 +84,12 @@ def test_weights_are_those_of_queries():
         ),
     ],
 )
-def test_what_does_not_fit_is_said(call, message):
+def test_mismatched_arguments_are_reported(call, message):
     with pytest.raises((InputError, rm.UnknownNameError), match=message):
         call()
 
 
-def test_tables_of_gains_that_change_nothing():
+def test_tables_of_gains_without_effect():
     for metrics, table in (
         ("ndcg@3", [0, 1, 3, 7]),
         ("map@3 rr", [0, 1, 5, 50]),
@@ -96,5 +100,5 @@ def test_tables_of_gains_that_change_nothing():
     ForLightGBM("ndcg@3", protocol="recometer")(SCORE, lightgbm_data(label_gain=[0, 1, 5, 50]))
 
 
-def test_it_says_what_it_is():
+def test_repr_and_name_of_grouped_metrics():
     assert repr(ForLightGBM("rr ndcg@5")) == "<RankingMetrics 'rr ndcg@5', lightgbm>"

@@ -1,4 +1,4 @@
-"""What an integration says where its library is not installed."""
+"""The message of an integration whose library is not installed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ WHEN_IMPORTED = ("keras", "lightning", "sentence-transformers", "torchmetrics")
         ("xgboost", lambda: xgboost.RankingMetrics("rr").early_stopping(3)),
     ],
 )
-def test_the_extra_to_install_is_named(library, call, monkeypatch):
+def test_error_names_the_extra_to_install(library, call, monkeypatch):
     package = library.replace("-", "_")
     for module in [package, *(one for one in sys.modules if one.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, module, None)
-    # What makes its classes from those of its library says so when it is imported.
+    # Integrations that derive classes from the library's report it on import.
     if library in WHEN_IMPORTED:
         monkeypatch.delitem(sys.modules, f"recometer.integrations.{package}", raising=False)
     with pytest.raises(rm.MissingExtraError, match=rf'Hint: pip install "recometer\[{library}\]"'):

@@ -1,4 +1,4 @@
-"""MLflow itself: runs in a SQLite store, and its own call of the evaluator."""
+"""MLflow: runs in a SQLite store, and MLflow's own call of the evaluator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRICS = "ndcg@2 rr roc_auc"
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
-    """Return a database for all tests here: to make its tables takes seconds."""
+    """Return a database for all tests of this file, since creating its tables takes seconds."""
     return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
 
 
@@ -71,7 +71,7 @@ def test_epochs_are_steps_without_artifacts(mlflow, store, result):
     assert store.list_artifacts(run.info.run_id) == []
 
 
-def test_another_run_than_the_active_one(mlflow, store, result):
+def test_result_can_be_logged_to_another_run(mlflow, store, result):
     with mlflow.start_run() as other:
         pass
     with mlflow.start_run() as active:
@@ -80,19 +80,19 @@ def test_another_run_than_the_active_one(mlflow, store, result):
     assert store.get_run(active.info.run_id).data.metrics == {}
 
 
-def test_without_a_run_there_is_a_new_one(mlflow, store, result):
+def test_logging_without_a_run_starts_one(mlflow, store, result):
     result.log_mlflow(artifact=False)
     assert store.get_run(mlflow.active_run().info.run_id).data.metrics == result.flat()
 
 
-def test_what_is_undefined_is_nan(mlflow, store):
+def test_undefined_values_are_logged_as_nan(mlflow, store):
     one_kind = ROWS.assign(relevance=1)
     with mlflow.start_run() as run, pytest.warns(rm.DataWarning):
         rm.evaluate(rm.Pairs(one_kind), metrics="roc_auc").log_mlflow()
     assert math.isnan(store.get_run(run.info.run_id).data.metrics["roc_auc"])
 
 
-def test_more_values_than_a_request_takes(mlflow, store, result):
+def test_more_values_than_fit_into_a_request(mlflow, store, result):
     scores = np.random.default_rng(0).random((4, 300))
     many = rm.evaluate(rm.Scores(scores), scores > 0.5, metrics="ndcg@1..250")
     with mlflow.start_run() as run:
@@ -120,17 +120,17 @@ def test_a_comparison_and_a_leaderboard(mlflow, store, result):
     assert saved == ["recometer/all_als.parquet", "recometer/all_best.parquet"]
 
 
-def test_every_metric_has_a_name_that_mlflow_takes(mlflow, store):
+def test_every_metric_has_a_valid_mlflow_name(mlflow, store):
     names = "ndcg@2 rbp(p=0.95) f@2(beta=0.5,empty=undefined) rr@2(all) dcg(gain=exponential)"
     found = rm.evaluate(rm.Pairs(ROWS), metrics=names)
     with pytest.raises(mlflow.exceptions.MlflowException, match="Invalid"):
-        mlflow.log_metrics(found.mean())  # what the names are for
+        mlflow.log_metrics(found.mean())  # metrics are logged by these names
     with mlflow.start_run(nested=True) as run:
         found.log_mlflow(artifact=False)
     assert store.get_run(run.info.run_id).data.metrics.keys() == found.flat().keys()
 
 
-def test_pairs_with_scores_beside_them(mlflow, store, result):
+def test_mlflow_evaluates_scored_pairs(mlflow, store, result):
     with mlflow.start_run() as run:
         found = mlflow.models.evaluate(
             data=ROWS,
@@ -145,7 +145,7 @@ def test_pairs_with_scores_beside_them(mlflow, store, result):
     assert store.list_artifacts(run.info.run_id, "recometer")[0].path.endswith("evaluation.parquet")
 
 
-def test_a_model_that_scores_pairs(mlflow, store, result):
+def test_mlflow_evaluates_a_model_of_pairs(mlflow, store, result):
     scores = {(row.user_id, row.item_id): row.score for row in ROWS.itertuples()}
 
     def model(frame):
@@ -173,7 +173,7 @@ LISTS = pd.DataFrame(
 
 
 @pytest.mark.parametrize("user", [["ann", "bob"], None])
-def test_lists_of_items(mlflow, store, user):
+def test_mlflow_evaluates_lists_of_items(mlflow, store, user):
     data = LISTS if user else LISTS.drop(columns="user").assign(question=["a", "b"])
     with mlflow.start_run():
         found = mlflow.models.evaluate(
@@ -192,7 +192,7 @@ def test_lists_of_items(mlflow, store, user):
     assert found.metrics == expected.flat()
 
 
-def test_mlflows_own_retriever_is_left_alone_unless_metrics_are_named(mlflow, store):
+def test_mlflow_retriever_is_skipped_unless_metrics_are_named(mlflow, store):
     asked = {
         "data": LISTS,
         "targets": "relevant",
@@ -228,7 +228,7 @@ def test_mlflows_own_retriever_is_left_alone_unless_metrics_are_named(mlflow, st
         ),
     ],
 )
-def test_what_does_not_fit_is_named(mlflow, store, changes, error, message):
+def test_mismatched_columns_are_named(mlflow, store, changes, error, message):
     config = {"metrics": METRICS} | changes.pop("config", {}) if "config" in changes else {}
     if changes.get("extra_metrics"):
         changes["extra_metrics"] = [mlflow.metrics.mse()]
@@ -245,7 +245,7 @@ def test_what_does_not_fit_is_named(mlflow, store, changes, error, message):
         )
 
 
-def test_lists_and_numbers_do_not_mix(mlflow, store):
+def test_lists_and_numbers_cannot_be_mixed(mlflow, store):
     twice = pd.concat([LISTS, LISTS])
     cases = [
         (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),
@@ -305,7 +305,7 @@ def test_what_a_model_returns_is_checked(mlflow, store, model, error, message):
         )
 
 
-def test_models_whose_names_are_alike_have_files_of_their_own(mlflow, store, result):
+def test_models_with_similar_names_get_separate_files(mlflow, store, result):
     with mlflow.start_run() as run:
         rm.Leaderboard(
             {"als 1": result, "als_1": result, "ALS-1": result, "b": result}
@@ -314,7 +314,7 @@ def test_models_whose_names_are_alike_have_files_of_their_own(mlflow, store, res
     assert files == {f"recometer/{name}.parquet" for name in ("als_1", "als_1_2", "ALS_1_3", "b")}
 
 
-def test_nothing_is_logged_by_wrong_arguments(mlflow, store, result):
+def test_wrong_arguments_log_nothing(mlflow, store, result):
     wrong = ({"prefix": None}, {"step": 1.5}, {"artifact": "yes"}, {"run_id": 3}, {"model_id": 3})
     with mlflow.start_run() as run:
         for options in wrong:

@@ -1,4 +1,4 @@
-"""Ctrl-C in a notebook: the kernel interrupts an evaluation, and goes on."""
+"""Ctrl-C in a notebook interrupts an evaluation, and the notebook's kernel stays usable."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def evaluated(n_users, n_items, begun):
     pathlib.Path(begun).touch()
     return rm.evaluate(source, test, metrics="mean_rank")
 """
-# Minutes of work, which the bound below is a small part of.
+# Minutes of work, so that the limit below is a small part of it.
 LONG = "evaluated(200_000, 100_000, {!r})"
-LATEST = 5.0  # seconds of the clock, however busy the machine is
+LATEST = 5.0  # seconds of wall time, however busy the machine is
 PATIENCE = 120.0
 
 
 @pytest.fixture
 def kernel() -> Iterator[tuple[Any, Any]]:
-    """Start a kernel; return what manages it, and its client."""
+    """Start a kernel; return its manager and its client."""
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(startup_timeout=PATIENCE)
@@ -43,7 +43,7 @@ def kernel() -> Iterator[tuple[Any, Any]]:
 
 
 def reply(client: Any, cell: str) -> dict[str, Any]:
-    """Wait for the reply to a cell that was sent."""
+    """Wait for the reply to a cell."""
     while True:
         message = client.get_shell_msg(timeout=PATIENCE)
         if message["parent_header"].get("msg_id") == cell:
@@ -52,24 +52,24 @@ def reply(client: Any, cell: str) -> dict[str, Any]:
 
 
 def wait_for(begun: pathlib.Path) -> None:
-    """Wait until a cell has written a file: what it prints may get lost on its way."""
+    """Wait until a cell has written a file, since printed output may get lost."""
     latest = time.monotonic() + PATIENCE
     while not begun.exists():
         assert time.monotonic() < latest
         time.sleep(0.05)
 
 
-def test_an_evaluation_in_a_kernel_is_interrupted(
+def test_evaluation_in_a_notebook_can_be_interrupted(
     kernel: tuple[Any, Any], tmp_path: pathlib.Path
 ) -> None:
     manager, client = kernel
     assert reply(client, client.execute(SETUP))["status"] == "ok"
-    # The second time shows that nothing is left of the first one.
+    # The second time shows that the first interruption leaves nothing behind.
     for time_of_two in ("first", "second"):
         begun = tmp_path / time_of_two
         cell = client.execute(LONG.format(str(begun)))
         wait_for(begun)
-        time.sleep(1)  # it reads the factors, and then ranks
+        time.sleep(1)  # time to read the factors and start ranking
         asked = time.monotonic()
         manager.interrupt_kernel()
         content = reply(client, cell)

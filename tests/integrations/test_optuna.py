@@ -19,12 +19,12 @@ EVALUATOR = rm.Evaluator(TEST, metrics="ndcg@10 mean_rank coverage@5", catalogue
 
 
 def trained(quality, epoch):
-    """Return the evaluation of a model that gets better from epoch to epoch."""
+    """Return the evaluation of a model that improves from epoch to epoch."""
     return EVALUATOR(rm.Scores(NOISE + quality * (epoch + 1) / 4 * TEST))
 
 
 def search(optuna, metric, direction, pruner, n_trials=12):
-    """Return a study, and the results of each trial."""
+    """Return a study and the results of each trial."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     results = {}
 
@@ -46,7 +46,7 @@ def search(optuna, metric, direction, pruner, n_trials=12):
     ("metric", "direction", "end"),
     [("ndcg@10", "maximize", "low"), ("mean_rank", "minimize", "high")],
 )
-def test_the_worse_end_is_reported_and_trials_that_are_worse_for_certain_are_pruned(
+def test_worse_end_is_reported_and_certainly_worse_trials_are_pruned(
     optuna, metric, direction, end
 ):
     study, results = search(optuna, metric, direction, IntervalPruner(1))
@@ -78,7 +78,7 @@ def test_optunas_own_pruners_read_the_same_values(optuna):
     assert study.best_value == cautious(trained(study.best_params["quality"], 3), "ndcg@10")
 
 
-def test_without_pruning_all_trials_end(optuna):
+def test_all_trials_end_without_pruning(optuna):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
 
@@ -89,7 +89,7 @@ def test_without_pruning_all_trials_end(optuna):
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
 
 
-def test_a_study_in_the_wrong_direction_is_refused(optuna):
+def test_study_with_the_wrong_direction_is_rejected(optuna):
     study = optuna.create_study(direction="minimize")
     with pytest.raises(InputError, match='direction="maximize"'):
         report(study.ask(), trained(0.5, 0), "ndcg@10", 0)
@@ -101,7 +101,7 @@ def test_a_fixed_trial_reports_nothing(optuna):
     assert report(trial, result, "ndcg@10", 0) == result.interval("ndcg@10").low
 
 
-def test_other_reports_are_refused(optuna):
+def test_foreign_reports_are_rejected(optuna):
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
     trial = study.ask()
     trial.report(0.5, 0)
@@ -116,13 +116,13 @@ def test_a_trial_without_a_value_is_pruned(optuna):
         report(study.ask(), undefined, "ndcg@10", 0)
 
 
-def test_a_mean_without_an_interval_says_why(optuna):
+def test_mean_without_an_interval_has_a_reason(optuna):
     one = evaluation({"ndcg@10": [0.5]}, protocol=rm.Protocol(interval="t"))
     with pytest.raises(InputError, match="has no interval"):
         cautious(one, "ndcg@10")
 
 
-def test_wrong_trials_and_steps_are_refused(optuna):
+def test_invalid_trials_and_steps_are_rejected(optuna):
     result = trained(0.5, 0)
     study = optuna.create_study(direction="maximize")
     for step in (-1, 1.5, True, None, "one"):
@@ -136,7 +136,7 @@ def test_wrong_trials_and_steps_are_refused(optuna):
 
 
 @pytest.mark.filterwarnings("ignore:The reported value is ignored")
-def test_of_two_reports_for_a_step_the_first_counts(optuna):
+def test_first_of_two_reports_for_a_step_counts(optuna):
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
     report(study.ask(), trained(0.3, 0), "ndcg@10", np.int64(0))
     trial = study.ask()

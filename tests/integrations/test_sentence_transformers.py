@@ -1,4 +1,4 @@
-"""The evaluator of Sentence Transformers, with a tiny model that is built here."""
+"""The evaluator for Sentence Transformers, with a tiny model that is built here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def evaluator_class(sentence_transformers):
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
-def test_it_finds_what_their_own_evaluator_finds(
+def test_values_match_the_evaluator_of_sentence_transformers(
     similarity, model, texts, evaluator_class, sentence_transformers, monkeypatch
 ):
     monkeypatch.setattr(model, "similarity_fn_name", similarity)
@@ -78,7 +78,7 @@ def test_it_finds_what_their_own_evaluator_finds(
     assert found["recall_at_5"] == pytest.approx(theirs[f"{name}recall@5"], abs=0.03)
 
 
-def test_values_are_those_of_evaluate(model, texts, evaluator_class, tmp_path):
+def test_values_match_evaluate(model, texts, evaluator_class, tmp_path):
     queries, corpus, relevant = texts
     evaluator = evaluator_class(
         queries, corpus, relevant, metrics="ndcg@5 rr", primary_metric="rr", name="tiny"
@@ -106,14 +106,14 @@ def test_values_are_those_of_evaluate(model, texts, evaluator_class, tmp_path):
     assert "ndcg@5" in evaluator.get_config_dict()["metrics"]
 
 
-def test_the_model_card_shows_it(model, texts, evaluator_class):
+def test_model_card_shows_the_metrics(model, texts, evaluator_class):
     queries, corpus, relevant = texts
     evaluator = evaluator_class(queries, corpus, relevant, metrics="ndcg@5")
     evaluator(model)
     assert "ndcg_at_5" in str(model.model_card_data.eval_results_dict)
 
 
-def test_what_does_not_fit_is_refused(texts, evaluator_class):
+def test_mismatched_texts_are_rejected(texts, evaluator_class):
     queries, corpus, relevant = texts
     with pytest.raises(rm.InputError, match="'q', which is not a query"):
         evaluator_class(queries, corpus, {"q": ["d1"]})
@@ -188,8 +188,8 @@ def test_what_a_model_returns_is_checked(evaluator_class, model, error, message)
         evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")(model)
 
 
-def test_vectors_of_half_precision_have_lengths(evaluator_class):
-    """The squares of their numbers are beyond what float16 holds."""
+def test_lengths_of_half_precision_vectors(evaluator_class):
+    """The squares of their entries exceed the range of float16."""
     rows = {"red cat": [300, 0], "red": [200, 100], "cat": [0, 300]}
     model = Encoder(lambda texts: np.array([rows[text] for text in texts], np.float16))
     evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")
@@ -197,7 +197,7 @@ def test_vectors_of_half_precision_have_lengths(evaluator_class):
     assert evaluator(model) == {"rr": 1.0}
 
 
-def test_the_file_of_means_is_of_one_evaluation(evaluator_class, tmp_path):
+def test_file_of_means_belongs_to_one_evaluation(evaluator_class, tmp_path):
     def run(folder, **options):
         evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, **{"metrics": "rr", **options})
         evaluator.store_metrics_in_model_card_data = lambda *_: None

@@ -1,4 +1,4 @@
-"""scikit-learn scores, cross-validates and searches by rankings in groups."""
+"""Rankings in groups with scikit-learn: scoring, cross-validation and searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GENERATOR = np.random.default_rng(0)
 QUERY = np.repeat([f"q{number}" for number in GENERATOR.permutation(40)], 8)
 X = GENERATOR.normal(size=(320, 4))
 Y = np.clip(np.round(X[:, 0] + GENERATOR.normal(size=320)), 0, 3)
-ORDER = GENERATOR.permutation(320)  # rows of a group need not lie beside each other
+ORDER = GENERATOR.permutation(320)  # the rows of a group need not be adjacent
 QUERY, X, Y = QUERY[ORDER], X[ORDER], Y[ORDER]
 
 
@@ -29,7 +29,7 @@ def routing(sklearn):
 
 
 def by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
-    """Return what each fold should score."""
+    """Return the expected score of each fold."""
     values = []
     for train, test in sklearn.model_selection.GroupKFold(3).split(X, truth, QUERY):
         score = getattr(model.fit(X[train], truth[train]), response)(X[test])
@@ -39,7 +39,7 @@ def by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
     return values
 
 
-def test_cross_validation_with_groups_that_are_passed_on(sklearn, routing):
+def test_cross_validation_with_routed_groups(sklearn, routing):
     selection, model = sklearn.model_selection, sklearn.linear_model.Ridge()
     found = selection.cross_val_score(
         model,
@@ -52,7 +52,7 @@ def test_cross_validation_with_groups_that_are_passed_on(sklearn, routing):
     assert found.tolist() == by_hand(sklearn, model, "ndcg@5")
 
 
-def test_make_scorer_takes_the_score(sklearn, routing):
+def test_make_scorer_accepts_the_score(sklearn, routing):
     score = RankingScore("ndcg@5", protocol="sklearn")
     scorer = sklearn.metrics.make_scorer(score).set_score_request(groups=True)
     selection, model = sklearn.model_selection, sklearn.linear_model.Ridge()
@@ -67,7 +67,7 @@ def test_make_scorer_takes_the_score(sklearn, routing):
     assert found.tolist() == by_hand(sklearn, model, "ndcg@5", protocol="sklearn")
 
 
-def test_sklearns_own_ndcg_is_the_same_query_by_query(sklearn):
+def test_ndcg_of_sklearn_agrees_for_each_query(sklearn):
     score = GENERATOR.normal(size=len(Y))
     own = [
         sklearn.metrics.ndcg_score([Y[one == QUERY]], [score[one == QUERY]], k=5)
@@ -96,7 +96,7 @@ def test_grid_search_of_several_metrics(sklearn, routing, jobs):
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_groups_in_a_column(sklearn, routed):
+def test_groups_from_a_column(sklearn, routed):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(query=QUERY)
     selection = sklearn.model_selection
     features = sklearn.compose.ColumnTransformer([("features", "passthrough", list("abcd"))])
@@ -113,7 +113,7 @@ def test_groups_in_a_column(sklearn, routed):
 
 
 @pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
-def test_classifiers_rank_by_what_they_are_sure_of(sklearn, routing, method):
+def test_classifiers_rank_by_their_confidence(sklearn, routing, method):
     model, selection = sklearn.linear_model.LogisticRegression(), sklearn.model_selection
     liked = (Y > 1).astype(int)
     found = selection.cross_val_score(
@@ -127,7 +127,7 @@ def test_classifiers_rank_by_what_they_are_sure_of(sklearn, routing, method):
     assert found.tolist() == by_hand(sklearn, model, "rr", method, truth=liked)
 
 
-def test_what_is_missing_is_said(sklearn):
+def test_missing_arguments_are_reported(sklearn):
     with pytest.raises(InputError, match=r"enable_metadata_routing=True.*groups=\"query\""):
         ranking_scorer("ndcg@5")
     with pytest.raises(InputError, match="needs the group of each row"):

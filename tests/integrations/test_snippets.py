@@ -1,4 +1,4 @@
-"""What docs/integrations.md and docs/tuning.md show runs, section by section."""
+"""The snippets of docs/integrations.md and docs/tuning.md run, section by section."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ SECTIONS = {
     if (blocks := re.findall(r"```python\n((?!>>>).*?)```", section, re.DOTALL))
 }
 START = SECTIONS.pop("The data of the examples below")
-FIXTURES = {"MLflow": "mlflow", "Weights & Biases": "wandb"}  # what prepares the library
+FIXTURES = {
+    "MLflow": "mlflow",
+    "Weights & Biases": "wandb",
+}  # the fixture that prepares each library
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))

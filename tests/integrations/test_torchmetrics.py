@@ -1,4 +1,4 @@
-"""RankingMetrics beside the real library: states, collections, two processes."""
+"""RankingMetrics with the real library: states, collections, two processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ranking_metrics(torchmetrics):
 
 @pytest.fixture(scope="module")
 def case():
-    """Return scores of few different values, test and train, of users and items by position."""
+    """Return scores with few distinct values, test and train, for users and items by position."""
     rng = np.random.default_rng(1)
     kind = rng.random((N_USERS, N_ITEMS))
     test = rm.Interactions.of((kind > 0.9).astype(np.float32))
@@ -38,7 +38,7 @@ def case():
     return scores, (kind > 0.9).astype(int), rm.Evaluator(test, train=train, metrics=METRICS)
 
 
-def test_it_is_the_evaluation_of_the_whole(torch, ranking_metrics, case):
+def test_batches_give_the_evaluation_of_the_whole(torch, ranking_metrics, case):
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     for rows in np.array_split(np.random.default_rng(0).permutation(N_USERS), 7):
@@ -52,8 +52,8 @@ def test_it_is_the_evaluation_of_the_whole(torch, ranking_metrics, case):
     np.testing.assert_array_equal(metric.evaluation()["rr"], whole["rr"])
 
 
-def test_candidates_with_the_truth_as_its_own_metrics_take_them(torch, torchmetrics, case):
-    """A collection with a metric of the library itself, which is given the same arguments."""
+def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
+    """A collection that also has one of the library's own metrics, with the same arguments."""
     from recometer.integrations.torchmetrics import RankingMetrics
 
     scores, truth, _ = case
@@ -76,7 +76,7 @@ def test_candidates_with_the_truth_as_its_own_metrics_take_them(torch, torchmetr
     assert float(found["val/rr"]) == pytest.approx(float(found["val/theirs"]), abs=1e-6)
 
 
-def test_labels_that_mark_padding_are_left_out(torch, ranking_metrics):
+def test_labels_of_padding_are_ignored(torch, ranking_metrics):
     metric = ranking_metrics(metrics="rr", ignore_label=-100)
     scores, labels = [[0.9, 0.5, 0.1], [0.9, 0.1, 0.5]], [[-100, 0, 1], [-100, 0, 1]]
     metric.update(torch.tensor(scores), torch.tensor(labels))
@@ -96,7 +96,7 @@ def test_forward_returns_the_batch_and_keeps_all(torch, ranking_metrics, case):
     assert float(metric.compute()["rr"]) == np.nanmean(whole)
 
 
-def test_copies_and_states_hold_what_came(torch, ranking_metrics, case):
+def test_copies_and_states_keep_past_updates(torch, ranking_metrics, case):
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     metric.update(scores[:20], users=np.arange(20))
@@ -117,7 +117,7 @@ def test_copies_and_states_hold_what_came(torch, ranking_metrics, case):
 
 
 def test_copies_in_one_collection_are_all_updated(torchmetrics, ranking_metrics, case):
-    """Compute groups join metrics with equal states: none of ours may be joined."""
+    """Compute groups merge metrics with equal states, but must never merge ours."""
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     collection = torchmetrics.MetricCollection({"one": metric, "two": metric.clone()})
@@ -174,7 +174,7 @@ PROCESS = """
 """
 
 
-def test_two_processes_are_one(case, torchmetrics, tmp_path):
+def test_two_processes_give_the_values_of_one(case, torchmetrics, tmp_path):
     scores, _, _ = case
     rng = np.random.default_rng(3)
     kind = rng.random(scores.shape)
@@ -197,7 +197,7 @@ def test_two_processes_are_one(case, torchmetrics, tmp_path):
     assert not np.isnan(found["empty"])
 
 
-def test_what_does_not_fit_is_refused(ranking_metrics, case):
+def test_mismatched_tensors_are_rejected(ranking_metrics, case):
     _, _, evaluator = case
     with pytest.raises(rm.InputTypeError, match="takes an Evaluator, found str"):
         ranking_metrics("ndcg@5")
@@ -210,7 +210,7 @@ def test_what_does_not_fit_is_refused(ranking_metrics, case):
 
 
 def restored(ranking_metrics, evaluator, other, change=lambda state: state):
-    """Save what one metric counted, and load it into a metric of another evaluator."""
+    """Save the state of one metric, and load it into the metric of another evaluator."""
     metric, loaded = ranking_metrics(evaluator), ranking_metrics(other)
     metric.persistent(True)
     loaded.persistent(True)
@@ -230,8 +230,8 @@ def restored(ranking_metrics, evaluator, other, change=lambda state: state):
         ({"test": None}, "they differ in test, which is given there only"),
     ],
 )
-def test_what_another_evaluator_counted_is_refused(ranking_metrics, case, changes, message):
-    """It would give numbers, and wrong ones."""
+def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, message):
+    """Otherwise, the results would be wrong."""
     _, _, evaluator = case
     options = {
         "test": evaluator.sides.given,
@@ -243,7 +243,7 @@ def test_what_another_evaluator_counted_is_refused(ranking_metrics, case, change
         restored(ranking_metrics, evaluator, rm.Evaluator(**options))
 
 
-def test_a_damaged_state_is_refused(torch, ranking_metrics, case):
+def test_damaged_state_is_rejected(torch, ranking_metrics, case):
     _, _, evaluator = case
     damages = {
         "is damaged (UnpicklingError": lambda state: [one[:-20] for one in state],
@@ -258,7 +258,7 @@ def test_a_damaged_state_is_refused(torch, ranking_metrics, case):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
-def test_tensors_without_numbers_are_refused(torch, ranking_metrics, case):
+def test_tensors_without_numbers_are_rejected(torch, ranking_metrics, case):
     scores, truth, evaluator = case
     meta = torch.empty(2, N_ITEMS, device="meta")
     for call in (
@@ -274,7 +274,7 @@ def test_tensors_without_numbers_are_refused(torch, ranking_metrics, case):
         ranking_metrics(metrics="rr").update(nested, truth[:2])
 
 
-def test_wrappers_that_put_states_together_are_refused(torchmetrics, ranking_metrics, case):
+def test_wrappers_that_merge_states_are_rejected(torchmetrics, ranking_metrics, case):
     scores, truth, _ = case
     running = torchmetrics.wrappers.Running(ranking_metrics(metrics="rr"), window=2)
     running.update(scores[:2], truth[:2])

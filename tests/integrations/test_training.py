@@ -18,7 +18,7 @@ N_USERS, N_ITEMS = 30, 40
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test of users who like one half of the items each."""
+    """Return train and test of users who each like one half of the items."""
     rng = np.random.default_rng(0)
     likes = (np.arange(N_USERS)[:, None] % 2) == (np.arange(N_ITEMS)[None] % 2)
     kind = rng.random(likes.shape)
@@ -93,7 +93,7 @@ def trainer(lightning, tmp_path):
 
 
 class Names:
-    """What was logged at the end of each validation."""
+    """Records the names logged at the end of each validation."""
 
     def __init__(self, lightning):
         self.values = values = []
@@ -106,7 +106,7 @@ class Names:
         self.callback = Watch()
 
 
-def test_lightning_logs_what_evaluate_returns(
+def test_lightning_logs_the_values_of_evaluate(
     lightning, torch, trainer, module, loader, evaluator, tmp_path
 ):
     from recometer.integrations.lightning import RecometerCallback
@@ -146,7 +146,7 @@ def test_lightning_stops_early(lightning, trainer, module, loader, evaluator):
     )
     run = trainer(callback, stop, epochs=20)
     run.fit(module(rate=0.0), loader, loader)
-    assert run.current_epoch == 3  # nothing is learnt: the first epoch is the best
+    assert run.current_epoch == 3  # without learning, the first epoch stays the best
 
 
 def test_lightning_without_validation(lightning, trainer, module, loader, evaluator):
@@ -240,14 +240,14 @@ PROCESSES = """
 
 
 def test_lightning_in_two_processes(lightning, tmp_path):
-    """31 users in two processes: the sampler repeats one, which changes nothing."""
-    script = tmp_path / "train.py"  # which Lightning starts once more, for the other process
+    """31 users in two processes: the sampler repeats one user, which must not matter."""
+    script = tmp_path / "train.py"  # Lightning starts it again for the second process
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)
     assert {path.name for path in tmp_path.glob("rank*")} == {"rank0", "rank1"}
 
 
-def test_lightning_refuses_what_does_not_fit(lightning, evaluator):
+def test_lightning_rejects_mismatched_modules(lightning, evaluator):
     from recometer.integrations.lightning import RecometerCallback
 
     with pytest.raises(rm.InputTypeError, match="evaluator with a test, found Evaluator"):
@@ -264,7 +264,7 @@ def test_lightning_refuses_what_does_not_fit(lightning, evaluator):
         RecometerCallback(evaluator, prefix=3)
 
 
-def test_lightning_says_what_goes_wrong_in_a_training(module, loader, trainer, evaluator):
+def test_lightning_reports_errors_during_training(module, loader, trainer, evaluator):
     from recometer.integrations.lightning import RecometerCallback
 
     failing = RecometerCallback(evaluator, lambda module: module.nowhere)
@@ -345,7 +345,7 @@ def test_keras_scores_of_predict(keras, data, evaluator):
         RecometerCallback(evaluator, source, prefix=None)
 
 
-def test_keras_says_what_goes_wrong_in_a_training(keras, data, evaluator):
+def test_keras_reports_errors_during_training(keras, data, evaluator):
     from recometer.integrations.keras import RecometerCallback
 
     model, source = keras_model(keras)

@@ -1,4 +1,4 @@
-"""LightGBM and XGBoost train with our metrics, which are theirs where they have them."""
+"""LightGBM and XGBoost train with our metrics, whose values match theirs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEATURES = GENERATOR.normal(size=(len(QUERY), 5))
 LABEL = np.clip(np.round(FEATURES[:, 0] + GENERATOR.normal(0, 1, len(QUERY))), 0, 3).astype(int)
 LABEL[QUERY == 3] = 0  # a query without a relevant document
 WEIGHT = GENERATOR.integers(1, 5, len(SIZES)).astype(float)
-WEIGHT[np.bincount(QUERY, LABEL) == 0] = 1  # whatever the weight of such a query, both add 1
+WEIGHT[np.bincount(QUERY, LABEL) == 0] = 1  # such queries count 1, whatever their weight
 LIGHTGBM = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": 0}
 XGBOOST = {"objective": "rank:ndcg", "nthread": 1, "seed": 0}
 
@@ -38,7 +38,7 @@ def matrix(xgboost, weight=None):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
-def test_lightgbm_prints_the_same_numbers_itself(lightgbm, weight):
+def test_values_match_lightgbm(lightgbm, weight):
     metrics = ForLightGBM("ndcg@3,5 map@3,5 rr@5")
     found = {}
     data = dataset(lightgbm, weight)
@@ -86,7 +86,7 @@ def test_lightgbm_in_cross_validation(lightgbm):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
-def test_lightgbms_ranker(lightgbm, weight):
+def test_ranker_of_lightgbm(lightgbm, weight):
     rows = None if weight is None else np.repeat(weight, SIZES)
     model = lightgbm.LGBMRanker(n_estimators=4, n_jobs=1, verbose=-1)
     model.fit(
@@ -110,7 +110,7 @@ def test_lightgbms_ranker(lightgbm, weight):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
-def test_xgboost_prints_the_same_numbers_itself(xgboost, weight):
+def test_values_match_xgboost(xgboost, weight):
     asked = ["ndcg@3", "ndcg@5", "ndcg@5-"]
     metrics, found = ForXGBoost(f"{' '.join(asked)} rr@5"), {}
     data = matrix(xgboost, weight)
@@ -129,7 +129,7 @@ def test_xgboost_prints_the_same_numbers_itself(xgboost, weight):
     assert len(set(found["valid"]["rr@5"])) > 1
 
 
-def test_xgboosts_ranker(xgboost):
+def test_ranker_of_xgboost(xgboost):
     metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
     model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
     shown = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
@@ -176,7 +176,7 @@ def test_xgboost_in_cross_validation(xgboost):
     assert ours.tolist() == pytest.approx(theirs.tolist(), abs=1e-6)
 
 
-def test_data_without_groups_are_refused(lightgbm, xgboost):
+def test_data_without_groups_is_rejected(lightgbm, xgboost):
     data = lightgbm.Dataset(FEATURES, LABEL, free_raw_data=False).construct()
     with pytest.raises(InputError, match=r"no groups.*Hint"):
         ForLightGBM("ndcg@5")(LABEL, data)
@@ -191,6 +191,6 @@ def test_options_of_early_stopping_are_checked(xgboost):
     ForXGBoost("rr").early_stopping(3, save_best=True)
 
 
-def test_a_data_set_that_is_not_made_yet_is_made(lightgbm):
+def test_lazy_data_set_is_constructed(lightgbm):
     data = lightgbm.Dataset(np.eye(2), [1, 0], group=[2], params={"verbosity": -1})
     assert ForLightGBM("rr")([0.5, 0.2], data) == [("rr", 1.0, True)]

@@ -1,4 +1,4 @@
-"""W&B itself, offline: what a run holds, and what it wrote."""
+"""W&B offline: the contents of a run and of its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import recometer as rm
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 
 
-def test_values_are_logged_by_names_that_can_be_sorted_by(wandb, tmp_path):
+def test_values_are_logged_under_sortable_names(wandb, tmp_path):
     scores = np.random.default_rng(0).random((20, 30))
     result = rm.evaluate(rm.Scores(scores[::-1]), scores > 0.8, metrics="ndcg@10 rbp(p=0.95)")
     with wandb.init(project="test", mode="offline", dir=tmp_path) as run:
@@ -21,6 +21,6 @@ def test_values_are_logged_by_names_that_can_be_sorted_by(wandb, tmp_path):
     values = {name: value for name, value in logged.items() if not name.startswith("_")}
     assert values == result.flat()
     assert all(re.fullmatch("[_a-zA-Z][_a-zA-Z0-9]*", name) for name in values)
-    wandb.teardown()  # all is written
+    wandb.teardown()  # finishes all writing
     (written,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     assert b"rbp_with_p_is_0_95_low" in written.read_bytes()

@@ -1,4 +1,4 @@
-"""Libraries beside recometer. A missing one is an error here, never a skip."""
+"""Third-party libraries. A missing one is an error here, never a skip."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ DEVICE = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
 
 
 def load(name):
-    """Import a library, whose own warnings are not ours."""
+    """Import a library; its own warnings do not matter here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
@@ -25,7 +25,7 @@ def torch():
 
 @pytest.fixture
 def device(torch, monkeypatch):
-    """Return a device whose tensors are ranked by torch, where they live."""
+    """Return a device whose tensors torch ranks without moving them."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)

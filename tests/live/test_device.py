@@ -1,4 +1,4 @@
-"""How much memory ranking on a device takes, and in which precision it multiplies."""
+"""The memory that ranking on a device takes, and the precision of its products."""
 
 import functools
 import json
@@ -21,12 +21,12 @@ from recometer.sources._top import Shelf
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
 LIMIT = 2**30  # bytes above the inputs
-SMALLER = 64  # times, than blocks are outside of tests
+SMALLER = 64  # times smaller than the blocks outside of tests
 
 
 @pytest.fixture
 def peak(torch, tmp_path):
-    """Return the function that calls another and returns the most bytes of tensors meanwhile."""
+    """Return a function that measures the peak tensor memory of a call, in bytes."""
 
     def measured(function):
         with torch.profiler.profile(
@@ -45,7 +45,7 @@ def peak(torch, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("in_order", [True, False])
-def test_the_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_order):
+def test_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_order):
     monkeypatch.setattr(_torch, "BLOCK_BYTES", _torch.BLOCK_BYTES // SMALLER)
     n_items, n_judged, n_excluded = 1000, 10, 5
     n_users = _torch.BLOCK_BYTES // 8 // n_items
@@ -71,8 +71,8 @@ def test_the_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_ord
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_scores_of_a_block_are_bounded(torch, device, monkeypatch, dtype):
-    """No product is larger than the block, whatever asks for it."""
+def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
+    """No product is larger than the block, whichever part requests it."""
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * 7 * 50)
     users, items = (torch.ones(n, 2, dtype=getattr(torch, dtype), device=device) for n in (30, 50))
     blocks, scorer = [], _torch.scorer
@@ -89,12 +89,12 @@ def test_the_scores_of_a_block_are_bounded(torch, device, monkeypatch, dtype):
     monkeypatch.setattr(_torch, "scorer", scorer_of)
     source = rm.Factors(users, items)
     rm.evaluate(source, np.eye(30, 50), metrics="ndcg@1 coverage@1", constant_scores="ties")
-    assert blocks == [7, 7, 7, 7, 2] * 2  # of the ranks, and of the lists
+    assert blocks == [7, 7, 7, 7, 2] * 2  # for the ranks, and for the lists
 
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
-def test_torch_multiplies_in_the_precision_that_is_asked_for(torch, set_to):
-    """The setting of PyTorch does not matter, and stays as it is even after an error."""
+def test_torch_multiplies_in_the_requested_precision(torch, set_to):
+    """PyTorch's own setting does not matter, and is restored even after an error."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, seen = [place.fp32_precision for place in places], []
 
@@ -116,8 +116,8 @@ def test_torch_multiplies_in_the_precision_that_is_asked_for(torch, set_to):
     assert seen == [{"ieee"}, {"tf32"}]
 
 
-def test_a_precision_that_is_inherited_stays_inherited(torch):
-    """A change of the setting above is followed after an evaluation as before it."""
+def test_inherited_precision_stays_inherited(torch):
+    """After an evaluation, a change of the parent setting is still followed."""
     backends, before = torch.backends, torch.backends.fp32_precision
     assert backends.cuda.matmul.fp32_precision == before == "none"
     try:
@@ -130,7 +130,7 @@ def test_a_precision_that_is_inherited_stays_inherited(torch):
         backends.fp32_precision = before
 
 
-def test_an_older_torch_is_set_by_its_older_name(torch, monkeypatch):
+def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
     matmul = SimpleNamespace(allow_tf32=True)
     monkeypatch.setattr(torch.backends.cuda, "matmul", matmul)
     with _torch.multiplying(torch.device("cpu"), allow_tf32=False):
@@ -138,8 +138,8 @@ def test_an_older_torch_is_set_by_its_older_name(torch, monkeypatch):
     assert matmul.allow_tf32 is True
 
 
-def test_evaluations_at_the_same_time_wait_for_each_others_setting(torch):
-    """The setting is the whole process's: no product may be made with that of another."""
+def test_concurrent_evaluations_wait_for_the_setting(torch):
+    """The setting applies to the whole process: no product may use another evaluation's."""
     matmul, entered, seen = torch.backends.cuda.matmul, threading.Event(), []
 
     def other():
@@ -158,8 +158,8 @@ def test_evaluations_at_the_same_time_wait_for_each_others_setting(torch):
     assert seen == ["tf32"]
 
 
-def test_autocast_does_not_reach_the_product(torch, device):
-    """Models are often evaluated within it: torch would multiply in 16 bits."""
+def test_autocast_does_not_affect_products(torch, device):
+    """Models are often evaluated under autocast, where torch would multiply in 16 bits."""
     users, items = torch.tensor([[1.0]]), torch.tensor([[1.0], [1.001], [1.002], [0.999]])
     source = rm.Factors(users.to(device), items.to(device))
     with torch.autocast(device.type, dtype=torch.bfloat16):
@@ -169,7 +169,7 @@ def test_autocast_does_not_reach_the_product(torch, device):
 
 
 @pytest.mark.parametrize("allow_tf32", [False, True])
-def test_factors_are_multiplied_in_that_precision(torch, device, monkeypatch, allow_tf32):
+def test_factors_are_multiplied_in_the_requested_precision(torch, device, monkeypatch, allow_tf32):
     monkeypatch.setattr(_torch, "CUDA", device.type)
     asked, multiplying = [], _torch.multiplying
 
@@ -186,15 +186,15 @@ def test_factors_are_multiplied_in_that_precision(torch, device, monkeypatch, al
     assert set(asked) == {allow_tf32}
 
 
-def test_tf32_where_it_changes_nothing(torch, device):
+def test_tf32_without_effect(torch, device):
     ones = torch.ones(3, 2)
     for users, kind in ((ones.numpy(), "float32"), (ones.to(device).double(), "float64 on .*")):
         with pytest.raises(InputError, match=f"allow_tf32=True is .* but these are {kind}. Hint:"):
             rm.Factors(users, users, allow_tf32=True)
 
 
-def test_float64_where_a_device_has_none(torch, device, monkeypatch):
-    """MPS has no float64, and integers would become float64."""
+def test_float64_on_a_device_without_it(torch, device, monkeypatch):
+    """MPS has no float64, but integers would become float64."""
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)
     refused = f"which would be ranked in float64, and the device {ones.device} .* Hint: .* float32"

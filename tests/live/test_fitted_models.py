@@ -1,4 +1,4 @@
-"""Every guide to a model of a library runs as it stands there, with the library itself."""
+"""Each guide to a library's models runs as written, with the real library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: what 60 users like of 40 items."""
+    """Work in a folder with ratings.csv: ratings of 60 users for 40 items."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
@@ -33,8 +33,8 @@ def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pl.DataFrame(columns).write_csv("ratings.csv")
 
 
-def test_all_guides_are_found() -> None:
-    assert len(GUIDES) == 5  # tests/spark runs that of Spark
+def test_all_guides_are_tested() -> None:
+    assert len(GUIDES) == 5  # tests/spark runs the guide for Spark
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""Graphs of PyTorch Geometric and sparse tensors of torch."""
+"""Graphs of PyTorch Geometric, and sparse tensors of torch."""
 
 import numpy as np
 import pytest
@@ -57,8 +57,8 @@ def test_sparse_tensors(torch):
         assert result.mean()["recall@3"] > 0
 
 
-def test_a_model_that_recommends_nodes(torch, geometric, graph):
-    """The method of LightGCN, of a class of one's own."""
+def test_model_that_recommends_nodes(torch, geometric, graph):
+    """A user's own class with the method of LightGCN."""
     links = graph[KIND].edge_index + torch.tensor([[0], [N_USERS]])
     both = torch.cat([links, links.flip(0)], dim=1)
     torch.manual_seed(0)

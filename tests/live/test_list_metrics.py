@@ -1,4 +1,4 @@
-"""Metrics of the lists themselves, against those of PyTorch Geometric on random cases."""
+"""List metrics agree with those of PyTorch Geometric on random cases."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_link_prediction(torch, link_prediction, seed, as_lists):
     for metric in expected.values():
         metric.update(best, edges)
 
-    # Items are as far from each other as their groups: 0 or 1.
+    # Items have distance 0 within a group, otherwise 1.
     catalogue = rm.Catalogue(n_items, features=np.eye(4)[group])
     result = rm.evaluate(
         rm.Lists(best) if as_lists else rm.Scores(scores),

@@ -1,6 +1,6 @@
-"""Metrics of other libraries on random cases: what each computes, by our name for it.
+"""Metrics of other libraries on random cases, under our names.
 
-Where a definition differs from ours, the parameters in the name say how.
+If a library's definition differs from ours, the parameters in the name give its definition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CUTOFFS = (1, 3, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Scores between 0 and 1 and gains [n_users, n_items]; a gain below 0 was not judged."""
+    """Scores in [0, 1] and gains [n_users, n_items]; a gain below 0 means not judged."""
 
     scores: np.ndarray
     gains: np.ndarray
@@ -43,7 +43,7 @@ class Case:
         }
 
     def run(self, depth: int) -> dict[str, dict[str, float]]:
-        """Return the best items of every user, in no order."""
+        """Return each user's best items, unordered."""
         best = np.argsort(-self.scores, axis=1, kind="stable")[:, :depth]
         return {
             f"u{user:02}": {f"i{i:02}": float(self.scores[user, i]) for i in sorted(items)}
@@ -52,7 +52,7 @@ class Case:
 
 
 def make(seed: int, *, ties: bool = False) -> Case:
-    """Return a case in which every user has a relevant item, and one that is not."""
+    """Return a case in which every user has a relevant and an irrelevant item."""
     rng = np.random.default_rng(seed)
     shape = int(rng.integers(3, 9)), int(rng.integers(14, 30))
     if ties:
@@ -67,14 +67,14 @@ def make(seed: int, *, ties: bool = False) -> Case:
 
 
 def compare(result: rm.Evaluation, expected: dict[str, list[float]]) -> None:
-    """Compare values per user, of single precision as other libraries have them."""
+    """Compare values per user; other libraries use single precision."""
     for name, values in expected.items():
         assert not np.isnan(result[name]).any(), name
         np.testing.assert_allclose(result[name], values, rtol=2e-6, atol=1e-7, err_msg=name)
 
 
-# torchmetrics: what is relevant among the rows that it is given. (Scores that are not between 0
-# and 1 it passes through a sigmoid before ROC-AUC, and counts those not above 0 as misses.)
+# torchmetrics looks at relevance among the given rows. (For ROC-AUC it applies a sigmoid to scores
+# outside [0, 1], and it counts scores that are not positive as misses.)
 
 TORCHMETRICS = {
     "precision@{}": "precision",
@@ -106,13 +106,13 @@ def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_of_lists(torch, torchmetrics, seed):
-    """It only sees relevant items in lists: recall and the ideal of NDCG are the list's."""
+    """TorchMetrics only sees relevant items in lists, for recall and the ideal of NDCG."""
     case, depth = make(seed), 8
     best = np.argsort(-case.scores, axis=1)[:, :depth]
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
     gains = torch.tensor(case.gains[rows, best]).clamp(min=0)
-    seen = (gains > 0).any(dim=1).numpy()  # without a relevant item in the list it returns 0
+    seen = (gains > 0).any(dim=1).numpy()  # without a relevant item in the list, it returns 0
     names = {
         "precision@{}(denominator=list)": ("precision", {"adaptive_k": True}),
         "recall@{}(denominator=list)": ("recall", {}),
@@ -134,8 +134,8 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_torchmetrics_of_equal_scores(torch, torchmetrics, seed):
-    """Its NDCG is the mean over all orders of equal scores, as ours; ROC-AUC counts them half."""
+def test_torchmetrics_with_ties(torch, torchmetrics, seed):
+    """Its NDCG averages over all orders of ties, like ours; its ROC-AUC counts them half."""
     case = make(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}
@@ -147,7 +147,7 @@ def test_torchmetrics_of_equal_scores(torch, torchmetrics, seed):
     compare(rm.evaluate(rm.Scores(case.scores), case.test, metrics=list(expected)), expected)
 
 
-# PyTorch Geometric's metrics of link prediction
+# PyTorch Geometric's link prediction metrics
 
 LINK_PREDICTION = {
     "precision@{}": ("Precision", {}),
@@ -207,16 +207,16 @@ RANX = {
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ranx(ranx, seed):
     case = make(seed)
-    # It takes what was judged and is not relevant for relevant at level 0, so leave it out.
+    # ranx treats judged irrelevant documents as relevant at level 0, so leave them out.
     qrels = {u: {i: gain for i, gain in row.items() if gain} for u, row in case.qrels().items()}
     run = case.run(depth=12)
     names = {ours.format(k): theirs.format(k) for ours, theirs in RANX.items() for k in CUTOFFS}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its compiler
+        warnings.simplefilter("ignore")  # from its compiler
         found = ranx.evaluate(
             ranx.Qrels(qrels), ranx.Run(run), list(names.values()), return_mean=False, threads=1
         )
-    # Its RBP sums up grades as they are, ours what share of the largest gain they have.
+    # Its RBP sums the grades themselves; ours divides them by the largest gain.
     shares = {theirs: 3 if theirs.startswith("rbp") else 1 for theirs in found}
     result = rm.evaluate(rm.Lists(run), qrels, metrics=list(names))
     compare(result, {ours: found[theirs] / shares[theirs] for ours, theirs in names.items()})
@@ -251,7 +251,7 @@ def test_pytrec_eval(pytrec_eval, seed, ties):
         for name in PYTREC_EVAL.values()
     }
     found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
-    # It orders equal scores by falling id.
+    # It orders equal scores by descending id.
     names = {
         ours.format(k): theirs.format(k) for ours, theirs in PYTREC_EVAL.items() for k in CUTOFFS
     }

@@ -1,4 +1,4 @@
-"""Fitted models of the real libraries: the values follow from what they themselves recommend."""
+"""The values of fitted models of the real libraries match the models' own recommendations."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test, of users who like items near them."""
+    """Return train and test of users who like items near them."""
     rng = np.random.default_rng(0)
     near = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
     kind = near + rng.normal(size=near.shape)
@@ -28,12 +28,12 @@ def data():
 
 
 def hits_in(lists, test):
-    """Return how many of each user's list are in test."""
+    """Return the number of hits in each user's list."""
     return np.array([test[user, row].sum() for user, row in enumerate(lists)])
 
 
 def check(result, lists, test):
-    """Compare precision at K with lists that a library made itself."""
+    """Compare precision at K with lists that the library made."""
     defined = ~np.isnan(result[f"precision@{K}"])
     assert defined.sum() > N_USERS / 2
     expected = hits_in(lists, test) / K
@@ -67,13 +67,13 @@ def test_implicit_without_factors(implicit, data):
     model.fit(train, show_progress=False)
     with pytest.raises(InputTypeError, match="For the neighbours of items: lambda rows"):
         rm.from_model(model)
-    # What the hint says.
+    # Follow the hint.
     source = rm.Scores(
         lambda rows: (train[rows] @ model.similarity).toarray(), n_users=N_USERS, n_items=N_ITEMS
     )
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
-    # The model itself, and its lists by hand.
+    # The model itself, and its lists made by hand.
     for one in (model, rm.from_model(model, n=K, user_items=train)):
         check(rm.evaluate(one, test, train=train, metrics=f"precision@{K}"), lists, test)
 
@@ -101,7 +101,7 @@ def test_lightfm(lightfm, data, features):
 
 @pytest.fixture(scope="module")
 def ratings(surprise):
-    """Return a trainset with ids of its own, and rows of ratings kept apart for test."""
+    """Return a trainset with its own ids, and rows of ratings held out for test."""
     rng = np.random.default_rng(1)
     scores = np.clip(rng.normal(3, 1, (20, 15)).round(), 1, 5)
     rows = [

@@ -1,4 +1,4 @@
-"""Snippets of pages that need torch run as they stand; tests/test_snippets.py runs the others."""
+"""Snippets of pages that need torch run as written; tests/test_snippets.py runs the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def interactions() -> tuple[np.ndarray, np.ndarray]:
     return likes & ~later, likes & later
 
 
-def test_a_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -> None:
+def test_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -> None:
     import torch
 
     names: dict[str, object] = {"torch": torch}
@@ -39,8 +39,8 @@ def test_a_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray])
     np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
 
 
-def test_embeddings_where_they_are(interactions: tuple[np.ndarray, np.ndarray]) -> None:
-    """The page is about a GPU; what it shows is the same without one."""
+def test_embeddings_on_their_device(interactions: tuple[np.ndarray, np.ndarray]) -> None:
+    """The page is about GPUs, but its code gives the same results on a CPU."""
     import torch
 
     train, test = interactions

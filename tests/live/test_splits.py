@@ -1,4 +1,4 @@
-"""Splits against those of LensKit and RecTools, where the definition is the same."""
+"""Splits agree with those of LensKit and RecTools that have the same definition."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.live
 
 
 def interactions(seed=0, n_users=60, n_items=40):
-    """A pandas frame of distinct pairs; a user's times are distinct."""
+    """A pandas frame of distinct pairs; the times of a user are distinct."""
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.flatnonzero(rng.random(n_users * n_items) < 0.3))
     return pd.DataFrame(
@@ -28,7 +28,7 @@ def pairs(frame):
     return set(zip(frame["user_id"].tolist(), frame["item_id"].tolist(), strict=True))
 
 
-# RecTools gives the places of rows.
+# RecTools returns positions of rows.
 
 
 def by_rectools(rectools, data, splitter_name, *arguments):
@@ -38,7 +38,7 @@ def by_rectools(rectools, data, splitter_name, *arguments):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_the_last_ones_as_in_rectools(rectools, n):
+def test_last_interactions_as_in_rectools(rectools, n):
     data = interactions()
     ((train, test, _),) = by_rectools(rectools, data, "LastNSplitter", n)
     ours = split(data, Last(n))
@@ -46,7 +46,7 @@ def test_the_last_ones_as_in_rectools(rectools, n):
     assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-def test_a_global_time_as_in_rectools(rectools):
+def test_global_time_as_in_rectools(rectools):
     data = interactions()
     ((train, test, info),) = by_rectools(rectools, data, "TimeRangeSplitter", "5D")
     ours = split(data, After(info["start"].to_pydatetime()))
@@ -56,17 +56,17 @@ def test_a_global_time_as_in_rectools(rectools):
 
 def test_windows_as_in_rectools(rectools):
     data = interactions()
-    theirs = by_rectools(rectools, data, "TimeRangeSplitter", "5D", 3)
-    windows = Windows([info["start"].to_pydatetime() for *_, info in theirs])
-    until = theirs[-1][2]["end"].to_pydatetime()
+    lenskit_pairs = by_rectools(rectools, data, "TimeRangeSplitter", "5D", 3)
+    windows = Windows([info["start"].to_pydatetime() for *_, info in lenskit_pairs])
+    until = lenskit_pairs[-1][2]["end"].to_pydatetime()
     for (train, test, _), ours in zip(
-        theirs, folds(data, Windows(windows.times, until)), strict=True
+        lenskit_pairs, folds(data, Windows(windows.times, until)), strict=True
     ):
         assert sorted(test) == ours.test.index.sort_values().tolist()
         assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-# LensKit gives a data set, and lists of items per user.
+# LensKit returns a data set, and item lists per user.
 
 
 def dataset(lenskit, data):
@@ -74,7 +74,7 @@ def dataset(lenskit, data):
     return lenskit.data.from_interactions_df(renamed)
 
 
-def theirs(made):
+def lenskit_pairs(made):
     test = pd.DataFrame(
         [(key.user_id, item) for key, items in made.test for item in items.ids().tolist()],
         columns=["user_id", "item_id"],
@@ -82,33 +82,35 @@ def theirs(made):
     return pairs(made.train.interaction_table(format="pandas", original_ids=True)), pairs(test)
 
 
-def last_ones(lenskit, data, n):
+def last_interactions(lenskit, data, n):
     n_users, method = data["user_id"].nunique(), lenskit.splitting.LastN(n)
-    return theirs(lenskit.splitting.sample_users(dataset(lenskit, data), n_users, method, rng=1))
+    return lenskit_pairs(
+        lenskit.splitting.sample_users(dataset(lenskit, data), n_users, method, rng=1)
+    )
 
 
 @pytest.mark.parametrize("n", [1, 4])
-def test_the_last_ones_as_in_lenskit(lenskit, n):
+def test_last_interactions_as_in_lenskit(lenskit, n):
     data = interactions()
-    train, test = last_ones(lenskit, data, n)
+    train, test = last_interactions(lenskit, data, n)
     ours = split(data, Last(n))
     assert (pairs(ours.train), pairs(ours.test)) == (train, test)
     if n == 1:
         assert pairs(split(data, LeaveOneOut()).test) == test
 
 
-def test_a_global_time_as_in_lenskit(lenskit):
+def test_global_time_as_in_lenskit(lenskit):
     data = interactions()
     time = data["datetime"].quantile(0.8).to_pydatetime()
-    train, test = theirs(lenskit.splitting.split_global_time(dataset(lenskit, data), time))
+    train, test = lenskit_pairs(lenskit.splitting.split_global_time(dataset(lenskit, data), time))
     ours = split(data, After(time))
     assert (pairs(ours.train), pairs(ours.test)) == (train, test)
 
 
-def test_drawn_users_and_items_are_as_many_as_in_lenskit(lenskit):
+def test_numbers_of_drawn_users_and_items_match_lenskit(lenskit):
     data = interactions()
     method = lenskit.splitting.SampleFrac(0.5)
     made = lenskit.splitting.sample_users(dataset(lenskit, data), 12, method, rng=1)
-    _, test = theirs(made)
+    _, test = lenskit_pairs(made)
     ours = split(data, Fraction(0.5), who=UsersNumber(12))
     assert len({user for user, _ in test}) == len(ours.users) == 12

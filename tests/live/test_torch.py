@@ -1,6 +1,6 @@
-"""Tensors of torch: on the CPU read where they lie, elsewhere counted where they lie.
+"""Torch tensors: read in place on the CPU, ranked in place on a device.
 
-What happens on a device is tested on the CPU, by saying that tensors there lie elsewhere; see
+Behaviour on a device is tested on the CPU by treating the CPU's tensors as those of a device; see
 conftest.py.
 """
 
@@ -27,7 +27,7 @@ N_USERS, N_ITEMS = 40, 300
 
 @pytest.fixture(scope="module")
 def case():
-    """Return factors whose products are exact and often equal, and test and train."""
+    """Return factors with exact products and many ties, and test and train."""
     rng = np.random.default_rng(4)
     users = rng.integers(-2, 3, (N_USERS, 3)).astype(np.float32)
     items = rng.integers(-2, 3, (N_ITEMS, 3)).astype(np.float32)
@@ -82,7 +82,7 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
 
 
 def drawn(rng, n_users, n_items, likes=0.1, **ids):
-    """Return test and train of random interactions."""
+    """Return test and train with random interactions."""
     kind = rng.random((n_users, n_items))
     return [
         rm.Interactions.of(sp.csr_array(rows), **ids)
@@ -99,10 +99,8 @@ def same_ranks(left, right):
 @pytest.mark.filterwarnings("ignore:.*were converted from:recometer.DataWarning")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
-def test_ranks_and_lists_are_those_of_the_processor_on_exact_scores(
-    torch, device, monkeypatch, data
-):
-    """Scores of small whole numbers are the same in any arithmetic, and often tied."""
+def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatch, data):
+    """Scores that are small integers are exact in any arithmetic, and often tied."""
     sizes = [st.integers(1, 70), st.integers(1, 270), st.integers(0, 40)]
     n_users, n_items, n_factors = (data.draw(size) for size in sizes)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -114,7 +112,7 @@ def test_ranks_and_lists_are_those_of_the_processor_on_exact_scores(
         options["item_bias"] = rng.integers(-3, 4, n_items).astype(np.float32)
     ids = {}
     if data.draw(st.booleans()):
-        # Some users and items of test are strangers to the source, and the other way round.
+        # The source lacks some users and items of test, and the other way round.
         options["user_ids"] = rng.permutation(n_users + 3)[:n_users]
         options["item_ids"] = rng.permutation(n_items + 9)[:n_items]
         assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
@@ -127,11 +125,11 @@ def test_ranks_and_lists_are_those_of_the_processor_on_exact_scores(
     left, right = (
         torch.tensor(matrix, device=device).to(getattr(torch, dtype)) for matrix in (users, items)
     )
-    right = right.T.contiguous().T  # any strides
+    right = right.T.contiguous().T  # arbitrary strides
     if data.draw(st.booleans()):
         left = torch.stack([left, -left], dim=2)[:, :, 0]
     there, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
-    # How many users a block has does not matter.
+    # The number of users per block must not matter.
     monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
     same_ranks(there.rank(request), here.rank(request))
     found, expected = (source.top(request, depth or 7) for source in (there, here))
@@ -141,7 +139,7 @@ def test_ranks_and_lists_are_those_of_the_processor_on_exact_scores(
 
 
 def test_ranks_of_random_factors_against_double_precision(torch, device):
-    """Scores may be rounded, by at most a known error."""
+    """Scores may be rounded, within a known error bound."""
     rng = np.random.default_rng(7)
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
@@ -159,7 +157,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
     fewest, most = (rows > own + error).sum(1), (rows > own - error).sum(1) - 1
     above, tied = ranks.above[ranked], ranks.tied[ranked]
     assert ((fewest <= above) & (above + tied <= most)).all()
-    clear = fewest == most  # nothing else is near
+    clear = fewest == most  # no other score is near
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(above[clear], fewest[clear])
     assert not tied[clear].any()
@@ -167,7 +165,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
 
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
 def test_lists_agree_with_ranks(torch, device, ties):
-    """Scores that are close are the same numbers in both."""
+    """Nearly equal scores are the same numbers in both."""
     rng = np.random.default_rng(7)
     users, items = (rng.normal(size=(n, 8)).astype(np.float32) for n in (30, 200))
     items[150:] = items[:50]
@@ -184,7 +182,7 @@ def test_lists_agree_with_ranks(torch, device, ties):
     np.testing.assert_array_equal(lists.items[who[seen], place[seen]], ranks.item[seen])
 
 
-def test_a_rule_that_reads_scores(torch, device, case):
+def test_rule_that_reads_scores(torch, device, case):
     users, items, test, train = case
     source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     options = {"train": train, "metrics": "recall@10", "score_above": 2.0}
@@ -193,8 +191,8 @@ def test_a_rule_that_reads_scores(torch, device, case):
     np.testing.assert_array_equal(found["recall@10"], expected["recall@10"])
 
 
-def test_read_only_arrays_beside_tensors_on_a_device(torch, device, case):
-    """Arrays may be read-only, as a memory-mapped file gives them."""
+def test_read_only_arrays_with_tensors_on_a_device(torch, device, case):
+    """Arrays may be read-only, like those of a memory-mapped file."""
     users, items, test, train = case
     bias = np.arange(N_ITEMS, dtype=np.float32)
     arrays = [array.copy() for array in (users, bias)]
@@ -243,7 +241,7 @@ def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypat
 def test_ids_in_any_order_on_a_device(torch, device, case):
     users, items, test, train = case
     rng = np.random.default_rng(1)
-    # Some users and items of test are strangers to the source, and the other way round.
+    # The source lacks some users and items of test, and the other way round.
     row, column = rng.permutation(N_USERS + 5)[:N_USERS], rng.permutation(N_ITEMS + 9)[:N_ITEMS]
     ids = {"user_ids": row, "item_ids": column}
     test, train = (
@@ -259,7 +257,7 @@ def test_ids_in_any_order_on_a_device(torch, device, case):
 
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
+def test_nan_and_infinite_scores_on_a_device(torch, device, case, nan_scores):
     users, items, test, train = case
     options = {"train": train, "metrics": ALL, "nan_scores": nan_scores}
     scores = users @ items.T
@@ -270,14 +268,14 @@ def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores)
     expected = rm.evaluate(rm.Scores(scores), test, **options)
     tensor = torch.tensor(scores, device=device)
     same(rm.evaluate(rm.Scores(tensor), test, **options), expected)
-    np.testing.assert_array_equal(tensor.cpu().numpy(), scores)  # it is not written to
+    np.testing.assert_array_equal(tensor.cpu().numpy(), scores)  # the input is not modified
     function = rm.Scores(lambda rows: tensor[rows], n_users=N_USERS, n_items=N_ITEMS)
     same(rm.evaluate(function, test, threads=3, **options), expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
+def test_nan_and_infinite_factors_on_a_device(torch, device, case, nan_scores):
     users, items, test, train = case
     users, items = users.copy(), items.copy()
     users[0], users[1], users[2, 0] = np.nan, 3e38, -np.inf
@@ -292,8 +290,8 @@ def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores
 
 
 @given(data=st.data())
-def test_the_counts_are_those_of_the_kernel(torch, data):
-    """Scores may have few distinct values, NaN, infinities, exclusions, and any columns."""
+def test_counts_match_the_kernel(torch, data):
+    """Scores can have few distinct values, NaN, infinities, exclusions, and permuted columns."""
     n_users, n_items = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]
@@ -394,17 +392,17 @@ def test_mistakes_on_the_cpu(torch):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, seed):
+def test_bipartite_graph_matches_its_dense_adjacency_matrix(torch, seed):
     check_graph(torch, torch.device("cpu"), seed)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_bipartite_graph_on_a_device(torch, device, seed):
+def test_bipartite_graph_on_a_device(torch, device, seed):
     check_graph(torch, device, seed)
 
 
 def check_graph(torch, device, seed):
-    """Compare metrics of a graph with those of its dense adjacency matrix."""
+    """Compare the metrics of a graph with those of its dense adjacency matrix."""
     generator = torch.Generator().manual_seed(seed)
     n_users, n_items = 30, 25
     emb = torch.randn(n_users + n_items, 4, generator=generator)
@@ -462,7 +460,7 @@ def test_lists_on_a_device(torch, device, case, monkeypatch, ties, k):
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
-def test_lists_of_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores, ties):
+def test_lists_from_nan_and_infinite_scores_on_a_device(torch, device, case, nan_scores, ties):
     rng = np.random.default_rng(8)
     scores = rng.integers(0, 4, (N_USERS, N_ITEMS)).astype(np.float32)
     scores[rng.random(scores.shape) < 0.3] = -np.inf
@@ -479,7 +477,7 @@ def test_lists_of_scores_that_are_not_finite_on_a_device(torch, device, case, na
 
 @pytest.mark.parametrize("metrics", ["ndcg@3 recall@3", ALL, "coverage@3 ndcg@3"])
 @pytest.mark.parametrize("ties", ["expected", "random"])
-def test_a_stream_counts_on_the_device(torch, device, case, metrics, ties):
+def test_stream_counts_on_the_device(torch, device, case, metrics, ties):
     users, items, test, train = case
     scores = users @ items.T
     evaluator = rm.Evaluator(test, train=train, metrics=metrics, ties=ties)
@@ -494,7 +492,7 @@ def test_a_stream_counts_on_the_device(torch, device, case, metrics, ties):
     assert one.over_users == other.over_users
 
 
-def test_a_stream_of_candidates_and_of_lists_on_a_device(torch, device, case):
+def test_streams_of_candidates_and_lists_on_a_device(torch, device, case):
     users, items, test, train = case
     scores = users @ items.T
     truth = test.toarray()

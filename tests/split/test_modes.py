@@ -94,7 +94,7 @@ def test_how_many_users_are_drawn(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nobody_qualifies(mode):
+def test_no_user_qualifies(mode):
     with pytest.raises(NoTestUsersError, match=r"None of the 100 users .* Hint: loosen"):
         MODES[mode](matrix(density=0.02), min_pos_test=20)
     with pytest.raises(RuntimeError):

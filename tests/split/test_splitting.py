@@ -806,7 +806,7 @@ def test_a_metric_of_all_users_is_the_mean_over_folds(tmp_path):
     assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
 
 
-def test_an_empty_train_is_warned_of():
+def test_empty_train_gives_a_warning():
     data = interactions()
     with pytest.warns(DataWarning, match=r"^train is empty: none of 240 .* Hint: ") as caught:
         made = split(data, After(-1))
