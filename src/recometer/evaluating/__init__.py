@@ -1,1 +1,1 @@
-"""What the verb `evaluate` is made of: its arguments, what it asks of a source, its checks."""
+"""The steps of `evaluate`: read arguments, request records from a source, measure, and check."""

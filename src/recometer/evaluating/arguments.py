@@ -1,4 +1,4 @@
-"""What `evaluate` is given, checked and brought into one form."""
+"""The arguments of `evaluate`: read and checked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
-# Of `evaluate`, beside rules, the source and test.
+# The parameters of `evaluate`, without source, test and rules.
 PARAMETERS = (
     "train",
     "candidates",
@@ -42,7 +42,7 @@ PARAMETERS = (
     "chance",
 )
 
-# What other libraries call the cut-off, which is not a parameter here.
+# Names that other libraries give to parameters that `evaluate` lacks.
 THRESHOLDS = (
     "threshold",
     "relevance_threshold",
@@ -62,9 +62,9 @@ def source_of(
     metrics: Sequence[Metric],
     protocol: Protocol,
 ) -> Source:
-    """Return a source, made of a model if that was given.
+    """Return the given source, or wrap a fitted model in one.
 
-    InputTypeError: neither a source nor a model; the hint says how to make one.
+    Raises InputTypeError for anything else, with a hint of how to make a source.
     """
     if isinstance(given, Source | type):
         return check_source(given, test)
@@ -80,7 +80,7 @@ def source_of(
 
 
 def check_evaluable(given: object, test: object) -> None:
-    """Refuse what is neither a source nor a model, before anything is read."""
+    """Refuse an argument that is neither a source nor a model, before reading any data."""
     if not isinstance(given, Source | type) and not isinstance(test, Source):
         from recometer.sources.models import is_model
 
@@ -134,7 +134,7 @@ def test_of(source: Source, test: object) -> Interactions:
 
 
 def truth_beside(source: Source, *, given: bool) -> Interactions | None:
-    """Return the truth that comes with a source; None where test was `given`, which only one is."""
+    """Return the test data that the source contains, or None if test was `given` separately."""
     beside = source.facts.truth
     if not given and beside is None:
         raise InputError(
@@ -155,7 +155,7 @@ def protocol_names() -> list[str]:
 
 
 def named_protocol(name: str) -> Protocol:
-    """Return our own rules, or those of a convention, however its name is capitalised."""
+    """Return our own rules or those of a convention. Upper and lower case do not matter."""
     own = usual_protocol(Protocol)
     if as_listed(name) == own.name:
         return own
@@ -174,7 +174,7 @@ def as_listed(name: str) -> str:
 def protocol_of(
     protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
 ) -> Protocol:
-    """Return the protocol with single rules replaced; `parameters` are other names that exist."""
+    """Return the protocol with some rules replaced; `parameters` are other valid names."""
     if isinstance(protocol, str):
         protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
@@ -190,7 +190,7 @@ def protocol_of(
 
 
 def _not_here(name: str) -> str:
-    """Return the hint for what is said elsewhere; nothing for a name that is not known."""
+    """Return a hint for a name that belongs in another place, or an empty string."""
     if name in ARGUMENTS:
         return f"Hint: {ARGUMENTS[name]}"
     if name == "label_gain":
@@ -202,7 +202,7 @@ def _not_here(name: str) -> str:
         return "Hint: relevant_from=4 says from which value of test on an item is relevant."
     if name.lower() in CUTOFFS:
         return "Hint: cut-offs are part of the names of metrics, as in metrics='ndcg@5,10'."
-    # A column's own name, too: user_id="uid" is meant as user="uid".
+    # Common names of columns count as well: user_id="uid" means user="uid".
     column = next((kind for kind in COLUMNS if kind == name or common_names(kind, [name])), None)
     if column is not None:
         calls = {
@@ -220,11 +220,10 @@ def _not_here(name: str) -> str:
 
 
 def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
-    """Return the rules that hold for a source, and refuse the order of the input without one.
+    """Adapt the rules to a source; refuse ``ties="input"`` if the source has no input order.
 
-    A convention takes items of a source without an order as if they came by their ids. Without
-    train, nobody has training items, and `cold_start` leaves out nobody. What happens if all scores
-    are NaN is not for sources to know.
+    Under a convention, a source without an input order counts as ordered by item id. Without
+    train, `cold_start` leaves out nobody. Sources do not read the rule for all-NaN scores.
     """
     if protocol.nan_scores == "undefined_for_all":
         protocol = protocol.replace(nan_scores="undefined")
@@ -241,7 +240,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
 
 
 def baseline_of(baseline: object) -> Source | EvaluationRecord | None:
-    """Return the lists that other lists are compared with."""
+    """Check the baseline, with whose lists metrics compare."""
     if baseline is None or isinstance(baseline, Source):
         return baseline
     if not isinstance(baseline, EvaluationRecord):
@@ -260,10 +259,10 @@ def baseline_of(baseline: object) -> Source | EvaluationRecord | None:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Arguments:
-    """The arguments of `evaluate` that need neither a source nor test, see there."""
+    """The arguments of `evaluate` except for the source and test."""
 
     metrics: tuple[Metric, ...]
-    protocol: Protocol  # as stated: a source without an order of its own replaces one rule
+    protocol: Protocol  # as stated by the user; see `settled` for what a source changes
     train: Interactions | None
     exclude: Items | None
     catalogue: Catalogue | None
@@ -272,24 +271,24 @@ class Arguments:
     threads: int
     progress: bool | None
     chance: bool
-    as_given: Mapping[str, Any]  # what the evaluation is repeated with
-    popularity: Popularity | None = None  # of the whole train, where train holds some users
-    expects_unknown: bool = False  # whether it is meant that users of test are unknown
-    some_users: bool = False  # whether other users are evaluated elsewhere, and put together
+    as_given: Mapping[str, Any]  # unread arguments, to repeat the evaluation
+    popularity: Popularity | None = None  # of the whole train, if `train` has only some users
+    expects_unknown: bool = False  # whether unknown users of test are intended
+    some_users: bool = False  # whether this is one of several blocks of users
 
     @cached_property
     def by_hand(self) -> Sequence[str]:
-        """The rules that were given by hand, whose effect is looked for."""
+        """The rules that the user set; they should have an effect."""
         return given_by_hand(self.protocol)
 
     @cached_property
     def counts_listed_users(self) -> bool:
-        """Whether users with a list count, whom test need not have."""
+        """Whether users with a list count even if they are not in test."""
         return counts_listed(self.metrics, self.protocol)
 
 
 def counts_listed(metrics: Sequence[Metric], protocol: Protocol) -> bool:
-    """Return whether users with a list count, whom test need not have."""
+    """Return whether users with a list count even if they are not in test."""
     return any(rules_of(one, protocol).users == "listed" for one in metrics)
 
 
@@ -308,7 +307,7 @@ def read_arguments(
     chance: bool,
     rules: Mapping[str, Any],
 ) -> Arguments:
-    """Read and check them."""
+    """Read and check the arguments of `evaluate`, except for the source and test."""
     stated = protocol_of(protocol, rules, PARAMETERS)
     requested = parse_under(metrics, stated)
     known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)

@@ -1,4 +1,4 @@
-"""What one evaluation is given: a source, beside the truth."""
+"""Case: a source and the sides to evaluate it with."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from recometer.evaluating.unknown import check_shifted
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 
-KEPT_BYTES = 2**28  # of inputs that a result holds on to
+KEPT_BYTES = 2**28  # the largest inputs that a result keeps
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """A source, and what it is measured by."""
+    """One evaluation: a source, the sides, and the rules that apply."""
 
     source: Source
     sides: Sides
-    protocol: Protocol  # with what the source replaces, see `settled`
+    protocol: Protocol  # adapted to the source, see `settled`
     brings_truth: bool  # whether test comes with the source
 
     @property
     def arguments(self) -> Arguments:
-        """What is asked for."""
+        """The arguments of `evaluate`."""
         return self.sides.arguments
 
     def check_ids(self) -> None:
@@ -36,7 +36,7 @@ class Case:
         check_shifted(self.source, test, arguments.train, self.protocol, arguments.by_hand)
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return a description of each argument that was given, beside its fingerprints."""
+        """Return the description and the fingerprints of each argument."""
         source, rules = self.source, self.protocol
         facts, description = source.facts, source.describe()
         replaces = facts.replaces_relevant_from(rules)
@@ -55,12 +55,12 @@ class Case:
         }
 
     def kept(self) -> dict[str, Any] | None:
-        """Return what repeats the evaluation, unless that would hold on to much memory."""
+        """Return the arguments to repeat the evaluation, or None if they take too much memory."""
         sides, arguments = self.sides, self.arguments
         sources = [one for one in (self.source, arguments.baseline) if isinstance(one, Source)]
         held = [sides.held_bytes, *(one.facts.n_bytes for one in sources)]
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
-        # A source that brings the truth brings it again.
+        # If the source contains the test data, it will do so again.
         test = None if self.brings_truth else sides.given
         return {**arguments.as_given, "source": self.source, "test": test, "train": arguments.train}

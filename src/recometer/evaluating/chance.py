@@ -1,4 +1,4 @@
-"""What a random order of the same candidates would score."""
+"""The expected value of each metric for a random order of the candidates."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def chance_of(
 
     All candidates are one group of ties, over whose orders the rule ``ties="expected"`` averages
     (McSherry & Najork, "Computing information retrieval performance measures efficiently in the
-    presence of tied scores", ECIR 2008): nothing is drawn. Undefined ones are NaN.
+    presence of tied scores", ECIR 2008): nothing is drawn. Undefined values are NaN.
 
-    InputError: no metric reads a ranking (of which `ranks` may be None), lists end before the last
-    candidate, or scores count beyond their order.
+    Raises InputError if no metric reads a ranking, if lists end before the last candidate, or if
+    a rule reads the scores themselves.
     """
     ranked = [one for one in metrics if knows_chance(one)]
     if ranks is None or not ranked:
@@ -57,13 +57,13 @@ def chance_of(
 
 
 def knows_chance(metric: Metric) -> bool:
-    """Return whether a random order has a value of a metric."""
+    """Return whether the metric has an expected value for a random order."""
     return metric.definition.record == "ranks" and metric.definition.averages_ties
 
 
 def _all_tied(ranks: Ranks) -> Ranks:
-    """Return the ranks that scores without a difference would give."""
-    known = ranks.above >= 0  # others are not candidates
+    """Return the ranks if all candidates had the same score."""
+    known = ranks.above >= 0  # -1: not a candidate
     others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
     place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
     return dataclasses.replace(

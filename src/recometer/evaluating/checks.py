@@ -1,4 +1,4 @@
-"""What `evaluate` refuses, and what it warns of, once items are ranked."""
+"""Errors and warnings of `evaluate` after ranking."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_not_empty(n_users: int, n_rows: int) -> None:
 def check_known(
     facts: Facts, examples: Sequence[object], source: Source, protocol: Protocol
 ) -> None:
-    """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
+    """Refuse a source without any known user or finite scores; warn if there are few."""
     if not facts.n_known:
         named = source.facts.arrays.get("user_ids")
         hint = "give the source the ids that test has: user_ids=..."
@@ -52,7 +52,7 @@ def check_known(
         "infinite_scores='ranked' infinity like other numbers."
     )
     if protocol.nan_scores == "undefined_for_all":
-        return  # a warning names the metrics without any value
+        return  # `warn_of_undefined` names the metrics
     if n_judged and n_unusable == n_judged:
         raise InputError(
             f"All {n_judged:,} users have a NaN or infinite score among their "
@@ -69,7 +69,7 @@ def check_known(
 def check_overlaps(
     counts: Mapping[str, int], n_relevant: Int64 | int, n_rows: int, candidates: object
 ) -> None:
-    """Warn where most of test is in train, or is not a candidate: then little is measured."""
+    """Warn if most of test is in train or is not a candidate, so that little is measured."""
     overlap = counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         warn(
@@ -90,7 +90,7 @@ def check_overlaps(
 
 
 def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
-    """Refuse metrics that need more data than lists contain."""
+    """Refuse metrics that need the whole ranking if lists end early."""
     early = ranks.ends_early
     if not any_of(early):
         return
@@ -112,9 +112,9 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
 
 
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs beyond all lists, given the length of the longest one.
+    """Warn of cut-offs that are larger than the longest list.
 
-    The metrics are all of rankings, or all of the lists.
+    All metrics read rankings, or all read lists.
     """
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
@@ -127,7 +127,7 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
 
 
 def below_relevant(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
-    """Count the users whose list ends before the places that R-precision reads."""
+    """Count the users whose list is shorter than R-precision needs."""
     depths = [metric.cutoff for metric in metrics if metric.name == "rprecision"]
     if not depths or not any_of(ranks.ends_early):
         return {}
@@ -140,7 +140,7 @@ def below_relevant(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
 
 
 def warn_below_relevant(count: int, n_users: int) -> None:
-    """Warn of users whose list ends before the places that R-precision reads."""
+    """Warn of users whose list is shorter than R-precision needs."""
     if count:
         warn(
             f"rprecision reads the first R places, R the user's number of relevant items: the "
@@ -149,7 +149,7 @@ def warn_below_relevant(count: int, n_users: int) -> None:
 
 
 def no_list(what: str) -> InputError:
-    """Return the error of a baseline that has no list for anybody."""
+    """Return the error for a baseline without a list for any user."""
     return InputError(
         f"The baseline ({what}) has no list for any user of test. Hint: are its user ids written "
         "like those of test?"
@@ -157,7 +157,7 @@ def no_list(what: str) -> InputError:
 
 
 def warn_beyond_rows(most: int, source: Source, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs above the number of rows that any user was given."""
+    """Warn of cut-offs that are larger than every user's number of rows."""
     beyond = [str(one) for one in metrics if one.cutoff is not None and one.cutoff > most]
     if beyond:
         warn(
@@ -167,7 +167,7 @@ def warn_beyond_rows(most: int, source: Source, metrics: Iterable[Metric]) -> No
 
 
 def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
-    """Count the users who were given fewer rows than a cut-off."""
+    """Count the users with fewer rows than the largest cut-off."""
     cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
     if not ranks.any_cutoff or not cutoffs:
         return {}
@@ -176,7 +176,7 @@ def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
 
 
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
-    """Refuse to compute by the documentation what a library computes by a defect."""
+    """Refuse metrics under ``defects=True`` if a user's value is due to a defect."""
     convention = find(protocol.name) if protocol.defects else None
     if convention is None:
         return
@@ -193,15 +193,15 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
 
 
 def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Tell for whom the first item, at each place beyond the last, changes it: bool [n_users]."""
+    """Return for which users repeating the first item beyond the end changes it: bool [n_users]."""
     unknown = ranks.n_candidates < 0
     n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
     user = ranks.user
     first = user[ranks.relevant & ((ranks.item == 0) | unknown[user])]
     changed = np.bincount(first, minlength=ranks.n_users) > 0
     if metric.definition.name == "roc_auc":
-        # More misses do not change it where all relevant items are found, nor do more hits where
-        # no candidate is left to come later: items of train fill the list as misses.
+        # More misses change nothing if all relevant items are found. More hits change nothing if no
+        # candidate is left, because items of train fill the list as misses.
         hits = np.bincount(user[ranks.relevant & (ranks.above >= 0)], minlength=ranks.n_users)
         missed = hits < ranks.n_relevant
         changed = missed | changed & (unknown | (ranks.depth < ranks.n_candidates))
@@ -210,10 +210,10 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Tell whose list ends before place k, where what fills it is a hit: bool [n_users].
+    """Return whose list is shorter than k and is filled up with a hit: bool [n_users].
 
-    It is where the user has a relevant item, and the user before has the one with the highest
-    number.
+    The library fills it with the last item of the catalogue, which counts as a hit if the user has
+    a relevant item and it is relevant for the user before.
     """
     last = ranks.user[ranks.relevant & (ranks.item == ranks.item.max(initial=-1))]
     filled = np.zeros(ranks.n_users + 1, bool)
@@ -223,7 +223,7 @@ def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Tell who has repeated rows of an item in the first k places: bool [n_users]."""
+    """Return which users have an item twice in the first k places: bool [n_users]."""
     again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
     if ranks.copies is not None:
         again = again | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
@@ -231,7 +231,7 @@ def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     return found
 
 
-# Functions that find the users whose number comes from a defect, by `Refused.where`.
+# Find the users whose value is due to a defect, by `Refused.where`.
 DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,
@@ -240,7 +240,7 @@ DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
 
 
 def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
-    """Refuse a correction where the ranks or the number of candidates are not known."""
+    """Refuse a correction if the ranks or the number of candidates are unknown."""
     if protocol.correction == "none":
         return
     if ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0):
@@ -253,7 +253,7 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
 def warn_of_undefined(
     facts: Facts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
-    """Warn of metrics that no user has a value for, and say why."""
+    """Warn of metrics that are undefined for all users, with the reasons."""
     alike: dict[str, list[str]] = {}
     for name, counts in facts.undefined.items():
         most_first = np.argsort(-counts, kind="stable")
@@ -269,7 +269,7 @@ def warn_of_undefined(
 
 
 def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
-    """Say that no value of test reaches a threshold, if that is so."""
+    """Return a sentence if no value of test reaches the threshold, or an empty string."""
     high = 1.0 if value_range is None else value_range[1]
     if not is_threshold(relevant_from) or high >= relevant_from:
         return ""

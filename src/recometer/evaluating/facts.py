@@ -1,4 +1,4 @@
-"""Facts: numbers of blocks of users, from which follows what is true of all users."""
+"""Facts: numbers of a block of users that the checks of all users need."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from recometer.arrays import Int64
 
 
 class Facts(NamedTuple):
-    """Numbers of some users that decide what is refused and warned of."""
+    """Numbers of a block of users, for the checks in `finish.check_facts`."""
 
     n_users: int
-    n_rows: int  # of test
+    n_rows: int  # rows of test
     n_relevant: int
-    n_known: int  # users whom the source has a ranking for
+    n_known: int  # users with a ranking in the source
     n_judged: int  # of these, those with a relevant item
     n_unusable: int  # of these, those with a NaN or infinite score
-    n_unknown: int  # users who should be known and are not
+    n_unknown: int  # unknown users, except for those whom a rule leaves out
     n_early: int  # users whose lists end early
-    n_any_cutoff: int  # blocks in which candidates were given one by one
-    n_compared: int  # users with a list of the baseline; all of them without a baseline
-    depth: int  # the most known places of a user
-    n_candidates: int  # the most candidates of a user
-    n_listed: int  # the most places of a list
-    undefined: Mapping[str, Int64]  # how often each `Reason` holds, of metrics without a value
+    n_any_cutoff: int  # blocks whose candidates came as rows, as in `Pairs`
+    n_compared: int  # users with a list of the baseline; `n_users` without a baseline
+    depth: int  # the longest known ranking of a user
+    n_candidates: int  # the largest number of candidates of a user
+    n_listed: int  # the longest list
+    undefined: Mapping[str, Int64]  # users per `Reason`, for metrics without any value
 
     @classmethod
     def merge(cls, parts: Sequence[Facts]) -> Facts:
-        """Return the facts of all users, given those of blocks of different users."""
+        """Return the facts of all users, from those of blocks of different users."""
         each = [part for part in parts if part.n_users]
         first = each[0].undefined if each else {}
         names = [name for name in first if all(name in part.undefined for part in each)]
@@ -42,4 +42,4 @@ class Facts(NamedTuple):
         return cls(**numbers, undefined=together)
 
 
-MOST = ("depth", "n_candidates", "n_listed")  # of which the largest counts; others add up
+MOST = ("depth", "n_candidates", "n_listed")  # merged by their maximum, the others by their sum

@@ -1,4 +1,4 @@
-"""From what a source gave to the fields of an `Evaluation`, or to means alone."""
+"""Finish an evaluation: check all users together, and return fields or means."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FindPopular = Callable[[], FoundByPopularity | None]
 
 
 def fields_of(case: Case, records: Records, reading: float, ranking: float) -> dict[str, Any]:
-    """Return the fields of an `Evaluation`; `reading` and `ranking` took so many seconds."""
+    """Return the fields of an `Evaluation`; `reading` and `ranking` are seconds."""
     begin, sides, arguments = time.perf_counter(), case.sides, case.arguments
     known = sides.fingerprints
     arrays = {"source": case.source.facts.arrays, **({} if known else sides.arrays())}
@@ -84,9 +84,9 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
 def _by_popularity(
     case: Case, ranks: Ranks | None, of_train: Counts | None, counting: _kernel.Counting
 ) -> FindPopular:
-    """Count found relevant items by popularity: see `found_by_popularity`.
+    """Start to count the relevant items that were found, see `found_by_popularity`.
 
-    What is returned returns None without train or ranks.
+    The returned function gives the result, or None without train or ranks.
     """
     sides, arguments, ties = case.sides, case.arguments, case.protocol.ties
     of_ranks = sides.of_rankings
@@ -99,7 +99,7 @@ def _by_popularity(
 
 
 def means_of(case: Case, records: Records) -> dict[str, float]:
-    """Measure what a source gave, and return the means alone: `Evaluation.mean` without it."""
+    """Return only the means, as `Evaluation.mean` does, without making an `Evaluation`."""
     sides, arguments = case.sides, case.arguments
     part = measure(case, records)
     check(case, part)
@@ -114,7 +114,7 @@ def means_of(case: Case, records: Records) -> dict[str, float]:
         seed=arguments.seed,
         negative_gains=sides.negative_gains,
         binary_gains=sides.binary_gains,
-        clusters=None,  # which only intervals read
+        clusters=None,  # only intervals read them
     )
     together = together_of(
         sides.metrics,
@@ -127,7 +127,7 @@ def means_of(case: Case, records: Records) -> dict[str, float]:
 
 
 def check(case: Case, part: Part) -> None:
-    """Refuse and warn of what only all users together tell."""
+    """Raise the errors and warnings that depend on all users."""
     sides, arguments, source = case.sides, case.arguments, case.source
     test, facts = sides.test, part.facts
     check_facts(
@@ -159,26 +159,28 @@ def check_facts(
     value_range: tuple[float, float] | None,
     find: FindUnknown | None,
 ) -> None:
-    """Refuse and warn of what only all users together tell, given their facts and counts.
+    """Raise the errors and warnings that depend on all users.
 
     Parameters
     ----------
     facts, counts
-        Of all users, see `Part`.
-    source, baseline
-        The source, or one that describes it; and the description of the baseline.
+        Those of all users, see `Part`.
+    source
+        The source, or one of the same kind that describes it.
+    baseline
+        The description of the baseline.
     metrics
-        All of them.
+        All requested metrics.
     rules, stated
-        The protocol with what the source replaces, and as it was stated.
+        The protocol as adapted to the source, and as stated by the user.
     candidates
-        As `evaluate` got them.
+        The argument of `evaluate`.
     examples
-        A few users of test.
+        The ids of a few users of test.
     value_range
-        The least and the largest value of test. None if it has none.
+        The smallest and the largest value of test. None if test has no values.
     find
-        Returns some unknown users or items. None if nobody is told of them.
+        Returns examples of unknown users or items. None turns the warnings about them off.
     """
     of_lists = [one for one in metrics if one.definition.record == "lists"]
     of_ranks = [one for one in metrics if one.definition.record != "lists"]
@@ -199,7 +201,7 @@ def check_facts(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that numbers may depend on."""
+    """Return the versions of software that values may depend on."""
     return {**_versions(), "instruction_set": _kernel.instruction_set()}
 
 

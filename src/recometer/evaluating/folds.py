@@ -1,4 +1,4 @@
-"""The part of `evaluate` that knows splits: train comes with test, and folds are pooled."""
+"""Splits and folds as arguments of `evaluate`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
     """Return whether test is a `Split`, `Folds`, or a list of `Split`."""
-    # Whoever has one has imported the module, which `import recometer` does not.
+    # Importing the module would take time, and without it nobody has a `Split`.
     module = sys.modules.get("recometer.split.result")
     if module is None:
         return False
@@ -25,12 +25,12 @@ def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
 
 
 def are_folds(test: object) -> TypeGuard[Folds | Sequence[Split]]:
-    """Return whether test is `Folds`, or a list of `Split`: several splits."""
+    """Return whether test has several splits: `Folds`, or a list of `Split`."""
     return is_made(test) and not hasattr(test, "interactions")
 
 
 def check_no_train(made: object, train: object) -> None:
-    """Refuse train beside an argument that contains its own training data."""
+    """Refuse train if test is a split, which contains its own training data."""
     if train is not None:
         raise InputError(
             f"train was given, but {type(made).__name__} brings its own. Hint: leave train out."
@@ -52,9 +52,9 @@ def parts_of(
 
 
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
-    """Yield the source of each fold, and its split, which is made when its turn comes.
+    """Yield the source and the split of each fold; splits are made one at a time.
 
-    `source` is a function from a split to a source, or a list with a source for each.
+    `source` is a function that returns the source of a split, or a list with a source per fold.
     """
     if callable(source):
         for number, one in enumerate(made):
@@ -75,11 +75,11 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
 
 
 def _made_by(function: Callable[[Any], object], one: object, number: int) -> object:
-    """Return the source that the user's function makes from a fold."""
+    """Call the user's function with a fold, and return its source."""
     try:
         return function(one)
     except RecometerError:
-        raise  # says itself what is wrong
+        raise  # has a message of its own
     except Exception as error:
         raise ModelError(
             f"The function that returns a source raised {type(error).__name__} for fold {number} "

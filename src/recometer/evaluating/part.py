@@ -1,4 +1,4 @@
-"""Part: what came out for a block of users. Parts of different users merge."""
+"""Part: the values of a block of users."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from recometer.ranks import TopLists, UserFlag, raised
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """The values of some users, with all that an `Evaluation` says of them.
+    """The values of a block of users, and further facts about these users.
 
-    What metrics over all users read is there only if such metrics are measured.
+    `rated`, `lists` and `list_data` are None unless metrics read them.
     """
 
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
     users: Users
-    counts: Mapping[str, int]  # what the rules settled
+    counts: Mapping[str, int]  # rows and users that a rule affected
     facts: Facts
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     rated: RatedTogether | None = None
@@ -43,7 +43,7 @@ class Part:
     list_data: ListData | None = None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of an `Evaluation` that the part has."""
+        """Return the part as fields of an `Evaluation`."""
         found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del found["users"], found["facts"]
         return {**found, **self.users._asdict()}
@@ -72,7 +72,7 @@ def measure(case: Case, records: Records) -> Part:
         more |= {
             "lists": records.lists,
             "over_users": compute_for_all(listed, over_users, rules),
-            # Facts about users that are not needed would be kept with the result.
+            # The result keeps them, so drop what is not needed.
             "list_data": dataclasses.replace(listed.data, **changes),
         }
     facts = _facts(case, records, values, reasons)
@@ -91,7 +91,7 @@ def _facts(
         n_unknown = int(np.count_nonzero(raised(users.flags, UserFlag.TRAINED) & ~known))
     undefined = {}
     for name, column in values.items():
-        # The first of millions of users nearly always decides it.
+        # The first user nearly always decides, so the rest is not searched.
         if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
             undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
     return Facts(

@@ -1,4 +1,4 @@
-"""Preparation: test, train and all else that many models are evaluated with, read once."""
+"""Preparation: read all arguments except the source, for one or many evaluations."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """What many models are evaluated with, prepared once: the base of `recometer.Evaluator`."""
+    """All arguments except the source, read once: the base of `recometer.Evaluator`."""
 
     is_kept = False
-    """Whether calls may follow later, before which the data of an argument may be changed."""
+    """Whether the user keeps the object, and may change the data before a later call."""
 
     def __init__(
         self,
@@ -126,14 +126,14 @@ class Preparation:
         return held_bytes(self.arguments, self.sides)
 
     def fields(self, source: object, begin: float) -> dict[str, Any]:
-        """Return the fields of the `Evaluation` of a model; `begin` is when reading it began."""
+        """Evaluate a model; return the fields of its `Evaluation`. `begin` is the start time."""
         given = self.case(source)
         read = time.perf_counter()
         records = find_records(given)
         return fields_of(given, records, read - begin, time.perf_counter() - read)
 
     def case(self, given: object) -> Case:
-        """Check a source, or make one from a model, and combine it with the truth."""
+        """Check a source, or make one from a model, and combine it with the sides."""
         arguments, sides = self.arguments, self.sides
         if self.is_kept:
             self._check_unchanged()
@@ -186,7 +186,7 @@ def held_bytes(*what: object) -> int:
         one = waiting.pop()
         if isinstance(one, np.ndarray):
             while isinstance(one.base, np.ndarray):
-                one = one.base  # a view keeps the whole
+                one = one.base  # a view keeps the whole array in memory
         if id(one) in seen:
             continue
         seen.add(id(one))
@@ -208,5 +208,5 @@ def _parts(one: Any) -> Iterable[object]:
     ours = type(one).__module__.split(".")[0] in ("recometer", "scipy")
     if not ours or not hasattr(one, "__dict__"):
         return ()
-    # What was given in a form of the user's own is only referred to.
+    # Arguments in the user's own form belong to the user.
     return [part for name, part in vars(one).items() if name != "as_given"]

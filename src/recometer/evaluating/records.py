@@ -1,4 +1,4 @@
-"""What the source is asked for: only what the metrics read, and checked."""
+"""Request the records that the metrics read from a source."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from recometer.sources.base import Request, Source
 
 
 class Users(NamedTuple):
-    """What an Evaluation says of each user."""
+    """Facts about each user."""
 
     n_relevant: Int64
     n_candidates: Int64
@@ -49,20 +49,20 @@ class Users(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """What the source gave; None where no metric reads it."""
+    """The records of a source; None if no metric reads them."""
 
     ranks: Ranks | None
     ratings: Ratings | None
     lists: TopLists | None
     baseline: TopLists | None
-    judged: Judged | None  # what test has of the users, beside lists
+    judged: Judged | None  # facts of test about the users, for metrics of lists
     users: Users
-    counts: dict[str, int]  # what the rules settled
-    request: Request  # what the source was asked for
+    counts: dict[str, int]  # rows and users that a rule affected
+    request: Request  # the request to the source
 
 
 def find_records(case: Case) -> Records:
-    """Ask the source for what the metrics read, and check it."""
+    """Request the records that the metrics read, and check them."""
     rules, sides, arguments, source = case.protocol, case.sides, case.arguments, case.source
     test, of_ranks, of_lists = sides.test, sides.of_rankings, sides.of_lists
     request = request_of(case)
@@ -104,7 +104,7 @@ def find_records(case: Case) -> Records:
 
 
 def measured_by(case: Case, records: Records) -> dict[str, Measured]:
-    """Return the users to measure, by the record that metrics read."""
+    """Return the users to measure, by the kind of record."""
     found: dict[str, Measured] = {}
     sides, arguments = case.sides, case.arguments
     of_ranks, test = sides.of_rankings, sides.test
@@ -134,7 +134,7 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
 
 
 def request_of(case: Case) -> Request:
-    """Return the request to the source, which is the same for all with the same rules."""
+    """Return the request to the source; sources with the same rules share it."""
     known, rules = case.sides.requests, case.protocol
     if rules not in known:
         known[rules] = _request(case)
@@ -162,12 +162,12 @@ def _request(case: Case) -> Request:
 
 
 def _whole_popularity(popularity: Popularity | None) -> tuple[Array | None, Int64] | None:
-    """Return the popularity of the items of the whole train, where it was counted elsewhere."""
+    """Return the popularity of items in the whole train, if train has only some users."""
     return None if popularity is None else (popularity.item_ids, popularity.users)
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
-    """Return the facts of test about its users, or `ranks` if the source contains the truth."""
+    """Count the judged and the relevant items of each user, in `ranks` if they are given."""
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
@@ -179,7 +179,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
 
 
 def _removed_rows(request: Request, source: Source) -> Bool | None:
-    """Return which rows of test are removed because train has them, or None if no row is."""
+    """Return which rows of test are removed because they are in train, or None if no row is."""
     if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()
@@ -197,7 +197,7 @@ def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -
 
 
 def _numbered(catalogue: Catalogue | None) -> int | Array | None:
-    """Return what sources read from a catalogue: the ids of its items, or their number."""
+    """Return the ids of the items of a catalogue, or their number if it has no ids."""
     if catalogue is None:
         return None
     return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
@@ -230,7 +230,7 @@ def _lists(
     request: Request,
     metrics: Sequence[Metric],
 ) -> tuple[TopLists, TopLists | None]:
-    """Request lists as long as metrics read them, from the source and perhaps the baseline."""
+    """Request lists from the source and the baseline, as long as the largest cut-off."""
     depth = max(metric.cutoff or 1 for metric in metrics)
     lists = source.top(request, depth)
     if baseline is None or "baseline" not in needed_by(metrics):

@@ -1,4 +1,4 @@
-"""What should have been recommended, and all that follows from it without a model."""
+"""Sides: test, train and the other data that do not depend on the model."""
 
 from __future__ import annotations
 
@@ -35,24 +35,26 @@ OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sides:
-    """Test, as it was given and as it is counted, with what depends on it and on no source.
+    """Test, and all facts about it that do not depend on a source.
 
-    What takes time is found when it is first asked for, and kept.
+    Properties that take time are computed once, when they are first read.
     """
 
     arguments: Arguments
     given: Interactions
-    test: Interactions  # with the users who count by the rule users="listed"
+    test: Interactions  # repeated rows merged, and with users added by users="listed"
     candidates: Candidates | None
-    metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
-    memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
-    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
-    # Fingerprints of `arrays`, once an evaluation has taken them; means do not need them.
+    metrics: tuple[Metric, ...]  # with the largest gain of test, if their formula reads it
+    memory: Memory = dataclasses.field(default_factory=Memory)  # matches with sources
+    requests: dict[Protocol, Request] = dataclasses.field(
+        default_factory=dict
+    )  # by rules
+    # Fingerprints of `arrays`, filled by the first evaluation.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check test, perhaps `brought` by a source, and what depends on it."""
+        """Check test and the arguments that depend on it; `brought`: a source contains test."""
         chosen = read_candidates(arguments.as_given["candidates"], given)
         corrections.check(arguments.metrics, arguments.protocol, is_uniform(chosen))
         check_not_empty(given.n_users, len(given))
@@ -73,7 +75,7 @@ class Sides:
 
     @cached_property
     def of_rankings(self) -> tuple[Metric, ...]:
-        """The metrics that read a ranking: ranks, or ratings."""
+        """The metrics that read ranks or ratings."""
         return self._of_records("ranks", "ratings")
 
     @cached_property
@@ -91,27 +93,27 @@ class Sides:
 
     @cached_property
     def side_data(self) -> dict[SideData, Metric]:
-        """What metrics of rankings read beside them, each with the first such metric."""
+        """The side data that metrics of rankings need, each with the first metric that needs it."""
         return needed_by(self.of_rankings)
 
     @cached_property
     def counts_repeated_rows(self) -> bool:
-        """Whether rows of test that repeat a pair count, for a metric of rankings."""
+        """Whether a metric of rankings counts every row of test that repeats a pair."""
         rules = (rules_of(metric, self.arguments.protocol) for metric in self.of_rankings)
         return any(one.repeated_test in COUNT_EACH for one in rules)
 
     @cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
-        """What train says of each user, see `Evaluation`; None without train."""
+        """The activity and popularity of `Evaluation`; None without train."""
         return (None, None) if self.counts is None else profiles(self.counts)
 
     @cached_property
     def counts(self) -> Counts | None:
-        """What is counted in train, or None without one."""
+        """Counts of train, or None without train."""
         return self._counted(_kernel)
 
     def counts_by(self, counting: _kernel.Counting) -> Counts | None:
-        """Return `counts`; in the background, they are known when that has ended: see `prepare`."""
+        """Return `counts`, or start to count in the background; see `prepare`."""
         return self.counts if "counts" in vars(self) else self._counted(counting)
 
     def _counted(self, counting: _kernel.Counting) -> Counts | None:
@@ -120,7 +122,7 @@ class Sides:
 
     @cached_property
     def negative_gains(self) -> bool:
-        """Whether a gain is below 0, by the rules of a metric."""
+        """Whether a metric counts gains below 0."""
         rules = (rules_of(metric, self.arguments.protocol) for metric in self.metrics)
         counted = any(one.negative_gains == "counted" for one in rules)
         return counted and self.test.value_range[0] < 0
@@ -134,21 +136,21 @@ class Sides:
         return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
 
     def prepare(self, counts: Counts | None) -> None:
-        """Find what an `Evaluation` has of test and train, which no metric reads.
+        """Compute all properties that an `Evaluation` shows.
 
-        `counts` is what `counts_by` returned, once it is known.
+        `counts` is the finished result of `counts_by`.
         """
         vars(self).setdefault("counts", counts)
         _ = self.profiles, self.descriptions, self.definitions, self.settled
         _ = self.negative_gains, self.binary_gains, self.held_bytes
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
-        """Return the arrays of which fingerprints are taken, by argument."""
+        """Return the arrays to fingerprint, by argument."""
         return {"test": _arrays(self.given), **arrays_beside_test(self.arguments, self.candidates)}
 
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
-        """A description of each argument that was given, and perhaps a warning."""
+        """A description of each argument, and a warning where it applies."""
         arguments, baseline = self.arguments, self.arguments.baseline
         texts = {"test": repr(self.given)}
         given = {
@@ -173,11 +175,11 @@ class Sides:
 
     @cached_property
     def definitions(self) -> dict[str, dict[str, str]]:
-        """The formula and the source of each metric, and what its parameters stand for."""
+        """The formula and the source of each metric, and the meaning of its parameters."""
         return definitions_of(self.metrics)
 
     def _reading(self) -> str:
-        """Say how values of test above 1 were read, if no value was named."""
+        """Return a sentence on how values of test above 1 were read, if no rule says so."""
         (low, high), rules = self.test.value_range, self.arguments.protocol
         if isinstance(rules.relevant_from, int | float) or high <= 1:
             return ""
@@ -192,7 +194,7 @@ class Sides:
 
     @cached_property
     def settled(self) -> dict[str, int]:
-        """The rows of test and train that a rule settled, where there are any."""
+        """Counts of rows of test and train that a rule affected."""
         test, train = self.test, self.arguments.train
         found = {"test_duplicates": test.duplicates, "negative_values": number_below_0(test)}
         if train is not None:
@@ -209,7 +211,7 @@ class Sides:
 def arrays_beside_test(
     arguments: Arguments, candidates: Candidates | None
 ) -> dict[str, Mapping[str, object]]:
-    """Return the arrays of all arguments but the test, by argument."""
+    """Return the arrays of all arguments except test, by argument."""
     arrays: dict[str, Mapping[str, object]] = {
         "train": _arrays(arguments.train),
         "candidates": _arrays(candidates),
@@ -224,7 +226,7 @@ def arrays_beside_test(
 
 
 def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
-    """Return the formula and the source of metrics, and what their parameters stand for."""
+    """Return the formula and the source of metrics, and the meaning of their parameters."""
     parts, found = ("title", "formula", "source"), {}
     for metric in metrics:
         definition = METRICS[metric.name]
@@ -248,7 +250,7 @@ def number_of_zeros(data: Interactions) -> int:
 
 
 def warn_of_zeros(count: int, protocol: Protocol) -> None:
-    """Warn of values of 0 in train, whose items the rule `seen` removes all the same."""
+    """Warn of values of 0 in train, because the rule `seen` removes their items nevertheless."""
     if count and protocol.seen != "kept":
         warn(
             f"{count:,} value{' of train is' if count == 1 else 's of train are'} 0, and count as "
@@ -259,10 +261,10 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
 
 
 def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return test with the values that count, where rows repeat a pair.
+    """Return test with one row per pair, whose value follows the rules.
 
-    If each row counts for a metric, its value is the mean of theirs. Otherwise they are added up,
-    by the rule or by default; but by default not beside a threshold that was set.
+    If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
+    `repeated_test` decides; by default, values are added up unless the user set a threshold.
     """
     each = [one for one in metrics if rules_of(one, protocol).repeated_test in COUNT_EACH]
     rule = rules_of(each[0], protocol).repeated_test if each else protocol.repeated_test
@@ -272,23 +274,23 @@ def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 
 
 def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return the test that a source brings, with the values that count: see `as_counted`."""
+    """Return the test of a source with one row per pair, see `as_counted`."""
     if rows_stay(metrics, protocol):
         test = settled_repeats(test, "largest")
     return as_counted(test, metrics, protocol)
 
 
 def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
-    """Return whether rows of a source that repeat a pair are items of their own.
+    """Return whether repeated rows of a source count as different items.
 
-    So they are for metrics of ratings, and by the rule `duplicates`.
+    They do for metrics of ratings, and under ``duplicates="joined"``.
     """
     of_ranks = [one for one in metrics if one.definition.record != "ratings"]
     return not of_ranks or asked_of_source(of_ranks, protocol).duplicates == "joined"
 
 
 def _largest_gain(test: Interactions) -> float:
-    """Return the largest value of test; 1 where there is none above 0."""
+    """Return the largest value of test, or 1 if no value is above 0."""
     if test.values is None:
         return 1.0
     largest = max(test.value_range[1], 0)
@@ -298,14 +300,14 @@ def _largest_gain(test: Interactions) -> float:
 
 
 def is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether users have uniformly drawn candidates, or None if they have no sets."""
+    """Return whether candidates are drawn uniformly, or None if users have no sets."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None
 
 
 def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
-    """Say how the values of candidate sets are read."""
+    """Return the warning about values that come from sets of candidates."""
     if protocol.correction != "none":
         return (
             "The values are estimates of those of the whole catalogue, from the ranks among "

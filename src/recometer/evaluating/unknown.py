@@ -1,4 +1,4 @@
-"""Users and items of test that a model does not know, and ids that look like positions."""
+"""Unknown users and items of test, and ids that look like positions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from recometer.protocol import Protocol
 from recometer.sources.base import Kind, Source
 
 KINDS: tuple[Kind, ...] = ("user", "item")
-MANY = 0.1  # of the users of test, or of the relevant rows: more than these are worth a warning
+MANY = 0.1  # share of unknown users or relevant rows above which there is a warning
 EXAMPLES = 3
-ASKED = 1000  # ids for which a spelling is looked for
-BY_CHANCE = 10  # users or items: fewer may be 0 to n - 1 in data and 1 to n in a model by chance
+ASKED = 1000  # unknown ids to search for another spelling
+BY_CHANCE = 10  # with fewer users or items, ids may run from 0 here and from 1 there by chance
 
 
 FindUnknown = Callable[[Kind], "Unknown"]
 
 
 def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
-    """Return the positions of the users or items with interactions, and the ids of all."""
+    """Return the positions of users or items with interactions, and all ids."""
     if kind == "user":
         return np.flatnonzero(np.diff(data.indptr)), data.user_ids
     return np.unique(data.items).astype(np.int64), data.item_ids
 
 
 def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
-    """Return the positions of those with interactions whose ids are not among those known."""
+    """Return the positions of users or items with interactions whose ids are not `known`."""
     positions, its = there(data, kind)
     if known is None or its is None:
         return positions[:0]
@@ -46,7 +46,7 @@ def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
 
 
 class Unknown(NamedTuple):
-    """Some ids of a side that a model does not know, and those that it knows."""
+    """Examples of unknown ids, and the ids that the source has."""
 
     asked: Sequence[Any]
     known: Sequence[Any]
@@ -54,18 +54,18 @@ class Unknown(NamedTuple):
 
     @classmethod
     def of(cls, asked: Array, known: Array | None, side: str = "test") -> Unknown:
-        """Take some of the ids of a side, evenly."""
+        """Choose evenly spaced examples of the unknown ids."""
         chosen = np.linspace(0, len(asked) - 1, min(len(asked), ASKED)).astype(np.int64)
         return cls(asked[chosen].tolist(), [] if known is None else known.tolist(), side)
 
     @property
     def such(self) -> str:
-        """A few of the ids of test, for a sentence; nothing if there are none."""
+        """A few unknown ids for a sentence, or an empty string."""
         return f", such as {_few(self.asked)}" if self.asked else ""
 
     @property
     def hint(self) -> str:
-        """Why they may be unknown: what is written differently, or how those known look."""
+        """A hint why the ids are unknown: another spelling, or examples of both sides."""
         if not self.asked or not self.known:
             return ""
         found = guess(self.asked, self.known)
@@ -82,7 +82,7 @@ def _few(some: Sequence[Any]) -> str:
 
 
 def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
-    """Return users or items of test that a source does not know."""
+    """Return examples of users or items of test that the source does not know."""
     known, its = source.facts.known_ids(kind), ids_of(test, kind)
     if its is None:
         return Unknown([], [])
@@ -96,10 +96,10 @@ def warn_of_unknown(
     protocol: Protocol,
     find: FindUnknown,
 ) -> None:
-    """Warn if a model lacks more than a tenth of the users of test, or of the relevant rows.
+    """Warn if more than a tenth of the users or relevant rows of test are unknown to the model.
 
-    Users without training items whom the rule `cold_start` leaves out are expected to be unknown.
-    `find` returns ids of a kind; it is called only if there is a warning.
+    Users without training items may be unknown if the rule `cold_start` leaves them out.
+    `find` returns examples; it is called only if there is a warning.
     """
     n_unknown, n_users, n_relevant = facts.n_unknown, facts.n_users, facts.n_relevant
     if n_unknown > MANY * n_users:
@@ -129,26 +129,26 @@ def check_shifted(
     protocol: Protocol,
     by_hand: Collection[str],
 ) -> None:
-    """Refuse ids of a model that look like positions of those of test and train.
+    """Refuse ids of a model that look like positions of the ids of test and train.
 
     Parameters
     ----------
     source, test, train, protocol
         `test` is None if the source brings the truth itself.
     by_hand
-        The rules that were given by hand.
+        The rules that the user set.
 
     Raises
     ------
     InputError
-        If there are such ids, unless the rule `shifted_ids` says that they are meant.
+        If ids look like positions, unless the rule `shifted_ids` allows it.
     """
     data = [side for side in (test, train) if side is not None]
     settle_shifted([_shifted(source, kind, data) for kind in KINDS], protocol, by_hand)
 
 
 def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[str]) -> None:
-    """Raise for what was found of shifted ids, or warn that it is nothing where it is expected."""
+    """Raise for shifted ids, or warn if ``shifted_ids="kept"`` has no effect."""
     found = next(filter(None, said), "")
     if protocol.shifted_ids == "kept":
         if "shifted_ids" in by_hand and not found:
@@ -161,7 +161,7 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
-    """Say that the ids of one side look like positions of those of the other, if they do."""
+    """Return the message if ids of one side look like positions of the other, or ""."""
     every = [ids_of(side, kind) for side in data]
     sides = [side for side in every if side is not None and len(side)]
     if any(side.dtype == object for side in sides):
@@ -175,7 +175,7 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
         return ""
     if ends == (1, _positions(sides)):
         return _said_of_positions(source, kind, ends[1])
-    if ends[0] != 0 or ends[1] == 0 or _has(sides, 0):  # a single one is never another's
+    if ends[0] != 0 or ends[1] == 0 or _has(sides, 0):  # a single id cannot be shifted
         return ""
     n_users: set[int] = set()
     if kind == "item":
@@ -198,13 +198,13 @@ def _from_zero(source: Source, kind: Kind) -> Array | None:
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
-    """Return whether one of some sorted arrays has an id."""
+    """Return whether one of the sorted arrays has an id."""
     at = [int(np.searchsorted(side, one)) for side in sides]
     return any(i < len(side) and side[i] == one for i, side in zip(at, sides, strict=True))
 
 
 def _positions(sides: Sequence[Array]) -> int:
-    """Return n if sides are 0 to n - 1, one of them in full, and n is large; otherwise 0."""
+    """Return n if the ids are 0 to n - 1 without gaps in one side, and n is large; otherwise 0."""
     n = max(int(side[-1]) for side in sides) + 1
     low = min(int(side[0]) for side in sides)
     dense = low == 0 and any(len(side) == n for side in sides)
@@ -214,9 +214,9 @@ def _positions(sides: Sequence[Array]) -> int:
 def _numbers_of_texts(
     source: Source, kind: Kind, sides: Sequence[Array]
 ) -> tuple[list[Array], Array | None]:
-    """Return the numbers that ids of test and train and those of a source are, if they are texts.
+    """Return the ids of all sides as numbers, if they are texts of whole numbers.
 
-    It returns none unless all are plain whole numbers, and "0" is on one side alone.
+    Returns nothing unless all are plain whole numbers and "0" is on one side only.
     """
     if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
         return [], None
@@ -231,7 +231,7 @@ def _numbers_of_texts(
 
 
 def _whole_numbers(texts: Array) -> Int64 | None:
-    """Return sorted numbers, or None if a text is no whole number as `str` writes it."""
+    """Return sorted numbers, or None if a text is not a whole number as `str` writes it."""
     if not all(
         one.isdecimal() and one.isascii() and len(one) < 19 and (one[0] != "0" or one == "0")
         for one in texts
@@ -241,7 +241,7 @@ def _whole_numbers(texts: Array) -> Int64 | None:
 
 
 def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
-    """Say that test and train look like positions of the ids of a model, which are 1 to n."""
+    """Return the message for a model with ids 1 to n and data with 0 to n - 1."""
     return (
         f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
         f"({source.describe()}) are 1 to {n:,}: positions seem to stand for ids, so that each "
@@ -258,19 +258,19 @@ def said_of_shifted(
     has: Callable[[int], bool],
     n_users: set[int],
 ) -> str:
-    """Say that ids of a model look like positions of those of test and train, if they do.
+    """Return the message for a model with ids 0 to n - 1 that look like positions, if they do.
 
     Parameters
     ----------
     source, kind
     n
-        How many there are in the model: their ids are 0 to n - 1, and test and train have no 0.
+        The number of ids in the model, which are 0 to n - 1. Test and train have no 0.
     ends
         The lowest and the highest id of test and train together.
     has
         Whether test or train has an id.
     n_users
-        For items, how many users there may be, after whom the items of a graph are numbered.
+        For items, possible numbers of users: items of a graph are numbered after the users.
     """
     low, high = ends
     nodes = low in n_users and n <= high < low + n

@@ -1,4 +1,4 @@
-"""Rules that do not change the requested metrics.
+"""Rules that the user set although they do not change the requested metrics.
 
 A warning names such a rule if the user set it. It does not name rules of a convention, which hold
 for all data of its library, lists as well as matrices.
@@ -36,8 +36,8 @@ LISTS = {
     "repeated_test": "metrics of lists read whether an item is in test",
 }
 
-# By what metrics read, the rules that change none of their values, reasons and means, and why; of
-# those with one value for all users, too. Rules that are not here have an effect somewhere.
+# The rules that do not change values, reasons and means, and why, by the record that metrics
+# read; "all users" are metrics with one value for all users. Other rules have an effect.
 UNREAD: Mapping[str, Mapping[str, str]] = {
     "ranks": {"percent": OF_ALL_USERS},
     "ratings": {
@@ -63,20 +63,20 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "average": OF_MEANS,
     },
 }
-# Whom they leave out of a mean; "known" and "listed" change whose lists are read.
+# They only leave users out of a mean; "known" and "listed" also change whose lists are read.
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
 @functools.cache
 def usual_protocol(kind: type[Protocol]) -> Protocol:
-    """Return our own rules, made and checked once for each class of protocols."""
+    """Return the default rules, made once for each class of protocols."""
     return kind()
 
 
 def given_by_hand(protocol: Protocol) -> list[str]:
-    """Return the rules of a protocol that are not those of its name."""
+    """Return the rules of a protocol that differ from the defaults of its name."""
     convention = find(protocol.name)
-    kind: Any = type(protocol)  # a class can be hashed, whatever its instances
+    kind: Any = type(protocol)  # mypy takes the cached function's argument for unhashable
     usual = usual_protocol(kind) if convention is None else convention.protocol
     if protocol is usual:
         return []
@@ -93,7 +93,7 @@ def warn_without_effect(
 ) -> None:
     """Warn of rules that the user set, and that do not change the requested metrics.
 
-    `given` are those that `given_by_hand` returns; `trained` says whether there is train.
+    `given` comes from `given_by_hand`; `trained` says whether there is train.
     """
     if not given:
         return
