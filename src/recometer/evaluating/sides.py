@@ -46,9 +46,7 @@ class Sides:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain of test, if their formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # matches with sources
-    requests: dict[Protocol, Request] = dataclasses.field(
-        default_factory=dict
-    )  # by rules
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by rules
     # Fingerprints of `arrays`, filled by the first evaluation.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 

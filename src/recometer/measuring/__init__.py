@@ -1,1 +1,1 @@
-"""From what was ranked to values: by which rules, and why a value is undefined."""
+"""Compute values from records, and give the reason for each undefined value."""

@@ -1,8 +1,8 @@
-"""From rules to values: one loop over whatever is measured.
+"""Compute metrics: one loop over all kinds of records.
 
-What is measured (`recometer.measuring.ranked`, `rated`, `listed`) answers who is undefined, and
-why, and computes; what then becomes of values is settled here. The functions of metrics know the
-formulas alone.
+The kinds (`recometer.measuring.ranked`, `rated`, `listed`) compute values, and say for which users
+a value is undefined and why. This module applies the rules to the values. The functions of metrics
+contain only the formulas.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class _Plan(NamedTuple):
 
     variants: tuple[Variant, ...]
     n_metrics: int
-    rows: dict[str, int]  # the row of each metric among the reasons, in the order asked for
-    valued: dict[str, int]  # the row of each with values of users, among the values
+    rows: dict[str, int]  # the row of each metric among the reasons, in the requested order
+    valued: dict[str, int]  # the row of each metric among the values, if it has values per user
     lower: Float64  # [n_valued, 1], the bounds of these values
     upper: Float64
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], protocol: Protocol, one: type[Measured]) -> _Plan:
-        """Settle all that does not depend on the users."""
+        """Prepare everything that does not depend on the users."""
         variants = tuple(_variants(metrics, protocol, one.variant))
         bounds: list[tuple[float, float]] = []
         for variant in variants:
@@ -52,7 +52,7 @@ class _Plan(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """Some users of what is measured, and the metrics that read it."""
+    """A block of users, and the metrics to compute for it."""
 
     measured: Measured
     block: slice
@@ -72,21 +72,21 @@ def compute(
     Parameters
     ----------
     measured
-        What the metrics read, of the same users.
+        The records that the metrics read, all of the same users.
     metrics
         As `recometer.metrics.parse` returns them.
     protocol
-        The rules, which a metric's name may change.
+        The rules. Names of metrics may change single ones.
     threads
         How many threads to use; the values do not depend on it.
 
     Returns
     -------
     values : dict of str to float64 [n_users]
-        By the metric's name, such as ``"ndcg@10"``, in the order asked for. Metrics with one value
+        By the metric's name, such as ``"ndcg@10"``, in the requested order. Metrics with one value
         for all users have none here, see `compute_for_all`.
     reasons : dict of str to uint8 [n_users]
-        The `Reason` why a value is undefined, 0 where it is defined.
+        The `Reason` why a value is undefined, 0 if it is defined.
     """
     every = [measured] if isinstance(measured, Measured) else list(measured)
     tasks: list[_Task] = []
@@ -108,11 +108,11 @@ def compute(
     values: dict[str, Float64] = {}
     reasons: dict[str, UInt8] = {}
     for plan, table, codes in tables:
-        # Their rows cannot be written to, either.
+        # The rows inherit this.
         table.flags.writeable = codes.flags.writeable = False
         values |= {name: table[row] for name, row in plan.valued.items()}
         reasons |= {name: codes[row] for name, row in plan.rows.items()}
-    if len(tables) == 1:  # which are in the order asked for
+    if len(tables) == 1:  # in the requested order already
         return values, reasons
     names = [str(metric) for metric in metrics]
     return {name: values[name] for name in names if name in values}, {
@@ -137,10 +137,9 @@ def compute_for_all(
     protocol: Protocol,
     weights: Int64 | None = None,
 ) -> dict[str, float]:
-    """Compute the values that metrics over users, or over rows, have for all users together.
+    """Compute the one value that each metric has for all users, by its name; NaN if undefined.
 
-    By the metric's name; NaN where it is undefined. `weights`, int64 [n_users], say how often each
-    user counts: how often one was drawn in a resampling.
+    `weights`, int64 [n_users], say how often each user was drawn in a resampling.
     """
     return computed_for_all(measured, metrics, protocol)(weights)
 
@@ -148,9 +147,9 @@ def compute_for_all(
 def computed_for_all(
     measured: Together, metrics: Sequence[Metric], protocol: Protocol
 ) -> Callable[[Int64 | None], dict[str, float]]:
-    """Return what computes the values for all users together, given how often each counts.
+    """Return a function from weights of users to the values of `compute_for_all`.
 
-    Users are resampled many times: what does not depend on who is drawn is done once.
+    Resampling calls it many times; work that does not depend on the weights is done once, here.
     """
     variants = _variants(metrics, protocol, Variant.of)
     order = [str(metric) for metric in metrics]
@@ -183,7 +182,7 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
             last = first + len(variant.metrics)
             values[first:last] = some.compute(variant).T
             first = last
-    # Sums over tied groups may pass a bound by their rounding.
+    # Rounding errors of sums over tied groups may exceed a bound.
     values.clip(plan.lower, plan.upper, out=values)
     row = first = 0
     for variant in plan.variants:
@@ -218,7 +217,7 @@ def _settle(
 def _planned(
     metrics: tuple[Metric, ...], known: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan for some metrics, which is reused for equal ones that are `known`."""
+    """Return the plan for metrics, cached for equal metrics with the same definitions."""
     return _Plan.of(metrics, protocol, one)
 
 
@@ -227,7 +226,7 @@ def _variants(
     protocol: Protocol,
     make: Callable[[Sequence[Metric], Protocol], Variant],
 ) -> list[Variant]:
-    """Put the cut-offs of the same metric together, unless the order of ties depends on them."""
+    """Group the cut-offs of the same metric, unless the order of ties depends on the cut-off."""
     found: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)

@@ -1,13 +1,13 @@
-"""What metrics of sampled candidates say of the whole catalogue.
+"""Estimates for the whole catalogue of metrics of sampled candidates.
 
 Krichene & Rendle 2020, On Sampled Metrics for Item Recommendation (KDD). A user's relevant item
-has X of N other items above it, of which x are among the m that were drawn. Other items of test
-are always candidates, so that it is known how many of them are above: the item's rank is
+has X of N other items above it, and x of these are among the m drawn items. Other items of test
+are always candidates, so the number of those above is known exactly: the item's rank is
 ``head + X``. A metric that adds up ``f(rank)`` over the relevant items is corrected by replacing
 each ``f(head + X)`` by an estimate that depends on x alone (`recometer.measuring.estimates`).
 
-Tied items: the mean over the orders of the tied candidates. roc_auc is linear in x, and the same
-under every correction.
+For tied items, the estimate is the mean over all orders of the tied candidates. roc_auc is linear
+in x, so all corrections agree.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from recometer.ties import WHOLE, Groups, sum_by_user
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Relevant items and where they may be, a row per item, or per possible order of tied ones."""
+    """Relevant items and their possible places: a row per item, or per order of tied candidates."""
 
     user: Int64
     hits_before: Int64  # relevant items before this one
-    head: Int64  # the rank, were none of the drawn items' kind before it
+    head: Int64  # the rank without the drawn items and those that they stand for
     sampled_before: Int64  # drawn items before it
-    gain: Float64  # of the item, its mean over tied ones
-    weight: Float64  # the chance of the row
+    gain: Float64  # of the item; the mean gain of tied items
+    weight: Float64  # the probability of the row
 
     def take(self, rows: Int64) -> Places:
         """Return some rows."""
@@ -100,8 +100,8 @@ class Sum:
 
     of_rank: Callable[[Float64], Float64]  # ranks begin with 1
     divisor: Callable[[Groups, int], Float64]
-    size: Callable[[Places], Float64] = _no_gain  # what each item is worth, its chance included
-    limit: Callable[[Groups, int], Int64] = _cutoff  # items beyond this rank count nothing
+    size: Callable[[Places], Float64] = _no_gain  # weight times probability
+    limit: Callable[[Groups, int], Int64] = _cutoff  # items beyond this rank do not count
     first: bool = False  # only the first relevant item counts
 
 
@@ -127,10 +127,10 @@ CORRECTABLE = (*SUMS, "roc_auc")
 
 
 def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -> None:
-    """Refuse a correction where there is no uniform sample, or the metric is not such a sum.
+    """Refuse a correction without a uniform sample, or of a metric that is not a sum over items.
 
-    `uniform` tells whether each user's candidates were drawn uniformly; None without candidates
-    per user.
+    `uniform` says whether each user's candidates were drawn uniformly; None means that users have
+    no candidates of their own.
     """
     if protocol.correction == "none":
         return
@@ -145,7 +145,7 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
             f"{found} holds for candidates that were drawn uniformly, found by='popularity'."
         )
     for metric in metrics:
-        # Parameters in a name change the formula that is corrected here.
+        # Parameters would change the formula, which is repeated here.
         if metric.name not in CORRECTABLE or "(" in str(metric):
             raise InputError(
                 f"{found} does not exist for {str(metric)!r}, which is not a sum over relevant "
@@ -157,7 +157,7 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
 def whole(ranks: Ranks) -> Ranks:
     """Return the ranks with the number of candidates in the whole catalogue.
 
-    The rules for undefined values then refer to this number.
+    The rules for undefined values then read this number.
     """
     drawn, others = _drawn(ranks)
     n = ranks.n_candidates - drawn + others
@@ -165,7 +165,7 @@ def whole(ranks: Ranks) -> Ranks:
 
 
 def nothing_drawn(ranks: Ranks) -> Bool:
-    """Return for which users none of the other items was drawn: bool [n_users]."""
+    """Return for which users no item was drawn: bool [n_users]."""
     drawn, others = _drawn(ranks)
     nothing: Bool = (drawn == 0) & (others > 0)
     return nothing
@@ -176,8 +176,8 @@ def compute(
 ) -> Float64:
     """Estimate a metric of the whole catalogue, one of `CORRECTABLE`: [n_users, n_cutoffs].
 
-    `groups` are those of the ranks of sampled candidates, by the tie rule "expected" and the
-    property that the metric reads. Values can lie outside the bounds of the metric.
+    `groups` are the tie groups of the sampled ranks under the tie rule "expected", for the property
+    that the metric reads. Values can lie outside the bounds of the metric.
     """
     drawn, others = _drawn(ranks)
     groups = dataclasses.replace(groups, n_candidates=whole(ranks).n_candidates, cache={})
@@ -189,7 +189,7 @@ def compute(
     if added.first:
         places = places.take(np.flatnonzero(places.hits_before == 0))
     user, asked = places.user, cutoffs.tolist()
-    # All cut-offs at once: the estimates of the deepest pass those of the others on the way.
+    # All cut-offs at once: the estimate of the deepest one passes through the others.
     n = len(asked)
     estimate = estimates(
         np.tile(places.sampled_before, n),
@@ -210,19 +210,19 @@ def compute(
 
 
 def _drawn(ranks: Ranks) -> tuple[Int64, Int64]:
-    """Return m and N of each user: candidates that are not judged, and all such items."""
+    """Return m and N of each user: the drawn items, and all items that could be drawn."""
     assert ranks.pool is not None
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     ranked = np.bincount(user[ranks.above >= 0], minlength=ranks.n_users)
-    # Judged items with a NaN score are not ranked; such users are undefined.
+    # Judged items with a NaN score are not ranked, and their users are undefined.
     return np.clip(ranks.n_candidates - ranked, 0, ranks.pool), ranks.pool
 
 
 def _places_of(ranks: Ranks, groups: Groups) -> Places:
-    """Return the relevant items with every order of the tied ones, which differ in what is before.
+    """Return the relevant items, once for every possible number of tied items before them.
 
-    In a group with r relevant, s drawn and j other judged items, the relevant one number q has y
-    drawn and z others of the group before it with the chance
+    In a group with r relevant, s drawn and j other judged items, the relevant item number q has y
+    drawn and z other items of the group before it with the probability
 
         (q + y + z)! / (q! y! z!) * (n - 1 - q - y - z)! / ((r - 1 - q)! (s - y)! (j - z)!)
         / (n! / (r! s! j!))   where n = r + s + j
@@ -254,7 +254,7 @@ def _places_of(ranks: Ranks, groups: Groups) -> Places:
         chance += log[rest] - log[r_ - 1 - q_] - log[s_ - y_] - log[j_ - z_]
         chance -= log[r_ + s_ + j_] - log[r_] - log[s_] - log[j_]
         weight[several] = [math.exp(value) for value in chance.tolist()]
-    # A group's mean gain per place, for its items with a gain alone.
+    # The mean gain of the group's items that have a gain.
     gain = groups.gain * groups.size / groups.relevant
     return Places(
         user=groups.user[group],
@@ -267,7 +267,7 @@ def _places_of(ranks: Ranks, groups: Groups) -> Places:
 
 
 def _roc_auc(places: Places, groups: Groups, drawn: Int64, others: Int64) -> Float64:
-    """Return the share of the pairs in the right order, each drawn item standing for N / m."""
+    """Return the share of pairs in the right order; each drawn item stands for N / m items."""
     user = places.user
     ranked = sum_by_user(user, places.weight, groups.n_users)
     negatives = groups.n_candidates - np.rint(ranked)
@@ -278,6 +278,6 @@ def _roc_auc(places: Places, groups: Groups, drawn: Int64, others: Int64) -> Flo
 
 
 def _log_factorials(n: int) -> Float64:
-    """Return the logarithms of the first n factorials, from that of 0 on."""
+    """Return the logarithms of the factorials of 0 to n - 1."""
     logs = np.fromiter(map(math.log, range(1, n)), np.float64)
     return np.append(0.0, np.cumsum(logs))

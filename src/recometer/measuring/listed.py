@@ -1,4 +1,4 @@
-"""Users measured by their lists, and what is known beside them."""
+"""Measure users by their lists and side data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BLOCK_PLACES = 2**21
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged(Record):
-    """What test has of the users of lists: how many items are judged, and relevant."""
+    """The number of judged and of relevant items of each user with a list."""
 
     n_rows: Int64 = field(metadata=PER_USER)
     n_relevant: Int64 = field(metadata=PER_USER)
@@ -45,7 +45,7 @@ class Judged(Record):
 class ListedUsers(Measured):
     """Users measured by their lists, and the side data that the metrics read.
 
-    Without `judged`, what test has of the users is as `data` has it, if at all.
+    If `judged` is None, the counts of test come from `data`, if it has any.
     """
 
     record = "lists"
@@ -53,7 +53,7 @@ class ListedUsers(Measured):
     def __init__(self, data: ListData, judged: Judged | None = None) -> None:
         self.data = data
         self._judged = judged
-        # By the identity of the rules, which are kept beside: for metrics over users.
+        # By the identity of the rules, which are kept as well so that it stays unique.
         self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
 
     @property
@@ -71,7 +71,7 @@ class ListedUsers(Measured):
         yield from slices(self.n_users, BLOCK_PLACES // max(self.data.lists.depth, 1))
 
     def users(self, block: slice | Int64) -> ListedUsers:
-        """Return some users alone, without copying what is known of them."""
+        """Return a block of users as views, without copying."""
         judged = None if self._judged is None else self._judged.users(block)
         return ListedUsers(self.data.users(block), judged)
 
@@ -89,14 +89,14 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # For all users together an empty list counts, for instance as one that is not full.
+            # Metrics over all users count an empty list, for instance as one that is not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Tell who does not count in a mean."""
+        """Return which users do not count in a mean."""
         rules, without = variant.rules, variant.metrics[0].definition.without
-        # A list has its value whatever test says, unless the metric reads what is relevant.
+        # Lists have values independently of test, unless the metric reads relevance.
         reads = "relevant" in without and rules.no_relevant != "undefined"
         if rules.users in ("test", "known", "all") and not reads:
             return None
@@ -112,12 +112,12 @@ class ListedUsers(Measured):
         return variant.values(self.data)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the one value of all users; those without a ranking do not count."""
+        """Return the one value of all users. Users without a ranking do not count."""
         weights = self._weights(rules, weights)
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
 
     def add_up(self, metric: Metric, rules: Protocol, weights: Int64 | None = None) -> Summed:
-        """Return what the users add up to, for a metric with one value for all of them.
+        """Return the sums over users, for a metric with one value for all users.
 
         `weights`, int64 [n_users], say how often each user counts.
         """
@@ -130,7 +130,7 @@ class ListedUsers(Measured):
         return counted if weights is None else weights * counted
 
     def _who_counts(self, rules: Protocol) -> Int64 | None:
-        """Return 1 for the users who count, and 0 for the others; None where all do."""
+        """Return 1 for users who count and 0 for others, or None if all count."""
         if id(rules) not in self._counted:
             counted = self._for_all_metrics(rules) == 0
             found = None if counted.all() else counted.astype(np.int64)
@@ -139,7 +139,7 @@ class ListedUsers(Measured):
 
     @property
     def judged(self) -> Judged:
-        """What test has of the users."""
+        """The counts of test for each user."""
         if self._judged is not None:
             return self._judged
         test, relevant = needed(self.data.test), needed(self.data.relevant)

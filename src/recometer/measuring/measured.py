@@ -1,4 +1,4 @@
-"""What can be measured: some users, and what metrics of a kind read of them."""
+"""The interface of measured users: a record of a block of users, and what metrics read of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recometer.ties import WHOLE
 
 
 class Together(Protocol):
-    """What metrics with one value for all users read."""
+    """The data that metrics with one value for all users read."""
 
     @property
     def n_users(self) -> int:
@@ -23,7 +23,7 @@ class Together(Protocol):
 
     @property
     def size(self) -> int:
-        """How much one value takes to compute: places in lists, or rows."""
+        """The work to compute one value: the number of places in lists, or of rows."""
 
     def users(self, chosen: Int64) -> Together:
         """Return some users alone."""
@@ -36,22 +36,22 @@ class Together(Protocol):
 
 
 class Variant(NamedTuple):
-    """Metrics that are computed at once, mostly one at several cut-offs, under their rules.
+    """Metrics that are computed together, usually one metric at several cut-offs.
 
-    What does not depend on who is measured is settled here, once for all calls.
+    It holds everything that does not depend on the users, so that this is prepared only once.
     """
 
     metrics: tuple[Metric, ...]
     names: tuple[str, ...]
     rules: Rules
-    over_users: bool  # whether they have no value of a user, but reasons
-    as_found: bool  # whether a value stays as it was found where it is defined and counts
-    values: Callable[[Any], Float64]  # from what they read to float64 [n_users, n_metrics]
-    how: Any = None  # what a kind of `Measured` has found out beside
+    over_users: bool  # whether there are only reasons per user, and one value for all
+    as_found: bool  # whether defined values that count need no further step
+    values: Callable[[Any], Float64]  # from the record to float64 [n_users, n_metrics]
+    how: Any = None  # further preparation of one kind of `Measured`
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], rules: Rules, how: Any = None) -> Variant:
-        """Settle it for the same metric at several cut-offs."""
+        """Prepare the same metric at several cut-offs."""
         first = metrics[0]
         definition = first.definition
         cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
@@ -67,10 +67,10 @@ class Variant(NamedTuple):
 
 
 class Measured(abc.ABC):
-    """Some users, and the record that metrics of a kind read of them.
+    """A block of users, and a record that metrics of one kind read.
 
-    It answers who is undefined, and why; and computes. The rules are those of the metric: a name
-    may change single ones.
+    It computes values, and says which users are undefined and why. The rules are those of the
+    metric, whose name may change single ones.
     """
 
     record: ClassVar[Record]
@@ -87,7 +87,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def users(self, block: slice) -> Measured:
-        """Return some users alone, without copying what is known of them."""
+        """Return a block of users as views, without copying."""
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Rules) -> Variant:
@@ -96,9 +96,9 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return the first `Reason` of each user by one of the metrics, 0 without one.
+        """Return the first `Reason` of each user for a metric, or 0, and whether any is set.
 
-        It must not be changed. And whether a user has one.
+        The array must not be changed.
         """
 
     @abc.abstractmethod
@@ -107,7 +107,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def outside(self, variant: Variant) -> Bool | None:
-        """Tell who does not count in a mean, see `reasons.outside`."""
+        """Return which users do not count in a mean, see `reasons.outside`."""
 
     @classmethod
     def bounded(cls, rules: Rules) -> bool:

@@ -1,4 +1,4 @@
-"""Users measured by where their judged items landed."""
+"""Measure users by the ranks of their judged items."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_
 # Users are taken in blocks, so that working memory does not grow with their number.
 BLOCK_USERS = 2**16
 BLOCK_JUDGED = 2**18
-# What is read instead, where gains below 0 are 0.
+# Properties in whose place metrics read gains with negative ones set to 0.
 POSITIVE: dict[Property, Property] = {
     "gain": "positive_gain",
     "exponential": "positive_exponential",
 }
-FEW_TIED = 1 / 8  # of the users: those with ties are measured apart, since ties cost more
+FEW_TIED = 1 / 8  # users with ties are measured separately below this share, since ties cost more
 
 
 class RankedUsers(Measured):
@@ -45,7 +45,7 @@ class RankedUsers(Measured):
         self.ranks = ranks
         self.seed = seed
         self.user_keys = user_keys
-        # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
+        # No reference cycles, so that the memory of a block is freed at once.
         self._settled: dict[Settling, Ranks] = {}
         self._applied: dict[_Ruling, _Rules] = {}
         self._groups: dict[_Grouping, Groups] = {}
@@ -65,7 +65,7 @@ class RankedUsers(Measured):
             first = last
 
     def users(self, block: slice) -> RankedUsers:
-        """Return some users alone, without copying what is known of them."""
+        """Return a block of users as views, without copying."""
         if block == slice(0, self.n_users):
             return self
         return RankedUsers(self.ranks.users(block), *self._drawn(block))
@@ -85,13 +85,13 @@ class RankedUsers(Measured):
         return self._ruled(reading).reasons(reading.facts[number])
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Tell who does not count in a mean."""
+        """Return which users do not count in a mean."""
         return self._ruled(variant.how).outside
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
         """Return whether values lie within the metric's bounds, except for rounding."""
-        # Items that count more than once may lead beyond a bound.
+        # Items that count more than once may exceed a bound.
         once = rules.duplicates != "counted" and rules.repeated_test != "joined"
         return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
 
@@ -130,7 +130,7 @@ class RankedUsers(Measured):
         return found
 
     def _reading(self, variant: Variant) -> _Reading:
-        """Return how metrics read the ranks; without values in test, gains are relevance."""
+        """Return how metrics read the ranks. If test has no values, gains equal relevance."""
         reading: _Reading = variant.how
         if reading.without_values is not None and self._one_property:
             return reading.without_values
@@ -151,7 +151,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Few users with ties, everybody as if without ties, and these users; None otherwise."""
+        """Return a view without ties and the few users with ties, or None if there are many."""
         ranks = self.ranks
         if not any_of(ranks.tied):
             return None
@@ -165,20 +165,20 @@ class RankedUsers(Measured):
         return users, every, RankedUsers(ranks.users(users), *self._drawn(users))
 
     def _drawn(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
-        """Return the seed, and what stands for some users in what is drawn."""
+        """Return the seed and the draw keys of a block of users."""
         keys = self.user_keys
         every = np.arange(self.n_users, dtype=np.uint64) if keys is None else keys
         return self.seed, every[users]
 
     @cached_property
     def _one_property(self) -> bool:
-        """Whether the groups of gains are those of relevance, and found once."""
+        """Whether gains and relevance have the same groups, which are then computed once."""
         gain, relevant = self.ranks.gain, self.ranks.relevant
         return all_of(gain == (1 if all_of(relevant) else relevant))
 
 
 class _Grouping(NamedTuple):
-    """How ranks become groups, except for what is drawn."""
+    """The rules by which ranks become tie groups, except for random draws."""
 
     ties: TieRule
     reads: Property
@@ -191,14 +191,14 @@ class _Facts(NamedTuple):
     """The parts of a metric that decide for which users it is undefined."""
 
     order_free: bool
-    cutoff: int | None  # if that matters
+    cutoff: int | None  # None if no metric reads it
     needs_candidates: bool
     defined_when_all_relevant: bool
     reads: Property
 
 
 class _Ruling:
-    """Rules: one object for equal ones."""
+    """Rules, with one object for all equal ones."""
 
     def __init__(self, rules: Protocol) -> None:
         self.rules = rules
@@ -206,17 +206,17 @@ class _Ruling:
 
 @functools.lru_cache(maxsize=64)
 def _ruling(rules: Protocol) -> _Ruling:
-    """Return the same object for the same rules, which is found by its identity."""
+    """Return the one object for equal rules, so that caches can use its identity."""
     return _Ruling(rules)
 
 
 class _Reading(NamedTuple):
-    """How metrics read ranks, as far as the users do not matter."""
+    """How metrics read ranks, as far as it does not depend on the users."""
 
     groups: _Grouping
     ruling: _Ruling
-    facts: tuple[_Facts, ...]  # of each metric
-    without_values: _Reading | None  # where gains are relevance
+    facts: tuple[_Facts, ...]  # one per metric
+    without_values: _Reading | None  # for tests whose gains equal relevance
 
     @classmethod
     def of(
@@ -226,7 +226,7 @@ class _Reading(NamedTuple):
         reads: Property,
         without_values: _Reading | None = None,
     ) -> _Reading:
-        """Settle it for a metric at several cut-offs; only one if ties depend on it."""
+        """Prepare a metric at several cut-offs, or at one if the order of ties depends on it."""
         cutoff, definition = metrics[0].cutoff, metrics[0].definition
         within = cutoff if rules.ties == "item_desc_within" else None
         by_cutoff = "undefined_below", "undefined_beyond"
@@ -247,7 +247,7 @@ class _Reading(NamedTuple):
 
 
 class _Rules:
-    """The rules for undefined values, applied to some users."""
+    """Apply the rules for undefined values to a block of users."""
 
     def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
         corrected = protocol.correction != "none"
@@ -255,12 +255,12 @@ class _Rules:
         self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = raised(ranks.flags, UserFlag.KNOWN)
-        self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
+        self.counted = self.known & (ranks.n_candidates >= 0)  # whose number of candidates is known
         self.found: dict[_Facts, tuple[UInt8, bool]] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
-        """Return the first rule that holds for each user, 0 where none does; and if one does."""
+        """Return the first reason of each user, or 0, and whether any is set."""
         found = self.found.get(facts)
         if found is None:
             reasons = self._reasons(facts)
@@ -274,7 +274,7 @@ class _Rules:
         rules, n = self.protocol, self.ranks.n_candidates
         cutoff = facts.cutoff
         free = facts.order_free and not self.ranks.any_cutoff
-        # Mostly everybody has more candidates than that.
+        # Usually all users have more candidates.
         if (
             free
             and rules.deep_cutoffs != "computed"
@@ -298,14 +298,14 @@ class _Rules:
 
     @cached_property
     def for_all_metrics(self) -> UInt8:
-        """The rules that do not depend on the metric."""
+        """The reasons that do not depend on the metric."""
         ranks, protocol = self.ranks, self.protocol
         result = np.zeros(ranks.n_users, np.uint8)
         why.mark_unknown(result, self.known, protocol)
         why.mark_none(result, ranks.n_relevant, protocol)
         if self.nothing_drawn is not None:
             mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
-        # A user whom the source does not know has misses only: there is nothing to rank.
+        # An unknown user has only misses, and nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         mark(result, few, Reason.FEW_CANDIDATES)
         why.mark_few(result, ranks.n_relevant, protocol)
@@ -315,7 +315,7 @@ class _Rules:
 
     @cached_property
     def outside(self) -> Bool | None:
-        """Who does not count in any mean; None if everybody counts."""
+        """The users who do not count in any mean, or None if all count."""
         ranks = self.ranks
         return why.outside(
             self.known,
@@ -326,18 +326,18 @@ class _Rules:
 
     @cached_property
     def fewest_candidates(self) -> int:
-        """The least number of candidates of a user, -1 where one is unknown."""
+        """The smallest number of candidates of a user, or -1 if one is unknown."""
         n = self.ranks.n_candidates
         return int(n.item(n.argmin()))
 
     @cached_property
     def all_relevant(self) -> Bool | None:
-        """Whether every candidate is relevant; None if that is so for nobody."""
+        """Whether all candidates are relevant: bool [n_users], or None if no user has this."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
             all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)
             return all_relevant if any_of(all_relevant) else None
-        # Beyond the end of a list relevant candidates may have been left out.
+        # Relevant candidates may be missing beyond the end of a list.
         all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
         if not any_of(all_relevant):
             return None
@@ -345,12 +345,12 @@ class _Rules:
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
-        """Return which users have no positive gain, and whose gains do not have a finite sum."""
+        """Return which users have no positive gain, and which have gains without a finite sum."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)
             size = np.abs(gain)
-            # NaN is the largest of all.
+            # NaN compares as the largest.
             if len(size) and not math.isfinite(size.item(size.argmax()) * len(size)):
                 not_finite = ~np.isfinite(sum_by_user(self.user, size, len(not_finite)))
             self.gains_found[reads] = self._count(gain > 0) == 0, not_finite

@@ -1,4 +1,4 @@
-"""Users measured by their predicted beside their true ratings."""
+"""Measure users by their predicted and true ratings."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ WITHOUT = {
 
 
 class RatedUsers(Measured):
-    """Users measured by their predicted beside their true ratings.
+    """Users measured by their predicted and true ratings.
 
-    Rules about rankings do not hold here: one row is enough. `seed` and `user_keys` are those of
+    The rules for rankings do not apply: one row is enough. `seed` and `user_keys` are those of
     `recometer.ties.resolve`.
     """
 
@@ -49,11 +49,11 @@ class RatedUsers(Measured):
         return self.ratings.n_users
 
     def blocks(self) -> Iterator[slice]:
-        """Cut the users into blocks, as those of rankings."""
+        """Cut the users into blocks, as for rankings."""
         return self.ranked.blocks()
 
     def users(self, block: slice) -> RatedUsers:
-        """Return some users alone, without copying what is known of them."""
+        """Return a block of users as views, without copying."""
         ranked = self.ranked.users(block)
         return RatedUsers(self.ratings.users(block), ranked.seed, ranked.user_keys)
 
@@ -81,7 +81,7 @@ class RatedUsers(Measured):
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Tell who does not count in a mean."""
+        """Return which users do not count in a mean."""
         return self.ranked.outside(variant)
 
     @classmethod
@@ -98,7 +98,7 @@ class RatedUsers(Measured):
         return variant.values(predictions)
 
     def together(self, reasons: Mapping[str, UInt8]) -> RatedTogether:
-        """Return the rows of all users as one, with who has no value by which metric."""
+        """Return the rows of all users together, with the reasons of undefined users."""
         return RatedTogether(self._rows_by(Protocol()).finite, reasons)
 
     def _rows_by(self, rules: Protocol) -> _Rows:
@@ -110,14 +110,14 @@ class RatedUsers(Measured):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RatedTogether:
-    """The rows of all users, for metrics that have a value over them.
+    """The rows of all users, for metrics with one value over all rows.
 
     Attributes
     ----------
     predictions
-        With the rows of the users whose numbers are all finite.
+        The rows of users whose numbers are all finite.
     reasons : mapping of str to uint8 [n_users]
-        As `recometer.measuring.compute.compute` returns them: whose rows count.
+        From `recometer.measuring.compute.compute`. Rows of users without a reason count.
     """
 
     predictions: Predictions
@@ -130,7 +130,7 @@ class RatedTogether:
 
     @property
     def size(self) -> int:
-        """How much one value takes to compute."""
+        """The work to compute one value: the number of rows."""
         return len(self.predictions.user)
 
     def users(self, chosen: Int64) -> RatedTogether:
@@ -139,7 +139,7 @@ class RatedTogether:
         return RatedTogether(self.predictions.taken(chosen), reasons)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the value over the rows of all users; `weights`: how often each user counts."""
+        """Return the value over the rows of all users; `weights` say how often each user counts."""
         found = np.empty(len(metrics))
         for column, metric in enumerate(metrics):
             counted = np.isin(self.reasons[str(metric)], why.OF_ONE_USER).astype(np.float64)
@@ -149,7 +149,7 @@ class RatedTogether:
 
 
 class _Rows:
-    """The rows of all users, and of those whose numbers are all finite."""
+    """The rows of all users, and those of users whose numbers are all finite."""
 
     def __init__(self, every: Predictions) -> None:
         self.every = every
@@ -165,7 +165,7 @@ class _Rows:
 
     @cached_property
     def not_finite(self) -> tuple[Bool, Bool, Bool]:
-        """Who has NaN predictions, infinite ones, or numbers without a finite sum of squares."""
+        """The users with NaN or infinite predictions, or without a finite sum of squares."""
         rows = self.every
         nan, infinite = np.isnan(rows.predicted), np.isinf(rows.predicted)
         with np.errstate(over="ignore"):

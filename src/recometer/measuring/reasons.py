@@ -1,4 +1,4 @@
-"""Why a metric has no value for a user, what then stands there, and who counts in a mean."""
+"""Reasons of undefined values, the values that replace them, and who counts in a mean."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.ranks import UserFlag, raised
 
 
 class Reason(enum.IntEnum):
-    """Why a metric is undefined for a user; where several hold, the first."""
+    """Why a metric is undefined for a user. If several reasons apply, the first one counts."""
 
     sentence: str
 
@@ -63,18 +63,18 @@ class Reason(enum.IntEnum):
 
 
 OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCORES)
-# What holds of a user alone: over the rows of all users, those of the user count.
+# These concern a single user; metrics over the rows of all users count the user's rows.
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
-    """Note the reason of some users, unless they have one already."""
+    """Set the reason of the marked users, unless they have one already."""
     if any_of(where):
         result[where & (result == 0)] = reason
 
 
 def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
-    """Mark the users without a list, where they do not have misses only."""
+    """Mark the users without a list, unless the rules count them as misses."""
     if rules.users == "known":
         mark(result, ~known, Reason.UNKNOWN_USER)
     if rules.no_list == "undefined":
@@ -89,18 +89,18 @@ def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
 
 def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
     """Mark the users with fewer relevant items than required."""
-    if rules.min_positives > 1:  # below that are those without any
+    if rules.min_positives > 1:  # users without any have another reason
         mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
 
 
 def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
-    """Mark the users without training items, where they do not count."""
+    """Mark the users without training items, if the rules leave them out."""
     if not rules.cold_start:
         mark(result, ~raised(flags, UserFlag.TRAINED), Reason.COLD_START)
 
 
 def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
-    """Mark users whose scores cannot be ranked, or by the rules do not make a ranking."""
+    """Mark users whose scores cannot be ranked, or are no ranking under the rules."""
     if not any_of(raised(flags, *OF_SCORES)):
         return
     mark(result, raised(flags, UserFlag.NAN_SCORE), Reason.NAN_SCORE)
@@ -110,27 +110,27 @@ def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
 
 
 def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
-    """Replace undefined values by those that the rules give."""
+    """Replace undefined values as the rules say."""
     values[reason != 0] = np.nan if rules.undefined == "nan" else rules.undefined
     if rules.undefined == "nan" and isinstance(rules.no_relevant, str):
         return
     if not isinstance(rules.no_relevant, str):
         values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = rules.no_relevant
-    # Those who do not count at all do not count as a number either.
+    # Users who do not count at all stay undefined.
     values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
 def outside(
     known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
 ) -> Bool | None:
-    """Tell who does not count in any mean, by the rule `users`; None if everybody counts.
+    """Return who does not count in any mean by the rule `users`, or None if all users count.
 
-    It depends on whether the source has a list for the user, and test a relevant item, or any;
-    what test has is asked for where a rule reads it.
+    It depends on whether the user has a list in the source, and an item or a relevant item in test.
+    The counts of test are computed only if the rule reads them.
     """
     users = rules.users
     if users in ("test", "known"):
-        # Where they would count as a number: those without any row are not in test.
+        # Users without any row are not in test.
         return ~has_rows() if rules.no_relevant != "undefined" else None
     outside: Bool = np.zeros(len(known), bool)
     if users in ("known_relevant", "listed"):
@@ -141,18 +141,17 @@ def outside(
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Tell whom the rule `users` leaves out of the mean of some values; None if nobody."""
+    """Return which users the rule `users` leaves out of the mean of these values, or None."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
-        gone = gone & ~np.isnan(values)  # the others have a reason already
+        gone = gone & ~np.isnan(values)  # undefined users have a reason already
     return gone
 
 
 def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
     """Return the values of the users who count in a metric's mean; NaN for the others.
 
-    By the rules `users` and `missing`; one NaN among them makes all NaN where the rule
-    `missing` says so.
+    The rules `users` and `missing` decide. Under ``missing="nan"``, one NaN makes all values NaN.
     """
     gone = reasons == Reason.NOT_COUNTED
     if rules.missing == "skip":

@@ -1,6 +1,6 @@
 """Changes that some conventions make to a ranking before metrics read it.
 
-Each rule turns `Ranks` into `Ranks`, so that no metric knows of it.
+Each rule turns `Ranks` into `Ranks`, so that metrics need not know the rules.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from recometer.ranks import Ranks, UserFlag
 
 
 def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
-    """Apply the rules `unranked` and `unknown_items`: forget that some items are relevant.
+    """Apply the rules `unranked` and `unknown_items`: make some items not relevant.
 
-    Where the ranking is known to its end, an item that was not ranked is unknown to the source
-    (or no candidate).
+    If the whole ranking is known, an unranked item is unknown to the source or not a candidate.
     """
     if protocol.unranked == "misses" and protocol.unknown_items == "misses":
         return ranks
-    # If a user's scores cannot be ranked, nothing says what was left out.
+    # Scores that cannot be ranked do not show which items are unknown.
     unusable = (ranks.flags & np.uint32(UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
     missing = (ranks.above < 0) & ~unusable[ranks.user]
     if protocol.unranked == "misses":
         whole = (ranks.n_candidates >= 0) & (ranks.depth >= ranks.n_candidates)
         missing &= np.repeat(whole, np.diff(ranks.indptr))
     else:
-        # Nothing exists but what is in the lists.
+        # Only listed items exist.
         n_candidates = np.where(unusable, ranks.n_candidates, ranks.depth)
         ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
@@ -49,9 +48,9 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     )
 
 
-# The values of the rule `repeated_test` by which each row of a pair counts.
+# The values of the rule `repeated_test` under which each row of a pair counts.
 COUNT_EACH: tuple[RepeatedTest, ...] = ("counted", "joined")
-# The rules under which tied items share their places, or change them by what is judged.
+# The tie rules under which tied items share places, or move depending on relevance.
 _SEVERAL_PLACES = ("expected", "optimistic", "pessimistic", "random")
 
 
@@ -83,14 +82,14 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Give repeated pairs of test separate rows, all of which are found or none."""
+    """Give repeated pairs of test separate rows; either all of them are found or none."""
     if rule not in COUNT_EACH or ranks.copies is None:
         return ranks
     return _with_copies(ranks, ranks.copies, together=rule == "joined")
 
 
 def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
-    """Raise if rows of a pair that belong at one place have none, since their item is tied."""
+    """Raise if rows of a pair must share a place but their item is tied."""
     if rule != "joined" or ties not in _SEVERAL_PLACES:
         return
     same = (ranks.above[1:] >= 0) & (ranks.tied[1:] > 0)
@@ -105,7 +104,7 @@ def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
 
 
 def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
-    """Repeat rows so often, `together` at their places or not found; count what is relevant."""
+    """Repeat each row by its number of copies, and count the relevant rows again."""
     again = np.repeat(np.arange(len(copies)), copies - 1)
     row = np.concatenate([np.arange(len(copies)), again])
     above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]

@@ -1,4 +1,4 @@
-"""What metrics of lists read beside the lists, in the item positions of the lists."""
+"""Side data of metrics, in the item positions of the record that they read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
-    """Return the data beside the lists that metrics read, each with the first such metric."""
+    """Return the side data that metrics read, each with the first metric that needs it."""
     needed: dict[SideData, Metric] = {}
     for metric in metrics:
         for side in metric.definition.side:
@@ -42,7 +42,7 @@ def check_side_data(
     baseline: object,
     catalogue: Catalogue | None,
 ) -> None:
-    """Refuse metrics of lists whose side data were not given."""
+    """Refuse metrics whose side data are missing."""
     given: dict[str, object] = {"train": train, "baseline": baseline}
     for name in ("categories", "features", "propensity"):
         given[name] = None if catalogue is None else getattr(catalogue, name)
@@ -53,7 +53,7 @@ def check_side_data(
 
 
 def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -> None:
-    """Warn if propensities were given, and the metrics that could read them read popularity."""
+    """Warn if there are propensities, but the metrics that could read them read popularity."""
     able = [one for one in metrics if "propensity" in one.definition.parameters]
     used = any(dict(one.parameters).get("propensity") == "given" for one in able)
     if able and not used and catalogue is not None and catalogue.propensity is not None:
@@ -66,7 +66,7 @@ def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Popularity:
-    """How many users of the whole train have each item.
+    """The number of users of the whole train that have each item.
 
     Attributes
     ----------
@@ -107,10 +107,10 @@ def list_data(
 ) -> ListData:
     """Convert the data that metrics of lists read to the item positions of the lists.
 
-    Items that the lists do not know get positions after theirs. What is `needed` has been checked
-    by `check_side_data`. From `ranks` test is read where the source brings the truth itself;
-    rows of test that are `in_train` leave it. What was found for other lists of the same items is
-    in `memory`. `popularity` is that of the whole train, where `train` holds some users alone.
+    Items that are not in the lists get positions after theirs. `check_side_data` has checked that
+    the `needed` data exist. If the source contains the test data, they are read from `ranks`. Rows
+    of test that are `in_train` are left out. `memory` holds results for other lists of the same
+    items. `popularity` is that of the whole train if `train` has only some users.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")
@@ -153,7 +153,7 @@ def _found(
     in_train: Bool | None,
     popularity: Popularity | None,
 ) -> tuple[dict[str, Any], int]:
-    """Return the needed data, except what the lists contain, and the number of items."""
+    """Return the needed data that do not depend on the lists, and the number of items."""
     items = _Items(lists.item_ids, lists.n_items)
     found: dict[str, Any] = {}
     if "test" in needed and ranks is not None:
@@ -176,7 +176,7 @@ def _found(
         found["baseline"] = items.of_lists(baseline)
     known: Int64 | None = None
     of_catalogue = {"categories", "features", "propensity"}
-    if lists.uncatalogued is None:  # the source did not look for them
+    if lists.uncatalogued is None:  # the source has not computed them
         of_catalogue.add("catalogue_items")
     if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
         nameless = catalogue.item_ids is None and lists.item_ids is not None
@@ -184,7 +184,7 @@ def _found(
             raise _lacking(needed["catalogue_items"], "catalogue_items")
         known = items.of_catalogue(catalogue)
 
-    # All items are known now.
+    # From here on, all items have positions.
     n_items = items.n_items
     if "item_users" in found:
         found["item_users"] = _spread(popular.users, found["item_users"], n_items)
@@ -213,7 +213,7 @@ def ranks_with(
     catalogue: Catalogue | None,
     popularity: Popularity | None = None,
 ) -> Ranks:
-    """Add what metrics of ranks read of each judged item, known to the source or not."""
+    """Add the side data of each judged item, whether or not the source knows it."""
     if needed.keys().isdisjoint(("train", "propensity")):
         return ranks
     items = _items_of(ranks, test)
@@ -234,12 +234,12 @@ def ranks_with(
 def of_judged_items(
     ranks: Ranks, test: Interactions, train: Interactions
 ) -> tuple[Int64, Int64, int]:
-    """Return the positions of judged items, and of the items that train numbers.
+    """Return the positions of judged items and of the items of train.
 
     Returns
     -------
     int64 [n_judged], int64 [n_items of train], int
-        The last is the number of all positions.
+        The last value is the number of all positions.
     """
     items = _items_of(ranks, test)
     judged = _judged_items(ranks, items, test, train)
@@ -247,7 +247,7 @@ def of_judged_items(
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
-    """Add how many rows of test each judged item's pair was made of, if the source did not."""
+    """Add the number of rows of test of each judged pair, unless the source has done so."""
     if test.copies is None or ranks.copies is not None:
         return ranks
     items = _items_of(ranks, test)
@@ -263,10 +263,9 @@ def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) ->
 def _judged_items(
     ranks: Ranks, items: _Items, test: Interactions, train: Interactions | None
 ) -> Int64:
-    """Return the positions of judged items, those too that the source does not know (-1).
+    """Return the positions of judged items, including those that the source does not know (-1).
 
-    A user's unknown ones are the items of test that are not others; which of them is which only
-    matters by their gains.
+    A user's unknown items are the remaining items of test. Only their gains distinguish them.
     """
     unknown = np.flatnonzero(ranks.item < 0)
     if not len(unknown):
@@ -294,7 +293,7 @@ def _items_of(ranks: Ranks, test: Interactions) -> _Items:
 
 
 class _Items:
-    """Item positions: those of the lists, then those of other items, as they come."""
+    """Item positions: those of the lists, followed by those of other items in order of arrival."""
 
     def __init__(self, item_ids: Array | None, n_items: int) -> None:
         self.item_ids = item_ids
@@ -306,7 +305,7 @@ class _Items:
         return self.of_columns(data, what)[data.items]
 
     def of_columns(self, data: Interactions, what: str) -> Int64:
-        """Return the position of each item that the data number."""
+        """Return the position of each item of the data."""
         return self.of_ids(data.item_ids, data.n_items, what)
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
@@ -325,7 +324,7 @@ class _Items:
         )
 
     def of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
-        """Return the position of each of some items."""
+        """Return the position of each item."""
         if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
             self.n_items = max(self.n_items, n_items)
             return np.arange(n_items)
@@ -345,26 +344,26 @@ class _Items:
 
 
 def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
-    """Return the number of each item position, 0 where there is none."""
+    """Return the number of each item position, or 0."""
     found = np.zeros(n_items, np.int64)
     found[positions] = numbers
     return found
 
 
 def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
-    """Return the judged items of each user by id, as the rows of test are; and who is relevant."""
+    """Return the judged items of each user in order of ids, as in test, and which are relevant."""
     order = np.lexsort((ranks.item, ranks.user))
     return Side(ranks.indptr, ranks.item[order], ranks.gain[order]), ranks.relevant[order]
 
 
 def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
-    """Return rows of a matrix; the number -1 stands for an item of which nothing is known."""
+    """Return rows of a matrix; -1 stands for an item without data."""
     known = row >= 0
     if isinstance(matrix, np.ndarray):
         return np.where(known[:, np.newaxis], matrix[row], np.nan)
     import scipy.sparse
 
-    # An empty row at the end, for items of which nothing is known.
+    # An empty row at the end, for items without data.
     indptr = np.append(matrix.indptr, matrix.indptr[-1])
     shape = (matrix.shape[0] + 1, matrix.shape[1])
     more = scipy.sparse.csr_array((matrix.data, matrix.indices, indptr), shape=shape)
