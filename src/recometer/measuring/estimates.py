@@ -6,8 +6,8 @@ estimate ``f(head + X)`` by a function g of x (Krichene & Rendle 2020):
 plug_in
     ``f(head + N x / m)``: N x / m is the unbiased estimate of X.
 unbiased
-    The g that minimises the sum over X of ``(E[g(x) | X] - f(head + X))²``: the least bias, with equal
-    weights of all X. Its variance can be enormous.
+    The g that minimises the sum over X of ``(E[g(x) | X] - f(head + X))²``: the least
+    bias, with equal weights of all X. Its variance can be enormous.
 cv
     The g that minimises the sum over X of ``(E[g(x) | X] - f(head + X))² + gamma Var[g(x) | X]``.
 
