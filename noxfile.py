@@ -60,6 +60,7 @@ def quality(session: nox.Session) -> None:
     session.run("sp-repo-review", ".")
     session.run("zizmor", "--offline", ".github")
     session.run("mypy")
+    session.run("mypy", *map(str, pathlib.Path("src/recometer/compat").glob("*.pyi")))
     session.run("python", ".ci/check_public_types")
     session.run("pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered", *session.posargs)
     session.run(".ci/check_native_coverage", session.virtualenv.location, external=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
 from recometer.compat._places import CountedPlaces
+from recometer.compat._rows import row
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.ranks import Ranks
 from recometer.sources.base import Facts, Request, Source
@@ -109,64 +111,28 @@ def ranking_metrics_at_k(
     return dict(zip(METRICS, result.mean().values(), strict=True))
 
 
-def precision_at_k(
-    model: Any,
-    train_user_items: Any,
-    test_user_items: Any,
-    K: int = 10,
-    show_progress: bool = True,
-    num_threads: int = 1,
-) -> float:
-    """Calculate only precision at K; see `ranking_metrics_at_k`."""
-    found = ranking_metrics_at_k(
-        model, train_user_items, test_user_items, K, show_progress, num_threads
-    )
-    return found["precision"]
+def _only(name: str, metric: str, what: str) -> Callable[..., float]:
+    @row(name, f"Calculate only {what} at K; see `ranking_metrics_at_k`.")
+    def function(
+        model: Any,
+        train_user_items: Any,
+        test_user_items: Any,
+        K: int = 10,
+        show_progress: bool = True,
+        num_threads: int = 1,
+    ) -> float:
+        given = (model, train_user_items, test_user_items, K, show_progress, num_threads)
+        return ranking_metrics_at_k(*given)[metric]
+
+    return function
 
 
-def mean_average_precision_at_k(
-    model: Any,
-    train_user_items: Any,
-    test_user_items: Any,
-    K: int = 10,
-    show_progress: bool = True,
-    num_threads: int = 1,
-) -> float:
-    """Calculate only the mean average precision at K; see `ranking_metrics_at_k`."""
-    found = ranking_metrics_at_k(
-        model, train_user_items, test_user_items, K, show_progress, num_threads
-    )
-    return found["map"]
-
-
-def ndcg_at_k(
-    model: Any,
-    train_user_items: Any,
-    test_user_items: Any,
-    K: int = 10,
-    show_progress: bool = True,
-    num_threads: int = 1,
-) -> float:
-    """Calculate only NDCG at K; see `ranking_metrics_at_k`."""
-    found = ranking_metrics_at_k(
-        model, train_user_items, test_user_items, K, show_progress, num_threads
-    )
-    return found["ndcg"]
-
-
-def AUC_at_k(
-    model: Any,
-    train_user_items: Any,
-    test_user_items: Any,
-    K: int = 10,
-    show_progress: bool = True,
-    num_threads: int = 1,
-) -> float:
-    """Calculate only the area under the ROC curve at K; see `ranking_metrics_at_k`."""
-    found = ranking_metrics_at_k(
-        model, train_user_items, test_user_items, K, show_progress, num_threads
-    )
-    return found["auc"]
+precision_at_k = _only("precision_at_k", "precision", "precision")
+mean_average_precision_at_k = _only(
+    "mean_average_precision_at_k", "map", "the mean average precision"
+)
+ndcg_at_k = _only("ndcg_at_k", "ndcg", "NDCG")
+AUC_at_k = _only("AUC_at_k", "auc", "the area under the ROC curve")
 
 
 def _is_ranked_here(model: Any) -> bool:

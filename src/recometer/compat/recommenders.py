@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated
+from recometer.compat._rows import row
 from recometer.data import ids
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
@@ -31,20 +33,49 @@ __all__ = [
 ]
 
 USER, ITEM, RATING, PREDICTION = "userID", "itemID", "rating", "prediction"
-Method = Literal["top_k", "by_threshold"] | None
+Method: TypeAlias = Literal["top_k", "by_threshold"] | None
 
 
-def precision_at_k(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_prediction: str = PREDICTION,
-    relevancy_method: Method = "top_k",
-    k: int = 10,
-    threshold: int = 10,
-    **_: Any,
-) -> float:
+def _ranked(name: str, doc: str) -> Callable[..., float]:
+    @row(name, doc)
+    def function(
+        rating_true: Any,
+        rating_pred: Any,
+        col_user: str = USER,
+        col_item: str = ITEM,
+        col_prediction: str = PREDICTION,
+        relevancy_method: Method = "top_k",
+        k: int = 10,
+        threshold: int = 10,
+        **_: Any,
+    ) -> float:
+        columns = (col_user, col_item, col_prediction)
+        given = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
+        return _mean_of_lists(name, *given)
+
+    return function
+
+
+def _rated(name: str, doc: str) -> Callable[..., float]:
+    @row(name, doc)
+    def function(
+        rating_true: Any,
+        rating_pred: Any,
+        col_user: str = USER,
+        col_item: str = ITEM,
+        col_rating: str = RATING,
+        col_prediction: str = PREDICTION,
+    ) -> float:
+        columns = {"user": col_user, "item": col_item}
+        truth = _columns(rating_true, {**columns, "rating": col_rating}, "rating_true")
+        found = _columns(rating_pred, {**columns, "score": col_prediction}, "rating_pred")
+        return _of_pairs(name, _joined(truth, found))
+
+    return function
+
+
+precision_at_k = _ranked(
+    "precision_at_k",
     """Calculate precision at k, as ``python_evaluation.precision_at_k`` does.
 
     Parameters
@@ -81,44 +112,23 @@ def precision_at_k(
     >>> lists = pl.DataFrame({"userID": [1, 1], "itemID": [7, 9], "prediction": [0.9, 0.1]})
     >>> precision_at_k(truth, lists, k=2)
     0.5
-    """
-    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
-    return _ranked("precision_at_k", *given, relevancy_method, k, threshold)
-
-
-def recall_at_k(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_prediction: str = PREDICTION,
-    relevancy_method: Method = "top_k",
-    k: int = 10,
-    threshold: int = 10,
-    **_: Any,
-) -> float:
-    """Calculate recall at k: see `precision_at_k`."""
-    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
-    return _ranked("recall_at_k", *given, relevancy_method, k, threshold)
-
-
-def r_precision_at_k(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_prediction: str = PREDICTION,
-    relevancy_method: Method = "top_k",
-    k: int = 10,
-    threshold: int = 10,
-    **_: Any,
-) -> float:
+    """,
+)
+recall_at_k = _ranked("recall_at_k", "Calculate recall at k: see `precision_at_k`.")
+r_precision_at_k = _ranked(
+    "r_precision_at_k",
     """Calculate the precision at the number of relevant items, at most k: see `precision_at_k`.
 
     Users without a hit there do not count.
-    """
-    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
-    return _ranked("r_precision_at_k", *given, relevancy_method, k, threshold)
+    """,
+)
+map = _ranked(
+    "map",
+    "Calculate the mean average precision, divided by the relevant items: see `precision_at_k`.",
+)
+map_at_k = _ranked(
+    "map_at_k", "Calculate the mean average precision, divided by at most k: see `precision_at_k`."
+)
 
 
 def ndcg_at_k(
@@ -144,54 +154,16 @@ def ndcg_at_k(
     discfun_type : {"loge", "log2"}
         The base of the logarithm, which cancels out.
     """
-    names = {"binary": "ndcg_at_k", "raw": "ndcg_at_k(score_type=raw)"}
-    names["exp"] = "ndcg_at_k(score_type=exp)"
-    _checks.one_of("score_type", score_type, names)
+    _checks.one_of("score_type", score_type, ["binary", "raw", "exp"])
     _checks.one_of("discfun_type", discfun_type, ["loge", "log2"])
-    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
-    return _ranked(names[score_type], *given, relevancy_method, k, threshold, col_rating)
+    name = "ndcg_at_k" if score_type == "binary" else f"ndcg_at_k(score_type={score_type})"
+    columns = (col_user, col_item, col_prediction)
+    given = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
+    return _mean_of_lists(name, *given, col_rating)
 
 
-def map(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_prediction: str = PREDICTION,
-    relevancy_method: Method = "top_k",
-    k: int = 10,
-    threshold: int = 10,
-    **_: Any,
-) -> float:
-    """Calculate the mean average precision, divided by the relevant items: see `precision_at_k`."""
-    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
-    return _ranked("map", *given, relevancy_method, k, threshold)
-
-
-def map_at_k(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_prediction: str = PREDICTION,
-    relevancy_method: Method = "top_k",
-    k: int = 10,
-    threshold: int = 10,
-    **_: Any,
-) -> float:
-    """Calculate the mean average precision, divided by at most k: see `precision_at_k`."""
-    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
-    return _ranked("map_at_k", *given, relevancy_method, k, threshold)
-
-
-def rmse(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_rating: str = RATING,
-    col_prediction: str = PREDICTION,
-) -> float:
+rmse = _rated(
+    "rmse",
     """Calculate the root of the mean squared error, as ``python_evaluation.rmse`` does.
 
     Parameters
@@ -211,127 +183,50 @@ def rmse(
         If no pair is in both frames.
     ColumnError
         If a column does not exist.
-    """
-    return _rated("rmse", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+    """,
+)
+mae = _rated("mae", "Calculate the mean absolute error: see `rmse`.")
+rsquared = _rated("rsquared", "Calculate R squared: see `rmse`.")
+exp_var = _rated("exp_var", "Calculate the explained variance: see `rmse`.")
+auc = _rated(
+    "auc", "Calculate the area under the ROC curve of all pairs, rated 0 or 1: see `rmse`."
+)
+logloss = _rated("logloss", "Calculate the mean log loss of all pairs, rated 0 or 1: see `rmse`.")
 
 
-def mae(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_rating: str = RATING,
-    col_prediction: str = PREDICTION,
-) -> float:
-    """Calculate the mean absolute error: see `rmse`."""
-    return _rated("mae", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
-
-
-def rsquared(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_rating: str = RATING,
-    col_prediction: str = PREDICTION,
-) -> float:
-    """Calculate R squared: see `rmse`."""
-    given = (rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
-    return _rated("rsquared", *given)
-
-
-def exp_var(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_rating: str = RATING,
-    col_prediction: str = PREDICTION,
-) -> float:
-    """Calculate the explained variance: see `rmse`."""
-    given = (rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
-    return _rated("exp_var", *given)
-
-
-def auc(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_rating: str = RATING,
-    col_prediction: str = PREDICTION,
-) -> float:
-    """Calculate the area under the ROC curve of all pairs, rated 0 or 1: see `rmse`."""
-    return _rated("auc", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
-
-
-def logloss(
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str = USER,
-    col_item: str = ITEM,
-    col_rating: str = RATING,
-    col_prediction: str = PREDICTION,
-) -> float:
-    """Calculate the mean log loss of all pairs, rated 0 or 1: see `rmse`."""
-    given = (rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
-    return _rated("logloss", *given)
-
-
-def _ranked(
-    name: str,
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str,
-    col_item: str,
-    col_prediction: str,
-    method: Method,
-    k: int,
-    threshold: int,
-    col_rating: str | None = None,
-) -> float:
+def _mean_of_lists(
+    name: str, truth: Any, predictions: Any, columns: tuple[str, str, str], method: Method,
+    k: int, threshold: int, value: str | Literal[False] = False,
+) -> float:  # fmt: skip
+    user, item, prediction = columns
     _checks.one_of("relevancy_method", method, ["top_k", "by_threshold", None])
-    score: str | Literal[False] = col_prediction if method else False
+    score: str | Literal[False] = prediction if method else False
     depth = {"top_k": k, "by_threshold": threshold, None: None}[method]
-    lists = Lists(rating_pred, user=col_user, item=col_item, score=score, rank=False, depth=depth)
+    lists = Lists(predictions, user=user, item=item, score=score, rank=False, depth=depth)
     if method != "top_k":
-        longest = min(_longest(rating_pred, col_user), depth or k + 1)
+        _, read = open_frame(predictions)
+        lengths = np.unique(np.asarray(read([user])[0]), return_counts=True)[1]
+        longest = min(int(lengths.max(initial=0)), depth or k + 1)
         if longest > k:
             raise InputError(
                 f"relevancy_method={method!r} leaves lists of {longest} rows, and k={k}. "
                 "Hint: the drop-in takes lists up to k."
             )
-    value: Any = False if col_rating is None else col_rating
-    test = Interactions.of(rating_true, user=col_user, item=col_item, value=value, time=False)
+    test = Interactions.of(truth, user=user, item=item, value=value, time=False)
     name = f"{name}@{k}"
     found = evaluated("recommenders", lists, test, [name], threads=None).mean()[name]
     return 0.0 if np.isnan(found) else float(found)
 
 
-def _longest(frame: Any, col_user: str) -> int:
-    _, read = open_frame(frame)
-    return int(np.unique(np.asarray(read([col_user])[0]), return_counts=True)[1].max(initial=0))
-
-
-def _rated(
-    name: str,
-    rating_true: Any,
-    rating_pred: Any,
-    col_user: str,
-    col_item: str,
-    col_rating: str,
-    col_prediction: str,
-) -> float:
+def _joined(truth: dict[str, Any], found: dict[str, Any]) -> Any:
+    """Return the ratings and scores of the pairs that are in both frames, as if of one user."""
     import polars as pl
 
-    columns = {"user": col_user, "item": col_item}
-    truth = _columns(rating_true, {**columns, "rating": col_rating}, "rating_true")
-    found = _columns(rating_pred, {**columns, "score": col_prediction}, "rating_pred")
-    for name_of, plural in (("user", "users"), ("item", "items")):
+    for name, plural in (("user", "users"), ("item", "items")):
         what = [f"{plural} of rating_true", f"{plural} of rating_pred"]
-        distinct = ids.encode(found[name_of], what[1])[1]
-        truth[name_of] = ids.match(truth[name_of], distinct, *what)
-        found[name_of] = ids.match(found[name_of], distinct, what[1])
+        distinct = ids.encode(found[name], what[1])[1]
+        truth[name] = ids.match(truth[name], distinct, *what)
+        found[name] = ids.match(found[name], distinct, what[1])
     joined = (
         pl.DataFrame(truth)
         .filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
@@ -339,16 +234,15 @@ def _rated(
     )
     if joined.is_empty():
         raise InputError("No pair of user and item is in both rating_true and rating_pred.")
-    frame = joined.with_columns(user=pl.lit(0), item=pl.int_range(pl.len()))
+    return joined.with_columns(user=pl.lit(0), item=pl.int_range(pl.len()))
+
+
+def _of_pairs(name: str, frame: Any) -> float:
     pairs = Pairs(frame, user="user", item="item", score="score", rating="rating", relevance=False)
     mean = float(evaluated("recommenders", pairs, None, [name]).mean()[name])
-    if np.isnan(mean) and name in ("rsquared", "exp_var"):
-        return _of_equal_ratings(name, frame)
-    return mean
-
-
-def _of_equal_ratings(name: str, frame: Any) -> float:
-    """Return the value of scikit-learn for constant ratings: 1 if nothing is wrong, or else 0."""
+    if not np.isnan(mean) or name not in ("rsquared", "exp_var"):
+        return mean
+    # Of constant ratings: as in scikit-learn, 1 if nothing is wrong, or else 0.
     if name == "rsquared" and len(frame) < 2:
         return np.nan
     errors = frame["score"] - frame["rating"]

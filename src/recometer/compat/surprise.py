@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from recometer.arrays import Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of
+from recometer.compat._rows import row
 from recometer.errors import InputError, InputTypeError
 from recometer.metrics.predictions import Predictions
 
@@ -19,7 +20,32 @@ __all__ = ["fcp", "mae", "mse", "rmse"]
 FIELDS = ("user", "item", "true rating", "estimate", "details")
 
 
-def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
+def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
+    @row(name, doc)
+    def function(predictions: Sequence[Any], verbose: bool = True) -> float:
+        predictions = _checks.several("predictions", predictions)
+        if not len(predictions):
+            raise InputError("There is no prediction: the list is empty.")
+        (metric,) = convention_of("surprise").parse(name)
+        over_rows = metric.definition.over_rows
+        assert over_rows is not None
+        read = _read(predictions, by_user=name == "fcp")
+        value = over_rows(read, np.ones(read.n_users), **dict(metric.parameters))
+        if np.isnan(value):
+            raise InputError(
+                f"The {name} of these predictions is undefined. Hint: a user needs two different "
+                "ratings."
+            )
+        if verbose:
+            print(f"{label}{value:1.4f}")
+        return value
+
+    return function
+
+
+rmse = _printed(
+    "rmse",
+    "RMSE: ",
     """Calculate the root of the mean squared error, as ``surprise.accuracy.rmse`` does.
 
     Parameters
@@ -45,21 +71,13 @@ def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
     >>> rmse([("ann", "film", 4.0, 3.0, {}), ("bob", "film", 2.0, 3.0, {})])
     RMSE: 1.0000
     1.0
-    """
-    return _printed("rmse", "RMSE: ", predictions, verbose)
-
-
-def mse(predictions: Sequence[Any], verbose: bool = True) -> float:
-    """Calculate the mean squared error; parameters, results and errors are those of `rmse`."""
-    return _printed("mse", "MSE: ", predictions, verbose)
-
-
-def mae(predictions: Sequence[Any], verbose: bool = True) -> float:
-    """Calculate the mean absolute error; parameters, results and errors are those of `rmse`."""
-    return _printed("mae", "MAE:  ", predictions, verbose)
-
-
-def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
+    """,
+)
+mse = _printed("mse", "MSE: ", "Calculate the mean squared error: see `rmse`.")
+mae = _printed("mae", "MAE:  ", "Calculate the mean absolute error: see `rmse`.")
+fcp = _printed(
+    "fcp",
+    "FCP:  ",
     """Calculate the fraction of concordant pairs, as ``surprise.accuracy.fcp`` does.
 
     A pair of ratings of one user is right if the estimates have the same order. The value is the
@@ -79,27 +97,8 @@ def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
     ------
     InputError
         If there is no prediction, or no user has two different ratings (a ValueError).
-    """
-    return _printed("fcp", "FCP:  ", predictions, verbose)
-
-
-def _printed(name: str, label: str, predictions: Sequence[Any], verbose: bool) -> float:
-    predictions = _checks.several("predictions", predictions)
-    if not len(predictions):
-        raise InputError("There is no prediction: the list is empty.")
-    (metric,) = convention_of("surprise").parse(name)
-    over_rows = metric.definition.over_rows
-    assert over_rows is not None
-    read = _read(predictions, by_user=name == "fcp")
-    value = over_rows(read, np.ones(read.n_users), **dict(metric.parameters))
-    if np.isnan(value):
-        raise InputError(
-            f"The {name} of these predictions is undefined. Hint: a user needs two different "
-            "ratings."
-        )
-    if verbose:
-        print(f"{label}{value:1.4f}")
-    return value
+    """,
+)
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:

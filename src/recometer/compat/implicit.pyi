@@ -1,0 +1,98 @@
+"""Written by tests/helpers/dropin_stubs.py from the module of the same name."""
+
+from typing import Any
+
+def AUC_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate only the area under the ROC curve at K; see `ranking_metrics_at_k`."""
+
+def mean_average_precision_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate only the mean average precision at K; see `ranking_metrics_at_k`."""
+
+def ndcg_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate only NDCG at K; see `ranking_metrics_at_k`."""
+
+def precision_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate only precision at K; see `ranking_metrics_at_k`."""
+
+def ranking_metrics_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> dict[str, float]:
+    """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
+
+    Factor models with implicit's own ``recommend`` are ranked here, by all of their scores. For
+    other models, ``recommend`` is called as implicit calls it.
+
+    Parameters
+    ----------
+    model
+        A fitted model of implicit, or one with a method ``recommend(userids, user_items, N)``.
+    train_user_items : sparse matrix or array (n_users, n_items)
+        The training data of the model. A user's items in it are not recommended.
+    test_user_items : sparse matrix or array (n_users, n_items)
+        A stored entry is a relevant item, independently of its value.
+    K : int
+        Number of recommendations.
+    show_progress : bool
+        Accepted, but without effect: there is no progress bar.
+    num_threads : int
+        Number of threads. 0 uses all processors.
+
+    Returns
+    -------
+    dict of str to float
+        ``"precision"`` (hits of all users divided by the sum of min(K, relevant items)),
+        ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit, test has no entry, or K is below 1.
+    InputTypeError
+        If the data are not a sparse matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_matrix
+    >>> from recometer.compat.implicit import ranking_metrics_at_k
+    >>> class Popular:
+    ...     def recommend(self, userid, user_items, N):
+    ...         return np.tile(np.arange(N), (len(userid), 1)), np.ones((len(userid), N))
+    >>> train = csr_matrix([[0, 0, 0, 1], [0, 0, 1, 0]])
+    >>> test = csr_matrix([[1, 0, 0, 0], [0, 0, 0, 1]])
+    >>> ranking_metrics_at_k(Popular(), train, test, K=2)["map"]
+    0.5
+    """

@@ -1,0 +1,69 @@
+"""Writes what editors show of the drop-ins whose functions are made from rows."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import recometer.compat
+
+HEAD = '"""Written by tests/helpers/dropin_stubs.py from the module of the same name."""\n\n'
+FOLDER = Path(recometer.compat.__path__[0])
+
+
+def names() -> list[str]:
+    """Return the names of the drop-ins that make functions from rows."""
+    found = sorted(FOLDER.glob("[!_]*.py"))
+    return [path.stem for path in found if "_rows import" in path.read_text(encoding="utf-8")]
+
+
+def stub_of(name: str) -> str:
+    """Return the stub of a drop-in: signatures and docstrings of its public functions."""
+    module = importlib.import_module(f"recometer.compat.{name}")
+    tree = ast.parse(inspect.getsource(module))
+    functions = [_shown(tree, public, getattr(module, public)) for public in module.__all__]
+    used = {one.id for part in functions for one in ast.walk(part) if isinstance(one, ast.Name)}
+    aliases = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and node.target.id in used
+    ]
+    used |= {one.id for part in aliases for one in ast.walk(part) if isinstance(one, ast.Name)}
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    for node in imports:
+        node.names = [alias for alias in node.names if alias.name in used]
+    needed = [ast.unparse(node) for node in imports if node.names]
+    return HEAD + "\n".join([*needed, "", *map(ast.unparse, [*aliases, *functions])]) + "\n"
+
+
+def _shown(tree: ast.Module, name: str, function: Any) -> ast.FunctionDef:
+    """Return the definition of a function with its name, its defaults and its docstring."""
+    line = function.__code__.co_firstlineno
+    shown = next(
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and line in (node.lineno, *(one.lineno for one in node.decorator_list))
+    )
+    shown = ast.parse(textwrap.dedent(ast.unparse(shown))).body[0]  # rows share one definition
+    assert isinstance(shown, ast.FunctionDef)
+    shown.name, shown.decorator_list = name, []
+    shown.args.defaults = [ast.Constant(default) for default in function.__defaults__ or ()]
+    doc = textwrap.indent(inspect.cleandoc(function.__doc__), "    ").lstrip()
+    shown.body = [ast.Expr(ast.Constant(doc + "\n    " * ("\n" in doc)))]
+    return shown
+
+
+if __name__ == "__main__":
+    for drop_in in names():
+        path = FOLDER / f"{drop_in}.pyi"
+        path.write_text(stub_of(drop_in), encoding="utf-8")
+        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", path], check=True)
