@@ -1,4 +1,4 @@
-"""Settings and fixtures that all tests share."""
+"""Settings and fixtures shared by all tests."""
 
 import gc
 import os
@@ -9,9 +9,9 @@ import pytest
 from frames import FRAMES
 from hypothesis import Phase, settings
 
-# Generated cases are the same in every run, and a busy machine makes no test fail. At night
-# (`nox -s nightly`, or pytest --hypothesis-profile nightly) they are more, and others each time.
-# A mutant meets more cases, too, and it is enough that one fails.
+# Generated cases are the same in every run, and slow machines make no test fail. The nightly run
+# (`nox -s nightly`, or pytest --hypothesis-profile nightly) has more cases, which differ every
+# time. Mutants get more cases too, and a single failure is enough.
 settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.register_profile(
@@ -19,13 +19,13 @@ settings.register_profile(
 )
 settings.load_profile("recometer")
 
-# Where Python may write no bytecode, each process that a test starts compiles the whole package
-# once more, which takes longer than what is tested.
+# If Python may not write bytecode, each process started by a test compiles the whole package again,
+# which takes longer than the test itself.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Tests run side by side, and threads that wait for more of a small product keep a processor busy.
-# NumPy, which no plugin loads, reads this when it is loaded.
+# Tests run in parallel, and threads that wait for parts of a small product keep processors busy.
+# NumPy reads this when it is imported, and no plugin imports it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
@@ -33,28 +33,28 @@ HERE = pathlib.Path(__file__).parent
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out folders that are named after a marker of all their tests, where it is not asked.
+    """Skip folders named after a marker of all their tests, unless the marker is requested.
 
-    Their modules would be imported, and their tests made, to be deselected one by one.
+    Otherwise their modules would be imported and their tests collected, only to be deselected.
     """
     folder = collection_path.parent == HERE and collection_path.name in ("live", "rivals")
     left_out = f"not {collection_path.name}" in (config.option.markexpr or "")
     return True if folder and left_out else None
 
 
-# Nearly all that is made while tests are collected stays: nothing is to be searched for garbage.
+# Nearly all objects created during collection are kept, so there is no garbage to look for.
 gc.disable()
 
 
 def pytest_collection_finish():
-    """Keep thousands of collected tests out of every garbage collection to come."""
+    """Keep thousands of collected tests out of every later garbage collection."""
     gc.freeze()
-    # Few cycles are made and memory is plenty: the search for them is to be seldom, too.
+    # There are few cycles and plenty of memory, so collect rarely.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
 @pytest.fixture(params=FRAMES)
 def frame(request):
-    """Return a function that makes a data frame of a dict of columns: of every library in turn."""
+    """Return a function that makes a data frame from a dict of columns, for every library."""
     return FRAMES[request.param]

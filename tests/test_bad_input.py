@@ -1,4 +1,4 @@
-"""Every bad input gets its message: the cases are in tests/bad_input.toml."""
+"""Every bad input gets its message; the cases are in tests/bad_input.toml."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ TABLE = tomllib.loads(
     pathlib.Path(__file__).with_suffix(".toml").with_stem("bad_input").read_text("utf-8")
 )
 PYTHON, COMMANDS = TABLE["python"], TABLE["commands"]
-# Some part of every message says what was expected, or what to do.
+# Every message states the expected input or the way out.
 WAY_OUT = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are)|has no|no(ne)? ")
 
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
-    """Make what the calls name."""
+    """Make the objects that the calls refer to."""
     made = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -41,13 +41,13 @@ def names(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Work in a folder of one's own."""
+    """Work in a fresh folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def wrong_with(call, expected, text, names):
-    """Return what is wrong with a call's error; nothing if it is as it should be."""
+    """Return the fault of a call's error message, or an empty text."""
     try:
         value = eval(call, names)
     except rm.RecometerError as error:
@@ -89,7 +89,7 @@ def test_commands(folder):
     assert sorted(folder.rglob("*")) == before, "nothing half-written remains"
 
 
-def test_nothing_half_written_remains(names, folder):
+def test_no_partial_output_remains(names, folder):
     tried = 0
     for section in PYTHON.values():
         for call, *_ in section["cases"]:
@@ -116,22 +116,22 @@ def test_every_public_name_is_in_the_table():
     assert set(_app.COMMANDS) <= commands
 
 
-def test_messages_are_of_one_piece():
-    """A fragment that says next to nothing would pass for another error."""
+def test_expected_messages_are_long_enough():
+    """A fragment with little content would also match other errors."""
     cases = [case for section in PYTHON.values() for case in section["cases"]]
     assert len(cases) >= 300
     assert [case for case in cases if len(case[-1]) < 12] == []
     assert len({case[0] for case in cases}) == len(cases)
 
 
-def test_long_values_are_cut_short():
+def test_long_values_are_truncated():
     for long in ({"ann": ["a" * 10**6 + "\ud800"]}, {"ann": ["a" * 10**6, 3]}):
         with pytest.raises(rm.RecometerError, match=r"aaa\.\.\.aaa") as caught:
             rm.Interactions.of(long)
         assert len(str(caught.value)) < 500
 
 
-def test_no_file_is_left_of_a_name_that_is_as_long_as_names_can_be(names, folder):
+def test_maximum_length_file_name_leaves_no_temporary_file(names, folder):
     longest = "x" * (255 - len(".parquet")) + ".parquet"
     names["result"].save(longest)
     assert os.listdir(folder) == [longest]

@@ -1,4 +1,4 @@
-"""The ratios of COMPARE.md, of the drop-ins and of the guides are those of the results."""
+"""The ratios in COMPARE.md, the drop-ins and the guides match the results."""
 
 import json
 import re
@@ -11,21 +11,21 @@ ROW = re.compile(r"^\| .+ \| ([\d.]+) \| `python .+` \| (\w+\.json): (.+) \|$", 
 ROWS = ROW.findall((ROOT / "COMPARE.md").read_text(encoding="utf-8"))
 
 DROPINS = (ROOT / "docs" / "dropins.md").read_text(encoding="utf-8")
-# | library version | call, perhaps with a remark | users | theirs | ours | ratio |
+# | library version | call, maybe with a remark | users | theirs | ours | ratio |
 CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # neither a version nor seconds
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # neither versions nor seconds
 
 
 def measured(results, name):
-    """Return the ratio of a name: of a library's call, of a measure, or of a key."""
+    """Return a ratio by name: of a library's call, of a measure, or by key."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
     part, _, pair = name.partition(": ")
-    if part in results:  # seconds of what ran in turns
+    if part in results:  # seconds of alternating runs
         theirs, ours = pair.split(" / ")
         return results[part][theirs] / results[part][ours]
     parts = results["cases"].values() if "cases" in results else [results]
@@ -37,12 +37,12 @@ def measured(results, name):
 
 
 def rounded(value, shown):
-    """Return a value with the digits of a number that is shown."""
+    """Round a value to the digits of the printed number."""
     return float(f"{value:.{len(shown.replace('.', '').lstrip('0'))}g}")
 
 
 def all_measured():
-    """Return every ratio in the results, and those of splits, which only the tables have."""
+    """Return every ratio in the results; ratios of splits are only in the tables."""
     found = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))

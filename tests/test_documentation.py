@@ -1,4 +1,4 @@
-"""What the documents show is what happens."""
+"""The documentation shows what really happens."""
 
 import doctest
 import importlib.util
@@ -27,15 +27,15 @@ MODULES = {
 
 @pytest.fixture(autouse=True)
 def _no_metric_stays():
-    """Take metrics away that a page has added."""
+    """Remove metrics that a page has added."""
     before = dict(METRICS)
     yield
     for name in METRICS.keys() - before.keys():
         del METRICS[name]
 
 
-@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # a page may show what warns
-@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # implicit's
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # pages may show warnings
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # from implicit
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -51,8 +51,8 @@ def test_docstrings(name):
     assert failures == 0
 
 
-def test_code_that_is_only_shown_is_python_with_names_that_exist():
-    """What needs a model or another library cannot be tried here."""
+def test_code_that_is_not_run_is_valid_python_with_known_names():
+    """Code that needs a model or another library cannot run here."""
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")):
         text = path.read_text(encoding="utf-8")
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
@@ -82,7 +82,7 @@ def drawn_road():
     return module
 
 
-def test_the_picture_of_the_road_is_fresh_and_shows_what_is_there():
+def test_architecture_picture_is_up_to_date():
     road = drawn_road()
     drawn = (ROOT / "docs" / "road.svg").read_text(encoding="utf-8")
     assert drawn == road.picture(), "Hint: python docs/draw_road.py"
@@ -90,7 +90,7 @@ def test_the_picture_of_the_road_is_fresh_and_shows_what_is_there():
     assert {path for path in shown if not (PACKAGE / path).exists()} == set()
 
 
-def test_the_architecture_names_what_the_package_contains():
+def test_architecture_page_names_the_contents_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     named = {path.rstrip("/") for row in rows for path in re.findall(r"`(.*?)`", row)}
@@ -99,7 +99,7 @@ def test_the_architecture_names_what_the_package_contains():
     assert {path for path in named if not (PACKAGE / path).exists()} == {"cpp"}
 
 
-def test_the_page_of_a_metric_has_all_that_is_declared_of_it():
+def test_page_of_a_metric_has_its_whole_declaration():
     spec = importlib.util.spec_from_file_location("metric_pages", ROOT / "docs/metric_pages.py")
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)
@@ -120,7 +120,7 @@ def test_the_page_of_a_metric_has_all_that_is_declared_of_it():
                     assert f"| `{entry.name}` |" in example, f"{convention.name}: {entry.name}"
 
 
-def test_links_of_the_documents_lead_somewhere():
+def test_documentation_has_no_broken_links():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
@@ -134,13 +134,13 @@ def test_public_names_have_docstrings():
             assert getattr(rm, name).__doc__, name
 
 
-def test_every_public_name_is_in_the_documents():
+def test_every_public_name_is_documented():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     assert [name for name in rm.__all__ if f"rm.{name}" not in text] == ["__version__"]
 
 
-def test_every_option_is_in_the_documents():
+def test_every_option_is_documented():
     from recometer.cli._app import COMMANDS, command_of
 
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")

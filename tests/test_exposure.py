@@ -1,4 +1,4 @@
-"""exposure(): groups of items, their shares of lists, catalogue and relevant items."""
+"""exposure(): the shares of groups of items in lists, catalogue and relevant items."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_items_without_a_group_have_a_row():
     assert found["relevant"].to_list() == [0.5, 0.5]
 
 
-def test_an_item_of_several_groups_counts_for_each():
+def test_item_in_several_groups_counts_for_each():
     table = {"item_id": list("abcde"), "genres": ["x|y", "x", "y", "y", ""]}
     found = rm.exposure(rm.Lists(LISTS), rm.Catalogue(table), TEST, k=3, discount="none")
     assert found["group"].to_list() == ["x", "y", None]
@@ -51,7 +51,7 @@ def test_an_item_of_several_groups_counts_for_each():
     assert found["catalogue"].to_list() == [0.3, 0.5, 0.2]
 
 
-def test_of_an_evaluation():
+def test_exposure_of_an_evaluation():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
     assert rm.exposure(result, GROUPS, TEST, k=3).equals(rm.exposure(source, GROUPS, TEST, k=3))
@@ -63,7 +63,7 @@ def test_of_an_evaluation():
         rm.exposure(result, GROUPS, {"ann": ["b"]}, k=3)
 
 
-def test_training_items_and_what_is_relevant():
+def test_training_items_and_relevant_items():
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0]]))
     test = np.array([[0.0, 1.0, 2.0]])
     train = np.array([[1.0, 0.0, 0.0]])
@@ -84,13 +84,13 @@ def test_training_items_and_what_is_relevant():
         ({"test": None}, "There is no test"),
     ],
 )
-def test_what_does_not_fit(changes, says):
+def test_mismatched_groups_and_lists(changes, says):
     given = {"item_groups": GROUPS, "test": TEST} | changes
     with pytest.raises(rm.InputError, match=says):
         rm.exposure(rm.Lists(LISTS), **given)
 
 
-def test_what_is_no_group():
+def test_invalid_groups():
     with pytest.raises(rm.InputTypeError, match="item_groups is of type int"):
         rm.exposure(rm.Lists(LISTS), 3, TEST)
     with pytest.raises(rm.UnknownNameError, match="tie"):

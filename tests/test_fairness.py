@@ -1,4 +1,4 @@
-"""fairness(): attention of groups and of single items as single numbers, defined once more here."""
+"""fairness(): attention of groups and items as single numbers, computed independently here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = {"ann": ["e", "b", "a"], "bob": ["c", "d"], "cat": ["a", "d"]}
 
 
 def attention(lists, k, d):
-    """What each item gets of each user: a dict of dicts."""
+    """The attention that each user gives to each item, as a dict of dicts."""
     return {
         user: {item: d(place) for place, item in enumerate(row[:k], 1)}
         for user, row in lists.items()
@@ -25,7 +25,7 @@ def attention(lists, k, d):
 
 
 def ideal(relevant, items, k, d):
-    """The mean over all orders in which relevant items are above all others."""
+    """The mean over all orders that put relevant items above all others."""
     total, count = dict.fromkeys(items, 0.0), 0
     others = [item for item in items if item not in relevant]
     for above in itertools.permutations(relevant):
@@ -94,7 +94,7 @@ def test_lists_of_a_randomised_model(k):
     assert found.disparity < np.mean([one.disparity for one in alone])
 
 
-def test_items_of_train_are_no_candidates():
+def test_train_items_are_not_candidates():
     train = {"ann": ["e"], "bob": ["d", "e"]}
     found = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, train=train, k=3)
     expected = single_items(
@@ -108,7 +108,7 @@ def test_items_of_train_are_no_candidates():
 
 @pytest.mark.filterwarnings("ignore:coverage@5. the cut-off lies beyond every list")
 @pytest.mark.parametrize("k", [2, 5])
-def test_invented_items_are_no_candidates(k):
+def test_invented_items_are_not_candidates(k):
     invented = {"ann": ["a", "x", "b", "y"], "bob": ["z"], "cat": ["d", "a", "x"]}
     found = [
         single_items(draws, lambda _: ITEMS, k, DISCOUNTS["log"])
@@ -127,7 +127,7 @@ def test_invented_items_are_no_candidates(k):
             assert (one.disparity, one.relevance, one.loss) == pytest.approx(expected)
 
 
-def test_an_ideal_randomised_model_has_no_loss():
+def test_ideal_randomised_model_has_no_loss():
     relevant = np.array([[1.0, 1.0, 0.0, 0.0]])
     orders = [
         [*above, *below]
@@ -141,14 +141,14 @@ def test_an_ideal_randomised_model_has_no_loss():
     assert (found.ratio, found.difference) == pytest.approx((1, 0))
 
 
-def test_an_evaluation_is_read_like_its_source():
+def test_evaluation_gives_the_same_as_its_source():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
     of_source = rm.fairness(source, GROUPS, TEST, k=3)
     assert rm.fairness(result, GROUPS, TEST, k=3) == of_source
 
 
-def test_users_without_a_relevant_item_are_left_out_of_what_single_items_get():
+def test_users_without_a_relevant_item_do_not_count_for_single_items():
     relevant = {user: dict.fromkeys(items, 1.0) for user, items in TEST.items()}
     found = rm.fairness(rm.Lists(LISTS), GROUPS, relevant, k=3)
     more = rm.fairness(
@@ -168,10 +168,10 @@ def test_items_without_a_group_are_left_out():
     assert none.loss == 0
 
 
-def test_the_attention_of_an_item_is_shared_by_its_groups():
+def test_groups_of_an_item_share_its_attention():
     groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
     lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
-    target = {"x": 3 / 4, "y": 1 / 4}  # half of the first item's is that of each group
+    target = {"x": 3 / 4, "y": 1 / 4}  # each group gets half of the first item's attention
     found = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
     assert found.rank_fairness == pytest.approx(1, abs=1e-12)
 
@@ -187,7 +187,7 @@ def test_the_attention_of_an_item_is_shared_by_its_groups():
         ({"k": 0}, "k=0 must be a whole number"),
     ],
 )
-def test_what_does_not_fit(changes, says):
+def test_mismatched_arguments(changes, says):
     given = {"lists": rm.Lists(LISTS), "item_groups": GROUPS, "test": TEST} | changes
     with pytest.raises(rm.InputError, match=says):
         rm.fairness(**given)

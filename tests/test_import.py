@@ -1,4 +1,4 @@
-"""What `import recometer` loads, and what the package exports."""
+"""The modules that `import recometer` loads, and the names that the package exports."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from modules import MODULES, statements_of
 import recometer
 
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
-# Modules of Python that take milliseconds, and that only some evaluations need, or none.
+# Standard modules that take milliseconds to load and are rarely needed.
 SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
 UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
-# Modules that are run, and not imported.
+# Modules that are run instead of imported.
 RUN = ("recometer.__main__", "recometer.check")
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that some lines load beside those that Python starts with."""
+    """Return the modules that some code loads, beyond those that Python loads at startup."""
     code = f"before = set(sys.modules); {code}; print(*(set(sys.modules) - before))"
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return set(output.split())
 
 
-def test_import_is_light() -> None:
+def test_import_loads_no_slow_modules() -> None:
     loaded = loaded_by("import recometer")
     ours = {name for name in loaded if name.split(".")[0] == "recometer"}
     assert ours == {"recometer", "recometer.errors", "recometer.version"}
     assert loaded & {*HEAVY, *UNNEEDED, "numpy"} == set()
 
 
-def test_what_an_evaluation_needs_is_light() -> None:
+def test_evaluation_loads_no_slow_modules() -> None:
     names = "recometer.evaluate, recometer.Factors, recometer.Interactions"
     loaded = loaded_by(f"import numpy, recometer; before = set(sys.modules); {names}")
     assert "recometer.evaluation" in loaded
@@ -48,7 +48,7 @@ def test_exported_names_exist() -> None:
     for module in sorted(MODULES.keys() - set(RUN)):
         try:
             loaded = importlib.import_module(module)
-        except recometer.MissingExtraError:  # its classes are made from those of a library
+        except recometer.MissingExtraError:  # its classes derive from those of a library
             assert module.startswith("recometer.integrations.")
             continue
         names = getattr(loaded, "__all__", [])
@@ -57,20 +57,20 @@ def test_exported_names_exist() -> None:
         assert missing == [], module
 
 
-def test_facade_is_what_it_imports() -> None:
+def test_public_names_match_the_imports() -> None:
     froms = [
         node for node in statements_of(MODULES["recometer"]) if isinstance(node, ast.ImportFrom)
     ]
     origins = {alias.name: node.module for node in froms for alias in node.names}
     public = {name for name, module in origins.items() if str(module).startswith("recometer")}
     assert recometer.__all__ == sorted(public)
-    for name in public - {"split"}:  # a package, of which types are told in another place
+    for name in public - {"split"}:  # a package whose types are declared elsewhere
         there = getattr(importlib.import_module(str(origins[name])), name)
         assert getattr(recometer, name) is there
     assert set(importlib.import_module("recometer.errors").__all__) <= public
 
 
-def test_submodules_are_there_without_an_import_of_their_own() -> None:
+def test_submodules_need_no_separate_import() -> None:
     code = "import recometer as rm; print(rm.baselines.__name__, rm.split.__name__)"
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -82,7 +82,7 @@ def test_submodules_are_there_without_an_import_of_their_own() -> None:
         recometer.Until  # noqa: B018
 
 
-def test_a_module_that_is_run_does_not_hide_a_function() -> None:
+def test_run_module_does_not_hide_a_function() -> None:
     code = """
 import importlib, pkgutil, sys
 import recometer as rm
@@ -105,7 +105,7 @@ print(function is rm.check is check, "recometer.check" in sys.modules)
     assert (walked, last) == ("True", "True False")
 
 
-def test_the_laws_say_that_they_need_hypothesis() -> None:
+def test_laws_report_missing_hypothesis() -> None:
     code = """
 sys.modules["hypothesis"] = None
 try:
@@ -119,7 +119,7 @@ except ImportError as error:
     assert output.endswith('Hint: pip install "recometer[test]".\n')
 
 
-def test_version_is_that_of_the_installed_package() -> None:
+def test_version_matches_the_installed_package() -> None:
     try:
         installed = importlib.metadata.version("recometer")
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The notebooks of docs/examples run from the top to the end; the site shows what they print."""
+"""The notebooks in docs/examples run from start to end; the site shows their output."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # a notebook may show what warns
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # notebooks may show warnings
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.md")), ids=lambda path: path.stem)
 def test_cells(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -20,7 +20,7 @@ def test_cells(notebook, tmp_path, monkeypatch):
 
 
 @pytest.mark.shared
-def test_a_published_table_is_reproduced(tmp_path, monkeypatch):
+def test_published_table_is_reproduced(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RECOMETER_SHARED", str(SHARED))
     names = run(EXAMPLES / "reproducing_movielens.md")
@@ -28,7 +28,7 @@ def test_a_published_table_is_reproduced(tmp_path, monkeypatch):
 
 
 def run(notebook):
-    """Run the cells of a notebook, and return what they define."""
+    """Run the cells of a notebook, and return the names that they define."""
     cells = CELL.findall(notebook.read_text(encoding="utf-8"))
     names = {"__name__": "__main__"}
     for number, cell in enumerate(cells):

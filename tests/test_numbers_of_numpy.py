@@ -1,4 +1,4 @@
-"""Numbers of NumPy, torch and JAX are numbers wherever one is given."""
+"""Numbers of NumPy, torch and JAX are accepted like Python numbers."""
 
 import numpy as np
 import polars as pl
@@ -42,15 +42,15 @@ def test_rules(name) -> None:
             assert str(result) == str(plain)
 
 
-def test_the_largest_rating_of_a_frame_in_single_precision() -> None:
+def test_largest_rating_of_a_single_precision_frame() -> None:
     rated = TEST.with_columns(rating=pl.Series([3.7, 4.1], dtype=pl.Float32))
-    largest = rated["rating"].to_numpy().max()  # not 4.1, but the next number in float32
+    largest = rated["rating"].to_numpy().max()  # not 4.1 but the next float32 number
     result = rm.evaluate(SCORED, rated, metrics="rr", relevant_from=largest)
     assert np.isnan(result["rr"][0])
     assert result["rr"][1] == 1.0
 
 
-def test_numbers_that_a_rule_does_not_take() -> None:
+def test_numbers_that_a_rule_rejects() -> None:
     with pytest.raises(rm.InputError, match="min_positives=-1 must be a whole number"):
         rm.evaluate(SCORED, TEST, metrics="rr", min_positives=np.int64(-1))
     with pytest.raises(rm.InputError, match=r"confidence=.* must be"):

@@ -1,4 +1,4 @@
-"""Rules: each is one declaration, and everything that is said and checked of it follows."""
+"""Each rule is declared once; its checks and its texts follow from the declaration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Wider(Protocol):
-    """The rules, and one that is declared here and nowhere else."""
+    """The rules, and one that is only declared here."""
 
     reading: Literal["down", "up"] = rule(
         "down",
@@ -34,7 +34,7 @@ class Wider(Protocol):
 
 
 def other_values(name: str) -> Iterator[Any]:
-    """Yield what a rule takes beside its default."""
+    """Yield valid values of a rule other than its default."""
     default = getattr(Protocol(), name)
     for value in Protocol.declared[name].says:
         if isinstance(value, Number):
@@ -53,7 +53,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("name", "value"), CHANGES, ids=str)
 @pytest.mark.filterwarnings("ignore:.*sampled candidates")
-def test_every_value_of_a_rule_is_a_step_of_explain(name: str, value: Any) -> None:
+def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> None:
     metric = {"pooled": "recall@2", "parts": "f@2"}.get(value, "ndcg@2")
     if name == "correction":
         scores, sample = rm.Scores([[4.0, 3, 2, 1], [1, 2, 4, 3]]), rm.SampledCandidates(2)
@@ -67,8 +67,8 @@ def test_every_value_of_a_rule_is_a_step_of_explain(name: str, value: Any) -> No
     assert explanation.right.rules == tuple(wanted.sentences())
 
 
-def test_a_rule_that_is_no_step_says_why() -> None:
-    """The declaration makes its author decide whether `explain` must know the rule."""
+def test_rules_without_a_step_have_a_reason() -> None:
+    """A declaration must state whether `explain` has to know the rule."""
     says = {False: "Lists are read once.", True: "Lists are read twice."}
     with pytest.raises(TypeError, match="states its step of explain, or else why it has none"):
         rule(False, says)
@@ -85,7 +85,7 @@ def test_a_rule_that_is_no_step_says_why() -> None:
         assert declared.step in STEPS or declared.no_step.endswith("."), name
 
 
-def test_a_declaration_is_all_that_a_rule_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declaration_is_enough_for_a_new_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     up = Wider("upwards", version="1", reading="up")
     assert up.sentences() == ["Lists are read upwards."]
     assert up.describe() == "upwards 1 reading='up'"
@@ -108,7 +108,7 @@ def test_a_declaration_is_all_that_a_rule_takes(monkeypatch: pytest.MonkeyPatch)
     assert complete_rules("reading=u") == ["reading=up"]
 
 
-def test_types_are_the_values() -> None:
+def test_types_match_the_values() -> None:
     for name, hint in typing.get_type_hints(Protocol).items():
         if name == "declared" or not Protocol.declared[name].says:
             continue
@@ -132,7 +132,7 @@ def test_every_value_has_a_sentence_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("make", [Protocol, Protocol().replace])
-def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
+def test_unknown_rule(make: Callable[..., Protocol]) -> None:
     with pytest.raises(rm.UnknownNameError, match=r"no rule 'tie'\. Hint: Did you mean 'ties'"):
         make(tie="item")
 
@@ -156,12 +156,12 @@ def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
         ({"undefined": "zero"}, "undefined='zero' must be a number or 'nan'"),
     ],
 )
-def test_values_that_a_rule_does_not_take(rules: dict[str, Any], message: str) -> None:
+def test_invalid_values_of_rules(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
         Protocol(**rules)
 
 
-def test_nan_is_a_word_among_values() -> None:
+def test_nan_is_accepted_as_a_word() -> None:
     assert Protocol(undefined=math.nan) == Protocol()
 
 
@@ -179,12 +179,12 @@ def test_nan_is_a_word_among_values() -> None:
         ("name", "5", "5"),
     ],
 )
-def test_values_as_they_are_written(name: str, text: str, value: Any) -> None:
+def test_values_are_written_as_in_calls(name: str, text: str, value: Any) -> None:
     found = Protocol.declared[name].read(text)
     assert (type(found), found) == (type(value), value)
 
 
-def test_a_protocol_says_its_rules_and_can_be_copied() -> None:
+def test_protocol_prints_its_rules_and_can_be_copied() -> None:
     assert list(inspect.signature(Protocol).parameters) == list(Protocol.declared)
     assert all(isinstance(declared, Rule) for declared in Protocol.declared.values())
     protocol = Protocol("mine", "item", users="known")

@@ -19,7 +19,7 @@ RECORDS = (Ranks, TopLists, Ratings, ListData, Side)
 
 
 def same(left: Record, right: Record) -> bool:
-    """Tell whether all fields of two records hold the same."""
+    """Whether all fields of two records are equal."""
     for field in dataclasses.fields(left):
         if field.name.startswith("kept"):
             continue
@@ -40,7 +40,7 @@ def same(left: Record, right: Record) -> bool:
 
 
 def every_column(ranks: Ranks) -> Ratings:
-    """Fill the columns that are mostly unknown, each entry with a number of its own."""
+    """Fill the mostly unset columns with distinct numbers."""
     n_rows, n_users = len(ranks.item), ranks.n_users
     ranks = dataclasses.replace(
         ranks,
@@ -53,8 +53,8 @@ def every_column(ranks: Ranks) -> Ratings:
 
 
 @pytest.mark.parametrize("kind", RECORDS)
-def test_every_array_says_what_it_has_an_entry_of(kind: type[Record]) -> None:
-    """A column that is added and says nothing would be left as it is by every slice."""
+def test_every_array_declares_its_axis(kind: type[Record]) -> None:
+    """Slices would leave a new column without this declaration unchanged."""
     for field in dataclasses.fields(kind):
         text = str(field.type)
         array = any(name in text for name in ("Int64", "Float64", "Bool", "UInt32", "csr_array"))
@@ -62,12 +62,12 @@ def test_every_array_says_what_it_has_an_entry_of(kind: type[Record]) -> None:
 
 
 @given(cases(), st.data())
-def test_the_parts_of_a_record_make_it_up(case, data) -> None:
+def test_parts_of_a_record_add_up_to_it(case, data) -> None:
     ratings = every_column(case.ranks())
     at = data.draw(st.integers(0, case.n_users))
     parts = [ratings.users(slice(None, at)), ratings.users(slice(at, None))]
     assert same(Ratings.concat(parts), ratings)
-    # Nothing was copied.
+    # Slices are views, not copies.
     some, every = parts[0].ranks.above, ratings.ranks.above
     assert not len(some) or np.shares_memory(some, every)
 
@@ -80,7 +80,7 @@ def test_users_and_rows_in_any_order(case, data) -> None:
     assert same(permuted.users(np.argsort(order)), ratings)
     one_by_one = [ratings.users(slice(user, user + 1)) for user in order]
     assert same(permuted, Ratings.concat(one_by_one))
-    # Rows as a mask, and as numbers.
+    # Rows as a mask, and as row numbers.
     n_rows = len(ratings.predicted)
     kept = np.array(data.draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)), bool)
     some = ratings.rows(kept)
@@ -93,7 +93,7 @@ def test_users_and_rows_in_any_order(case, data) -> None:
 
 
 @given(list_cases(), st.data())
-def test_lists_and_what_is_known_beside_them(case, data) -> None:
+def test_lists_with_side_data(case, data) -> None:
     known = case.data()
     at = data.draw(st.integers(0, case.n_users))
     parts = [known.users(slice(0, at)), known.users(slice(at, case.n_users))]
@@ -102,7 +102,7 @@ def test_lists_and_what_is_known_beside_them(case, data) -> None:
     assert same(known.users(np.array(order)).users(np.argsort(order)), known)
 
 
-def test_a_user_who_is_not_there() -> None:
+def test_missing_user() -> None:
     lists = TopLists(np.array([[2, 1], [0, -1]]), 3, np.ones(2, bool), np.array([True, False]))
     found = lists.users(np.array([1, -1, 0]))
     assert found.items.tolist() == [[0, -1], [-1, -1], [2, 1]]
@@ -117,7 +117,7 @@ def test_a_user_who_is_not_there() -> None:
     assert taken.items.tolist() == [6, 7]
 
 
-def test_columns_that_do_not_fit() -> None:
+def test_mismatched_columns() -> None:
     side = Side(np.array([0, 1]), np.array([3]), np.array([1.0]))
     with pytest.raises(rm.InternalError, match=r"Side.gain must have one entry per row: 2 of 1"):
         dataclasses.replace(side, gain=np.ones(2))
@@ -133,7 +133,7 @@ def test_columns_that_do_not_fit() -> None:
         ListData(lists, test=side, relevant=np.ones(2, bool))
 
 
-def test_parts_that_do_not_fit_together() -> None:
+def test_mismatched_parts() -> None:
     lists = TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool), {"cut": 1})
     assert TopLists.concat([lists, lists]).counts == {"cut": 2}
     with pytest.raises(rm.InternalError, match=r"TopLists.concat needs a part"):
@@ -144,7 +144,7 @@ def test_parts_that_do_not_fit_together() -> None:
         TopLists.concat([lists, dataclasses.replace(lists, n_catalogue=5)])
 
 
-def test_a_table_declares_where_its_rows_begin() -> None:
+def test_tables_declare_their_row_offsets() -> None:
     for kind in RECORDS:
-        if issubclass(kind, Table) and kind is not Ratings:  # whose rows are those of its ranks
+        if issubclass(kind, Table) and kind is not Ratings:  # its rows are those of its ranks
             assert [f.name for f in dataclasses.fields(kind) if f.metadata.get("per") == "offset"]

@@ -1,4 +1,4 @@
-"""The recipe for conda-forge needs what pyproject.toml needs."""
+"""The conda-forge recipe has the requirements of pyproject.toml."""
 
 import re
 import sys
@@ -17,17 +17,17 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def section(name):
-    """The lines of a part of the requirements, without the list's marks."""
+    """The lines of a section of the requirements, without list markers."""
     found = re.search(rf"^  {name}:\n((?:    .*\n)+)", RECIPE, re.MULTILINE)
     return [line.strip().removeprefix("- ") for line in found[1].splitlines()]
 
 
 def spaced(requirement):
-    """What pip calls name>=1, as conda does: name >=1."""
+    """Convert pip's name>=1 to conda's name >=1."""
     return requirement.replace(">=", " >=")
 
 
-def test_what_runs():
+def test_runtime_requirements():
     always = [spaced(one) for one in PROJECT["project"]["dependencies"] if ";" not in one]
     sometimes = [one.split(";") for one in PROJECT["project"]["dependencies"] if ";" in one]
     older = [f"then: {spaced(one)}" for one, _ in sometimes]
@@ -39,7 +39,7 @@ def test_what_runs():
     assert sorted(section("run")) == sorted(expected)
 
 
-def test_what_builds():
+def test_build_requirements():
     host = {spaced(one) for one in PROJECT["build-system"]["requires"]}
     assert set(section("host")) == {"python", "pip", *host}
     assert f"cmake {PROJECT['tool']['scikit-build']['cmake']['version']}" in section("build")

@@ -1,4 +1,4 @@
-"""Every format shows the same table, whoever it belongs to."""
+"""Every format shows the same table, for every kind of result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def evaluated(metrics: str = "rr recall@2") -> rm.Evaluation:
 
 
 def everything() -> dict[str, Shown]:
-    """Return one of each kind that can be shown."""
+    """Return one result of each kind that can be shown."""
     import polars as pl
 
     result = evaluated()
@@ -70,7 +70,7 @@ def test_every_kind_has_every_format(kind: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
-def test_csv_and_json_have_the_values_themselves(kind: str) -> None:
+def test_csv_and_json_have_exact_values(kind: str) -> None:
     shown = EVERYTHING[kind]
     table = shown.data()
     rows = list(csv.DictReader(io.StringIO(shown.to_csv())))
@@ -102,12 +102,12 @@ def test_an_unknown_format_is_an_error() -> None:
         render(evaluated(), "markdwon")
 
 
-# No digits of other scripts, nor line breaks: what cells of results can hold.
+# Without digits of other scripts and line breaks, like the cells of results.
 TEXTS = st.text(st.sampled_from("aB3 &%$#_{}~^\\<>|±*`\"'-.²Ü"), max_size=12)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4), TEXTS)
-def test_what_a_cell_holds_never_becomes_a_command(rows: list[tuple[str, str]], note: str) -> None:
+def test_cells_never_become_commands(rows: list[tuple[str, str]], note: str) -> None:
     columns = [Column("first"), Column("second", number=True)]
     table = Table(
         columns, [dict(zip(("first", "second"), row, strict=True)) for row in rows], [note]
@@ -128,7 +128,7 @@ def test_what_a_cell_holds_never_becomes_a_command(rows: list[tuple[str, str]], 
         assert html.escape(text) in table.to_html()
 
 
-def test_the_best_are_marked_in_every_format_that_can() -> None:
+def test_best_values_are_marked_in_formats_that_support_it() -> None:
     columns = [Column("model"), Column("rr", number=True)]
     rows = [{"model": "a", "rr": "0.5"}, {"model": "b", "rr": "0.25"}]
     table = Table(columns, rows, best={(0, 1)})
@@ -138,7 +138,7 @@ def test_the_best_are_marked_in_every_format_that_can() -> None:
     assert "**" not in str(table)
 
 
-def test_notes_and_lines_above_are_in_every_format_for_people() -> None:
+def test_notes_and_headers_are_in_every_format_for_people() -> None:
     table = Table([Column("a")], [{"a": 1}], ["below <b>"], ["above"])
     assert str(table) == "above\n\na\n1\n\nbelow <b>"
     assert table.to_markdown() == "above\n\n| a |\n| --- |\n| 1 |\n\nbelow &lt;b>"
@@ -185,20 +185,20 @@ NAMED = {
 
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("kind", NAMED)
-def test_narrow_lines_have_whole_names(kind: str, width: int) -> None:
+def test_narrow_lines_keep_names_whole(kind: str, width: int) -> None:
     shown = NAMED[kind]
     text = to_text(shown, width)
     assert "…" not in text
     for line in text.split("\n"):
         assert len(line) <= width or " " not in line.strip()
-    # Whatever is broken into lines is whole once these are put together.
+    # A line that was wrapped is complete when its parts are joined.
     letters = re.sub(r"[\s-]", "", text)
     for table in shown.tables():
         for column in table.shown:
             assert all(word in letters for word in column.title.replace("-", "").split())
 
 
-def test_measures_are_taken_one_after_the_other() -> None:
+def test_limits_are_applied_one_by_one() -> None:
     columns = [
         Column("model"),
         Column("of what"),
@@ -254,7 +254,7 @@ NASTY = [
 
 
 def test_names_stay_names_in_markdown() -> None:
-    """What is told is that no character that means something to Markdown stands for itself."""
+    """The rule: no character with a meaning in Markdown appears unescaped."""
     rows = [{"model": name, "rr": "0.5"} for name in NASTY]
     table = Table([Column("model"), Column("rr", number=True)], rows, NASTY, NASTY)
     text = table.to_markdown()
@@ -277,7 +277,7 @@ def test_names_stay_names_in_markdown() -> None:
     assert "&amp;lt;b&amp;gt;" in text
 
 
-def test_what_metrics_are_called_is_not_touched_in_markdown() -> None:
+def test_metric_names_are_not_escaped_in_markdown() -> None:
     table = Table([Column("metric")], [{"metric": "roc_auc ndcg@10(gain=binary) >= -5%"}])
     assert "| roc_auc ndcg@10(gain=binary) >= -5% |" in table.to_markdown()
 

@@ -1,4 +1,4 @@
-"""The commands and snippets of the pages that have no output to compare with run as they stand."""
+"""Commands and snippets of pages that show no output run as written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = "ndcg@10 hit@10"
 
 
 def blocks(path: str, language: str, heading: str = "") -> list[str]:
-    """Return the blocks of a language in a page, or below one of its headings, without doctests."""
+    """Return a language's blocks in a page, or below one of its headings, without doctests."""
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:
         text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -30,12 +30,12 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run each line of a block of shell commands; patterns of files are expanded."""
+    """Run each line of a block of shell commands; file patterns are expanded."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"
         if words[0] == "demo":
-            continue  # tests/cli/test_demo.py runs it, which takes a while
+            continue  # slow; tests/cli/test_demo.py runs it
         arguments = [
             path
             for word in words
@@ -47,7 +47,7 @@ def run_commands(block: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty folder, without the script that only a browser reads."""
+    """Work in an empty folder, without the script that only a browser needs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")
 

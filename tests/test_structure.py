@@ -1,4 +1,4 @@
-"""The tree can be read: few modules at the top, nothing borrowed, and each says what it is for."""
+"""The source tree: few top-level modules, no private imports, and a purpose for each module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_AT_THE_TOP = 21
 
 
 def private_imports(name: str) -> list[str]:
-    """Return what a module imports that is private to another package."""
+    """Return which private names of other packages a module imports."""
     here = ["recometer", *pathlib.PurePosixPath(name).parts[:-1]]
     found = []
     for node in statements_of(FILES[name]):
@@ -26,15 +26,15 @@ def private_imports(name: str) -> list[str]:
     return found
 
 
-def test_few_modules_stand_at_the_top() -> None:
+def test_few_top_level_modules() -> None:
     assert len([name for name in FILES if "/" not in name]) <= MOST_AT_THE_TOP
 
 
-def test_nothing_private_is_imported_from_another_package() -> None:
+def test_no_private_imports_from_other_packages() -> None:
     borrowed = {name: private_imports(name) for name in FILES}
     assert {name: found for name, found in borrowed.items() if found} == {}
 
 
-def test_every_folder_and_file_says_what_it_is_for() -> None:
+def test_every_folder_and_file_states_its_purpose() -> None:
     silent = [name for name, path in FILES.items() if not ast.get_docstring(tree_of(path))]
     assert silent == []

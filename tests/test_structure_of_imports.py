@@ -1,4 +1,4 @@
-"""Which way imports run: no package knows one that stands after it, no two modules each other."""
+"""The direction of imports: packages only import earlier ones, and never each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from modules import MODULES, statements_of, text_of
 
-# A module imports only what stands before it, or lies in the same entry.
+# A module only imports modules that are listed before it, or in the same entry.
 ORDER = (
     "arrays",
     "remembered",
@@ -54,12 +54,12 @@ ORDER = (
     "check",
     "",
 )
-# Neighbours that must not know each other, whatever the order.
+# Neighbours that must not import each other, whatever the order.
 APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 
 
 def entry(module: str) -> str:
-    """Return the entry of ORDER that a module belongs to."""
+    """Return the entry of ORDER that contains a module."""
     name = module.removeprefix("recometer").removeprefix(".")
     fitting = [one for one in ORDER if name == one or (one and name.startswith(one + "."))]
     assert fitting, f"{module} has no place in ORDER"
@@ -67,12 +67,12 @@ def entry(module: str) -> str:
 
 
 def imports(module: str) -> set[str]:
-    """Return the modules of recometer that a module imports, anywhere in it."""
+    """Return the recometer modules that a module imports, anywhere in its code."""
     return imports_of(statements_of(MODULES[module]), module)
 
 
 def imports_that_run(module: str) -> set[str]:
-    """Return the same without those that only types need."""
+    """Return the same modules, except for those imported only for types."""
     nodes = statements_of(MODULES[module])
     for_types = {
         part
@@ -84,7 +84,7 @@ def imports_that_run(module: str) -> set[str]:
 
 
 def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
-    """Return the modules of recometer that some nodes of a module import."""
+    """Return the recometer modules imported by some nodes of a module."""
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -96,7 +96,7 @@ def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
     return {name for name in found if name.split(".")[0] == "recometer"}
 
 
-def test_imports_run_one_way() -> None:
+def test_imports_follow_the_order() -> None:
     wrong = []
     for module in sorted(MODULES):
         here = entry(module)
@@ -109,9 +109,9 @@ def test_imports_run_one_way() -> None:
 
 
 def named_in_strings(module: str) -> set[str]:
-    """Return the modules whose names stand in a module as texts, to be imported by their names."""
+    """Return the modules whose names a module contains as text, to be imported by name."""
     path = MODULES[module]
-    if path.name == "__init__.py":  # a table of names that are imported when they are asked for
+    if path.name == "__init__.py":  # a table of lazily imported names
         return set()
     return set(re.findall(r"""["'](recometer\.[\w.]+)["']""", text_of(path))) & MODULES.keys()
 
@@ -129,7 +129,7 @@ def reached_in(graph: dict[str, set[str]], module: str) -> set[str]:
 
 
 def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Return the largest sets of modules of which each imports all others, directly or not."""
+    """Return the largest sets of modules that all import each other, directly or not."""
     reached = {module: reached_in(graph, module) for module in graph}
     return {
         frozenset(other for other in reached[module] if module in reached[other])
@@ -139,16 +139,16 @@ def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def circles() -> list[list[str]]:
-    """Return the circles, counting imports in functions and for types, and names in texts."""
+    """Return the import cycles, including imports in functions, for types and by name."""
     graph = {
-        # The package itself imports its modules when they are asked for.
+        # The package itself imports its modules lazily.
         module: (imports(module) | named_in_strings(module)) - {module, "recometer"}
         for module in MODULES
     }
     return sorted(map(sorted, circles_in(graph)), key=lambda one: (-len(one), one))
 
 
-def test_no_modules_know_each_other() -> None:
+def test_no_import_cycles() -> None:
     texts = [" ".join(name.removeprefix("recometer.") for name in circle) for circle in circles()]
     assert texts == [], (
         "Modules import each other, maybe in functions, for types, or by names in texts. Hint: "

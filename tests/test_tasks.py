@@ -1,4 +1,4 @@
-"""Threads, progress and Ctrl-C of recometer.tasks."""
+"""Threads, progress and Ctrl-C in recometer.tasks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_results_come_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> N
 
 
 @pytest.mark.parametrize("n_tasks", [0, 1, 3])
-def test_brief_work_of_one_task_starts_no_thread(n_tasks: int, capsys) -> None:
+def test_short_single_task_starts_no_thread(n_tasks: int, capsys) -> None:
     def where(task: int, ticker: tasks.Ticker) -> threading.Thread:
         ticker.advance(0.5)
         return threading.current_thread()
@@ -63,7 +63,7 @@ def test_brief_work_of_one_task_starts_no_thread(n_tasks: int, capsys) -> None:
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_brief_work_raises_what_its_task_raises(error: type[BaseException]) -> None:
+def test_short_work_raises_the_error_of_its_task(error: type[BaseException]) -> None:
     def culprit(task: int, ticker: tasks.Ticker) -> None:
         raise error("the cause")
 
@@ -81,7 +81,7 @@ def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        meet.wait(timeout=10)  # breaks unless three tasks are here together
+        meet.wait(timeout=10)  # fails unless three tasks are here at the same time
         with lock:
             running -= 1
 
@@ -145,13 +145,13 @@ def test_ctrl_c_ends_the_work_and_leaves_no_thread(threads: int) -> None:
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
-    assert time.monotonic() - begin < 5  # 0.5 s on a machine that has nothing else to do
+    assert time.monotonic() - begin < 5  # 0.5 s on an idle machine
     assert process.returncode == 3, errors
     assert output.splitlines()[-1] == "alive 1"
     assert errors == ""
 
 
-def test_works_outside_the_main_thread() -> None:
+def test_tasks_run_outside_the_main_thread() -> None:
     found: list[int] = []
 
     def outer() -> None:
@@ -204,7 +204,7 @@ def test_on_a_terminal_only_long_work_shows_progress(
     assert "Ranking" in capsys.readouterr().err
 
 
-def test_as_many_weights_as_tasks() -> None:
+def test_number_of_weights_must_match_tasks() -> None:
     with pytest.raises(ValueError):
         run_tasks(lambda task, ticker: None, range(3), weights=[1, 2])
 
@@ -249,7 +249,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(("patience", "said"), [(0.0, True), (60.0, False)])
-def test_work_of_unknown_length_is_said_on_a_terminal(
+def test_terminal_shows_work_of_unknown_length(
     patience: float, said: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal()
@@ -263,14 +263,14 @@ def test_work_of_unknown_length_is_said_on_a_terminal(
     assert ("Looking" in terminal.getvalue()) == said
 
 
-def test_nothing_is_said_beside_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_output_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with tasks.waiting("Looking"):
         time.sleep(0)
     assert capsys.readouterr().err == ""
 
 
-def test_tasks_within_tasks_end_with_them() -> None:
-    """Work without a ticker of its own learns that it is not wanted, tasks of a task do, too."""
+def test_nested_tasks_end_with_their_parent() -> None:
+    """Work without its own ticker, and tasks within tasks, notice that they should stop."""
     begun, ended = threading.Event(), []
 
     def long(_: int, ticker: Ticker) -> None:
@@ -291,4 +291,4 @@ def test_tasks_within_tasks_end_with_them() -> None:
     with pytest.raises(ValueError, match="stop"):
         run_tasks(nested, range(2), threads=2, progress=False)
     assert ended == ["inner", "inner"]
-    check_wanted()  # outside of tasks: nothing
+    check_wanted()  # no effect outside of tasks

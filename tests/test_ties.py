@@ -1,4 +1,4 @@
-"""Tie rules: where they put tied items, and how the random one draws."""
+"""Tie rules: where they put tied items, and how the random rule draws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
 NAN = np.nan
 RULES = ("optimistic", "pessimistic", "random", "item", "item_desc")
 
-# Item 0 leads; 1 to 5 are tied; of these 2 and 4 are relevant, 4 with the higher gain.
+# Item 0 leads; items 1 to 5 are tied; 2 and 4 are relevant, and 4 has the higher gain.
 SCORES = [9, 5, 5, 5, 5, 5, 1]
 GAINS = [NAN, NAN, 1, NAN, 3, NAN, 2]
 
@@ -59,13 +59,13 @@ def test_places(rule, places):
         ("item_desc", [(0, 5), (2, -3), (3, -0.5), (5, 0.5)]),
     ],
 )
-def test_places_by_gain_leave_unjudged_items_between_likes_and_dislikes(rule, expected):
+def test_places_by_gain_put_unjudged_items_between_likes_and_dislikes(rule, expected):
     groups = resolve(rank([1] * 6, [0.5, 0, -0.5, -3, NAN, 5]), rule, "gain")
     assert list(zip(groups.start.tolist(), groups.gain.tolist(), strict=True)) == expected
 
 
-def test_shared_places_are_the_middle_of_the_group_rounded_up():
-    """Five tied items are all at the third place, and four at the second."""
+def test_shared_place_is_the_rounded_up_middle_of_the_group():
+    """All five tied items are at the third place, and all four at the second."""
     assert resolve(rank(SCORES, GAINS), "shared").start.tolist() == [3, 3, 6]
     assert resolve(rank([9, 5, 5, 5, 5], [NAN, 1, NAN, NAN, 1]), "shared").start.tolist() == [2, 2]
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
@@ -75,15 +75,15 @@ def test_shared_places_are_the_middle_of_the_group_rounded_up():
     ("rule", "places"),
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
-def test_equal_ranks_that_were_given_are_equal_places(rule, places):
-    """This applies to `as_ranked` alone; equal scores keep the order given."""
+def test_given_equal_ranks_share_places(rule, places):
+    """This only applies to `as_ranked`; equal scores keep their input order."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
     assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]
 
 
-def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
-    """The first two places are the lower ids', in falling order; the others follow, rising."""
+def test_higher_ids_come_first_among_ties_within_the_cutoff():
+    """The lower ids take the first two places, descending; the others follow, ascending."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
     for within, gains in (
         (3, [2, 1, 3, 4, 5]),
@@ -109,7 +109,7 @@ def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
         ("shifted", [7, 1, 2**1.5 - 1]),
     ],
 )
-def test_items_with_a_property_and_no_others_are_in_groups(by, worth):
+def test_groups_contain_exactly_the_selected_items(by, worth):
     ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=0)
     groups = resolve(ranks, by=by, relevant_from=0)
     has, every = worth_of(ranks, by, 0)
@@ -118,7 +118,7 @@ def test_items_with_a_property_and_no_others_are_in_groups(by, worth):
     assert groups.hits_before.tolist() == list(range(len(worth)))
 
 
-def test_an_item_that_a_list_repeats_counts_once_in_the_ideal():
+def test_repeated_list_item_counts_once_in_the_ideal():
     ranks = rank([5, 4, 3, 2], [3, 2, 3, -1], unranked=[False, True, False, False])
     once = resolve(ranks, by="gain")
     twice = resolve(dataclasses.replace(ranks, repeated=ranks.above == 1), by="gain")
@@ -133,12 +133,12 @@ def test_an_item_that_a_list_repeats_counts_once_in_the_ideal():
 
 
 @pytest.mark.parametrize("power", [[1023, 1024, -1074, 2000], [1023.5, 1024, 0.5, 1e300]])
-def test_a_power_that_is_too_large_is_infinite(power):
+def test_too_large_power_is_infinite(power):
     expected = [math.inf if one >= 1024 else 2.0**one for one in power]
     assert two_to(np.array(power, np.float64)).tolist() == expected
 
 
-def test_unranked_items_are_in_no_group_but_in_the_ideal():
+def test_unranked_items_are_only_in_the_ideal():
     ranks = rank([3, 2, 1], [1, 4, 2], unranked=[False, True, False])
     groups = resolve(ranks, by="gain")
     assert table(groups) == [(0, 1, 1, 0, 1), (1, 1, 1, 1, 2)]
@@ -146,7 +146,7 @@ def test_unranked_items_are_in_no_group_but_in_the_ideal():
     assert resolve(ranks).n_relevant.tolist() == [3]
 
 
-def test_ideal_holds_the_positive_gains_of_each_user_best_first():
+def test_ideal_has_the_positive_gains_of_each_user_best_first():
     gains = [[1, 3, 2, NAN], [NAN, -1, 0, NAN], [5, NAN, 7, 0], [1, NAN, NAN, NAN]]
     groups = resolve(rank(np.zeros((4, 4)), gains), by="gain")
     assert groups.ideal_indptr.tolist() == [0, 3, 3, 5, 6]
@@ -161,7 +161,7 @@ def test_users_without_groups():
     assert empty.single
 
 
-def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
+def test_within_counts_the_places_of_a_group_inside_the_cutoff():
     groups = resolve(rank(SCORES, GAINS))
     for cutoff, rows, places in [(1, [], []), (3, [0], [2]), (6, [0], [5]), (7, [0, 1], [5, 1])]:
         found, inside = groups.within(cutoff)
@@ -174,7 +174,7 @@ def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
 
 
 @given(cases(), st.lists(st.integers(1, 8), min_size=1, max_size=4))
-def test_several_cutoffs_reach_what_each_of_them_has_within(case: RankingCase, cutoffs: list[int]):
+def test_several_cutoffs_agree_with_single_ones(case: RankingCase, cutoffs: list[int]):
     for rule in ("expected", "item"):
         groups = resolve(case.ranks(), rule)
         reach = groups.reach(np.array(cutoffs))
@@ -209,7 +209,7 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase
 
 @pytest.mark.parametrize(
     ("n_items", "n_judged"),
-    # A group in which most places are taken, and one in which few are, go different ways.
+    # Groups with most of their places taken use different code than groups with few.
     [(4, 3), (4, 4), (6, 2), (7, 3)],
 )
 def test_random_places_are_equally_likely(n_items, n_judged):
@@ -217,7 +217,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     gains = [*range(1, n_judged + 1), *[NAN] * (n_items - n_judged)]
     ranks = rank([0] * n_items, gains).users(np.zeros(n_users, int))
     groups = resolve(ranks, "random", "gain", seed=1)
-    # One row per user: where the items with gain 1, 2, ... stand.
+    # One row per user: the places of the items with gain 1, 2, ...
     order = np.argsort(groups.gain.reshape(n_users, n_judged), axis=1)
     places = np.take_along_axis(groups.start.reshape(n_users, n_judged), order, axis=1)
     seen = Counter(map(tuple, places.tolist()))
@@ -226,7 +226,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     mean = n_users / len(outcomes)
     chi_square = sum((seen[outcome] - mean) ** 2 / mean for outcome in outcomes)
     degrees = len(outcomes) - 1
-    # Mean and variance of chi-square are d and 2d; six deviations never come by chance.
+    # Chi-square has mean d and variance 2d; six standard deviations do not happen by chance.
     assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
 
 
@@ -263,7 +263,7 @@ def test_random_follows_seed_and_key():
 
 
 def splitmix64(value: int) -> int:
-    """Hash in plain whole numbers, so that it is the same everywhere."""
+    """Hash with plain integers, so that it is the same everywhere."""
     value = (value + 0x9E3779B97F4A7C15) % 2**64
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64

@@ -1,4 +1,4 @@
-"""The tutorial goes the whole way, as it stands there."""
+"""The tutorial runs as written, from start to end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: what 40 users, named by texts, like of 30."""
+    """Work in a folder with ratings.csv: what 40 users with text ids like of 30 items."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
     generator = np.random.default_rng(0)
@@ -45,9 +45,9 @@ def lines_of(code: str) -> list[str]:
     return [line for line in code.splitlines() if line.strip()]
 
 
-# What implicit says of its threads and of sparse arrays; the users are few.
+# implicit warns about its threads and about sparse arrays; there are few users.
 @pytest.mark.filterwarnings("ignore")
-def test_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     kind, code = BLOCKS[0]
     assert (kind, len(lines_of(code)) <= 15) == ("python", True)
     Path("tutorial.py").write_text(code, encoding="utf-8")
@@ -61,7 +61,7 @@ def test_in_python(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_on_the_command_line() -> None:
+def test_tutorial_on_the_command_line() -> None:
     (_, script), (kind, commands) = BLOCKS[1:3]
     assert (kind, len(lines_of(commands)) <= 5) == ("sh", True)
     Path("fit.py").write_text(script, encoding="utf-8")

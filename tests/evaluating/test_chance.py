@@ -1,4 +1,4 @@
-"""chance=True: what a random order of the same candidates would score."""
+"""chance=True: the score of a random order of the same candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def result() -> rm.Evaluation:
     return rm.evaluate(rm.Scores(SCORES), TEST, train=TRAIN, metrics=METRICS, chance=True)
 
 
-def test_it_is_the_mean_over_all_orders(result: rm.Evaluation) -> None:
+def test_chance_is_the_mean_over_all_orders(result: rm.Evaluation) -> None:
     orders = list(itertools.permutations(range(5)))
     every = [
         rm.evaluate(
@@ -36,7 +36,7 @@ def test_it_is_the_mean_over_all_orders(result: rm.Evaluation) -> None:
         np.testing.assert_allclose(result.chance[name], expected, atol=1e-12)
 
 
-def test_it_changes_no_value_and_is_that_of_the_same_users(result: rm.Evaluation) -> None:
+def test_chance_changes_no_value_and_covers_the_same_users(result: rm.Evaluation) -> None:
     plain = rm.evaluate(rm.Scores(SCORES), TEST, train=TRAIN, metrics=METRICS)
     for name in result.values:
         np.testing.assert_array_equal(result[name], plain[name])
@@ -49,15 +49,17 @@ def test_it_changes_no_value_and_is_that_of_the_same_users(result: rm.Evaluation
     assert "chance" not in str(plain)
 
 
-def test_a_pool_without_negatives_is_no_better_than_chance() -> None:
-    """A high value says nothing if nearly all candidates are relevant."""
+def test_candidates_without_negatives_are_no_better_than_chance() -> None:
+    """A high value means nothing if nearly all candidates are relevant."""
     test = np.ones((30, 5))
     test[:, 0] = 0
     found = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)
     assert found.summary()[0].chance == pytest.approx(0.8)
 
 
-def test_it_is_saved_and_taken_apart(result: rm.Evaluation, tmp_path: pathlib.Path) -> None:
+def test_chance_is_saved_and_selected_with_its_users(
+    result: rm.Evaluation, tmp_path: pathlib.Path
+) -> None:
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet")
     for name in result.values:
@@ -98,6 +100,6 @@ def test_models_are_compared_with_chance(result: rm.Evaluation) -> None:
         ),
     ],
 )
-def test_where_it_is_not_known(source: rm.Lists, options: dict, message: str) -> None:
+def test_unknown_chance(source: rm.Lists, options: dict, message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
         rm.evaluate(source, {"ann": ["x"]}, chance=True, **options)

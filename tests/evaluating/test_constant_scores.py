@@ -1,7 +1,7 @@
-"""A user whose candidates all have one score has no ranking, whatever test says of the user.
+"""A user whose candidates all have the same score has no ranking, whatever is in test.
 
-Users 0 and 3 have one score for all candidates, user 1 has not, and user 2 has a single candidate.
-None of the items that test has of users 0 and 2 is a candidate, unless a test adds one.
+Users 0 and 3 have one score for all candidates, user 1 does not, and user 2 has a single candidate.
+None of the test items of users 0 and 2 is a candidate, unless a test adds one.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ SCORES = np.array(
         [0.0, 7.0, 7.0, 7.0, 7.0],
     ]
 )
-# The candidates: all but item 0, and of user 2 item 4 alone.
+# The candidates: all items but 0; for user 2 only item 4.
 CANDIDATES = np.array([[0, 1, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 0, 0, 1], [0, 1, 1, 1, 1]])
 TEST = {(0, 0): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 0): 1.0, (3, 1): 1.0}
 METRICS = "rr recall@2 ndcg"
@@ -43,7 +43,7 @@ def matrix(cells):
 
 
 def candidates(how):
-    """Ways to say which items are candidates; user 2 has always fewer."""
+    """Ways to name the candidates; user 2 always has fewer."""
     sets = {user: np.flatnonzero(row).tolist() for user, row in enumerate(CANDIDATES)}
     seen = {2: [1, 2, 3]}
     return {
@@ -107,9 +107,9 @@ MORE = {
 @pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
 @pytest.mark.parametrize("how", ["sets", "a list", "exclude", "train"])
 @pytest.mark.parametrize("kind", [*SOURCES, "stream"])
-def test_one_score_for_all_candidates_is_no_ranking(kind, how, more):
+def test_constant_scores_are_not_a_ranking(kind, how, more):
     test, options = TEST | more, with_ids(candidates(how))
-    if how == "train":  # an item of train is nobody's to find
+    if how == "train":  # train items need not be found
         test = {cell: value for cell, value in test.items() if cell != (1, 0)} | {(0, 4): 1.0}
         test = {cell: value for cell, value in test.items() if cell != (2, 0)} | {(2, 4): 1.0}
     if kind == "lists":
@@ -136,7 +136,7 @@ def test_one_score_for_all_candidates_is_no_ranking(kind, how, more):
 
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "lists"])
-def test_items_that_the_source_does_not_know_are_no_candidates(kind):
+def test_unknown_items_are_not_candidates(kind):
     test = pl.DataFrame({"user": USERS, "item": ["new", "new", "i1", "i1"]})
     scores = np.array([[1.0] * 5, [1, 1, 1, 1, 2], [0.0] * 5, [3, 2, 1, 1, 1]])
     source = {
@@ -149,7 +149,7 @@ def test_items_that_the_source_does_not_know_are_no_candidates(kind):
     assert reasons(result) == [why * 2]
 
 
-def test_what_is_masked_is_no_candidate():
+def test_masked_items_are_not_candidates():
     masked = np.where(CANDIDATES == 1, SCORES, -np.inf)
     result = rm.evaluate(rm.Scores(masked, **IDS), named(TEST), metrics=METRICS)
     assert reasons(result) == [expected(TEST)] * 3
@@ -158,7 +158,7 @@ def test_what_is_masked_is_no_candidate():
 @pytest.mark.parametrize("n_items", [7, 9, 300, 3000])
 @pytest.mark.parametrize("different", [None, 0, 5, -1])
 @pytest.mark.parametrize("kind", ["scores", "factors"])
-def test_one_other_score_is_a_ranking(kind, different, n_items):
+def test_one_different_score_is_a_ranking(kind, different, n_items):
     scores = np.full((3, n_items), 2.0)
     if different is not None:
         scores[:, different] = 3.0
@@ -170,7 +170,7 @@ def test_one_other_score_is_a_ranking(kind, different, n_items):
     assert ((result.flags & rm.UserFlag.CONSTANT_SCORES) != 0).tolist() == [different is None] * 3
 
 
-def test_a_list_that_lacks_a_candidate_puts_it_below():
+def test_candidates_missing_from_a_list_rank_below_it():
     lists = rm.Lists({"a": {"x": 1.0, "y": 1.0}})
     test, rules = {"a": ["z"]}, {"metrics": "rr", "min_candidates": 1}
     assert reasons(rm.evaluate(lists, test, catalogue=["x", "y", "z"], **rules)) == [[0]]

@@ -1,4 +1,4 @@
-"""No rule is silently without effect: it changes something, is refused, or causes a warning.
+"""No rule is silently ignored: it changes something, is rejected, or causes a warning.
 
 For every rule of `Protocol`, every kind of source, and every kind of metric.
 """
@@ -25,7 +25,7 @@ from recometer.protocol import Protocol
 NAN = math.nan
 NAMES = ("name", "version")  # what the rules are called; a version cannot be chosen
 
-# Values other than the default. A rule that is not here, of whatever type, has those of its type.
+# Values other than the default. Rules that are missing here get values from their type.
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
@@ -66,7 +66,7 @@ METRICS = {
     "lists": "epc@1 novelty@2",
     "all users": "coverage@2 user_coverage@2 personalization@2",
 }
-# Seven users: ties, NaN, all the same, nobody in train, few candidates, all relevant, unknown.
+# Seven users: ties, NaN, constant scores, not in train, few candidates, all relevant, unknown.
 SCORES = np.array(
     [
         [3.0, 3, 3, 2, 1, 0],
@@ -84,7 +84,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# What a rule needs beside it to say anything.
+# Other rules that a rule needs to take effect.
 COMPANY: dict[str, dict[str, Any]] = {
     "gamma": {"correction": "cv"},
     "defects": {"protocol": "evidently"},
@@ -96,13 +96,13 @@ def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
 
 
 def listed(scores: Any = SCORES) -> rm.Lists:
-    """Lists of all items: one is repeated, and of some users one is in train."""
+    """Lists of all items; one item is repeated, and some users have one of their train items."""
     rows = [(user, item, scores[user, item]) for user in range(6) for item in range(6)]
     return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
 
 
 def paired(scores: Any = SCORES, **options: Any) -> rm.Pairs:
-    """Pairs with a true rating, but one without."""
+    """Pairs with a true rating, except for one pair."""
     rows = [
         (user, item, scores[user, item], TEST[user].get(item, 0.0))
         for user, item in itertools.product(range(6), range(6))
@@ -112,7 +112,7 @@ def paired(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return the kinds of sources, and for each some that are evaluated with something else."""
+    """Return the kinds of sources, each with several further arguments."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     given = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": given["train"]}
@@ -160,12 +160,12 @@ CASES = cases()
 
 @functools.cache
 def before(kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]) -> Outcome:
-    """Return the outcome without a rule."""
+    """Return the outcome without the rule."""
     return outcome(*CASES[kind][number], family, **dict(company))
 
 
 class Outcome:
-    """All that a result says: values, reasons and means, and their intervals, which are dear."""
+    """Everything in a result: values, reasons, means and, since they are slow, lazily intervals."""
 
     def __init__(self, result: rm.Evaluation) -> None:
         self._result = result
@@ -181,7 +181,7 @@ class Outcome:
 
 
 def outcome(source: Any, given: dict[str, Any], family: str, **rules: Any) -> Outcome:
-    """Evaluate under some rules."""
+    """Evaluate under the given rules."""
     metrics = METRICS[family]
     if rules.get("protocol") == "evidently":
         metrics = metrics.replace("recall@2 recall@9", "MAPKMetric@9")
@@ -189,20 +189,20 @@ def outcome(source: Any, given: dict[str, Any], family: str, **rules: Any) -> Ou
 
 
 def differ(one: Any, other: Any) -> bool:
-    return json.dumps(one, default=vars) != json.dumps(other, default=vars)  # NaN is like NaN
+    return json.dumps(one, default=vars) != json.dumps(other, default=vars)  # NaN equals NaN
 
 
-class Unlike(Exception):
-    """Raised where a rule changes something."""
+class Changed(Exception):
+    """Raised if a rule changes something."""
 
 
 def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, Any]) -> Any:
-    """Say what a rule does to the numbers: "refused", "said", or nothing: then both outcomes.
+    """Return what a rule does to the values: "refused", "said", or nothing with both outcomes.
 
     Raises
     ------
-    Unlike
-        It changes them.
+    Changed
+        If it changes them.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -213,7 +213,7 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
         except rm.InputError:
             return "refused"
     if differ(after.numbers, was.numbers):
-        raise Unlike
+        raise Changed
     said = [str(each.message) for each in caught if each.category is rm.DataWarning]
     if any(text.startswith(f"The rule {rule}=") for text in said):
         return "said"
@@ -221,15 +221,15 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
 
 
 def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> bool:
-    """Tell whether a rule changes no case, and does nothing in one of them."""
+    """Whether a rule changes no case, and has no effect at all in one of them."""
     try:
-        # One case in which it changes something is enough; otherwise all of them say so.
+        # One case with a change is enough; otherwise, all cases must report the rule.
         found = [
             verdict(kind, number, family, rule, company)
             for number, (_, given) in enumerate(CASES[kind])
             if family != "ratings" or (kind == "Pairs" and "test" not in given)
         ]
-    except Unlike:
+    except Changed:
         return False
     nothing = [pair for pair in found if not isinstance(pair, str)]
     return bool(nothing) and not any(differ(one.intervals, two.intervals) for one, two in nothing)
@@ -238,14 +238,14 @@ def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> boo
 RULES = [field.name for field in dataclasses.fields(Protocol) if field.name not in NAMES]
 
 
-def test_every_rule_has_another_value() -> None:
+def test_every_rule_has_a_value_other_than_its_default() -> None:
     assert sorted(VALUES) == sorted(RULES)
     for rule, value in VALUES.items():
         assert value != getattr(Protocol(), rule)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_no_rule_is_silently_without_effect(rule: str) -> None:
+def test_no_rule_is_silently_ignored(rule: str) -> None:
     silent = [
         (kind, family, company)
         for kind, family in itertools.product(CASES, METRICS)
@@ -257,7 +257,7 @@ def test_no_rule_is_silently_without_effect(rule: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("rule", sorted({*RULES} - {*OF_THE_CALL}))
-def test_what_a_convention_may_state_for_one_metric_changes_it(rule: str) -> None:
+def test_rules_of_single_metrics_in_conventions_take_effect(rule: str) -> None:
     family = "all users" if rule == "percent" else "ranks"
 
     def numbers(source: Any, given: dict[str, Any], *rules: tuple[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""An Evaluator gives what `evaluate` gives, to the last bit, whatever it was asked before."""
+"""An Evaluator gives the values of `evaluate` to the last bit, whatever it evaluated before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LISTED = "coverage@3 novelty@3 personalization@3 overlap@3 category_entropy@3"
 
 
 def named(matrix, users=USERS, items=ITEMS):
-    """A dict with ids of what is not 0."""
+    """Convert the nonzero entries to a dict with ids."""
     return {
         user: {items[item]: float(row[item]) for item in np.flatnonzero(row)}
         for user, row in zip(users, matrix, strict=True)
@@ -38,7 +38,7 @@ def named(matrix, users=USERS, items=ITEMS):
 
 
 class Data:
-    """Test, train, and models that are made anew each time."""
+    """Test, train, and models that are created again on each access."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ class Data:
         return {user: [ITEMS[at] for at in self.rng.permutation(N_ITEMS)[:k]] for user in USERS}
 
     def source(self, kind):
-        """A model of some kind."""
+        """Create a model of the given kind."""
         scores = self.scores()
         ids = {"user_ids": USERS, "item_ids": ITEMS}
         if kind == "factors":
@@ -90,7 +90,7 @@ KINDS = (
 
 
 def same(result, other):
-    """Tell whether two evaluations are equal to the last bit, except for their duration."""
+    """Whether two evaluations are equal to the last bit, except for their duration."""
     return not {
         field.name
         for field in dataclasses.fields(result)
@@ -100,7 +100,7 @@ def same(result, other):
 
 
 def plain(value):
-    """A value whose arrays are bytes, which compare whole."""
+    """Convert arrays to bytes, which compare as a whole."""
     if isinstance(value, np.ndarray):
         return (
             value.dtype.str,
@@ -126,8 +126,8 @@ def _quiet():
 
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=3))
-def test_it_gives_what_evaluate_gives(seed, kinds):
-    """An evaluator takes different kinds of models one after the other."""
+def test_evaluator_matches_evaluate(seed, kinds):
+    """The same evaluator evaluates models of different kinds, one by one."""
     data = Data(seed)
     options = {"train": named(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
     options["catalogue"] = ITEMS
@@ -141,7 +141,7 @@ def test_it_gives_what_evaluate_gives(seed, kinds):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_all_that_metrics_read(kind):
+def test_evaluator_with_all_side_data(kind):
     data = Data()
     test = named(data.test)
     metrics = f"{RANKED if kind != 'lists' else 'ndcg@3 recall@1..4'} {LISTED}"
@@ -178,7 +178,7 @@ def test_with_all_that_metrics_read(kind):
     ids=lambda options: " ".join(options),
 )
 @pytest.mark.parametrize("kind", ["factors", "other users"])
-def test_under_all_that_changes_what_is_ranked(kind, options):
+def test_evaluator_under_rules_that_change_the_ranked_items(kind, options):
     data = Data()
     test, options = named(data.test), {**options, "train": named(data.train), "metrics": RANKED}
     if "correction" in options:
@@ -190,7 +190,7 @@ def test_under_all_that_changes_what_is_ranked(kind, options):
 
 
 @pytest.mark.parametrize("convention", [one.name for one in rm.conventions()])
-def test_under_every_convention(convention):
+def test_evaluator_under_every_convention(convention):
     data = Data()
     test = named(data.test)
     metrics = ["ndcg@3", "recall@3", "precision@3", "ap@3"]
@@ -207,7 +207,7 @@ def test_under_every_convention(convention):
         assert same(evaluator(source), expected)
 
 
-def test_lists_whose_users_count_change():
+def test_evaluator_with_lists_of_varying_users():
     data = Data()
     test = named(data.test)
     evaluator = rm.Evaluator(test, metrics="recall@3", users="listed")
@@ -218,7 +218,7 @@ def test_lists_whose_users_count_change():
         assert same(result, rm.evaluate(source, test, metrics="recall@3", users="listed"))
 
 
-def test_sources_that_bring_the_truth():
+def test_evaluator_with_labelled_sources():
     rows = pl.DataFrame(
         {"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [5.0, 1.0, 4.0, 4.5]}
     )
@@ -231,8 +231,8 @@ def test_sources_that_bring_the_truth():
     assert "each source" in repr(evaluator)
 
 
-def test_ids_that_change_in_place_are_seen():
-    """The evaluator reads the user's own array, which is not copied."""
+def test_evaluator_sees_ids_that_change_in_place():
+    """The evaluator does not copy the user's array, and sees changes of it."""
     data = Data()
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)
@@ -244,7 +244,7 @@ def test_ids_that_change_in_place_are_seen():
         own[:] = own[::-1].copy()
 
 
-def test_on_several_threads():
+def test_evaluator_on_several_threads():
     data = Data()
     test, options = (
         named(data.test),
@@ -270,7 +270,7 @@ def test_on_several_threads():
     assert wrong == []
 
 
-def test_a_source_that_is_refused_changes_nothing():
+def test_rejected_source_changes_nothing():
     data = Data()
     test = named(data.test)
     evaluator = rm.Evaluator(test, metrics="ndcg@3")
@@ -289,7 +289,7 @@ def test_a_source_that_is_refused_changes_nothing():
         assert same(evaluator(source), expected)
 
 
-def test_what_is_wrong_with_a_source_is_said_as_evaluate_says_it():
+def test_evaluator_raises_the_errors_of_evaluate():
     data = Data()
     test = named(data.test)
     bad = rm.Scores(np.full((N_USERS, N_ITEMS), np.nan), user_ids=USERS, item_ids=ITEMS)
@@ -300,7 +300,7 @@ def test_what_is_wrong_with_a_source_is_said_as_evaluate_says_it():
     assert str(said.value) == str(again.value)
 
 
-def test_a_model_is_asked_as_evaluate_asks_it():
+def test_evaluator_calls_a_model_like_evaluate():
     data = Data()
     lists = data.lists()
 
@@ -312,7 +312,7 @@ def test_a_model_is_asked_as_evaluate_asks_it():
     assert same(rm.Evaluator(test)(Model()), rm.evaluate(Model(), test))
 
 
-def test_a_split_brings_train():
+def test_evaluator_takes_train_from_a_split():
     data = Data()
     users, items = np.nonzero(data.test + data.train)
     frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
@@ -328,7 +328,7 @@ def test_a_split_brings_train():
 @pytest.mark.parametrize(
     "how", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
 )
-def test_it_can_be_copied_and_pickled(how):
+def test_evaluator_can_be_copied_and_pickled(how):
     data = Data()
     test = named(data.test)
     evaluator = rm.Evaluator(test, train=named(data.train), metrics=f"{RANKED} coverage@3")
@@ -337,12 +337,12 @@ def test_it_can_be_copied_and_pickled(how):
     assert same(how(evaluator)(source), expected)
 
 
-def test_it_says_its_size():
+def test_evaluator_knows_its_size():
     data = Data()
     rng = np.random.default_rng(0)
     test, train = (sp.random_array((300, 2000), density=0.05, rng=rng).tocsr() for _ in range(2))
     evaluator = rm.Evaluator(test, train=train, metrics="ndcg@10")
-    # Rows of test and train: the item, the value.
+    # The rows of test and train: item and value.
     at_least = 12 * (test.nnz + train.nnz)
     assert at_least <= evaluator.nbytes < 2 * at_least
     evaluator.mean(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
@@ -350,14 +350,14 @@ def test_it_says_its_size():
     assert at_least <= once < 4 * at_least
     for _ in range(3):
         evaluator(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
-    assert evaluator.nbytes < once + 100_000  # profiles of users
+    assert evaluator.nbytes < once + 100_000  # user profiles
     assert "300 users: ndcg@10 (" in repr(evaluator)
     assert repr(evaluator).endswith(" MB)>")
     assert repr(rm.Evaluator(named(data.test))).endswith(" kB)>")
     assert rm.Evaluator(named(data.test)).nbytes < 100_000
 
 
-def test_models_of_other_items_do_not_pile_up():
+def test_models_with_other_items_do_not_accumulate():
     rng = np.random.default_rng(0)
     test = rm.Interactions.of({user: list(range(0, 2000, 7)) for user in range(50)})
     evaluator = rm.Evaluator(test, metrics="ndcg@10 coverage@10")
@@ -370,9 +370,9 @@ def test_models_of_other_items_do_not_pile_up():
     assert max(sizes[3:]) < 1.2 * sizes[2]
 
 
-def test_its_parameters_are_those_of_evaluate():
+def test_evaluator_has_the_parameters_of_evaluate():
     ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
-    del theirs["source"]  # which a call takes
+    del theirs["source"]  # an argument of the call
     assert ours == theirs
 
 
@@ -397,7 +397,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("side", ["test", "train", "candidates"])
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists", "stream"])
-def test_arrays_that_were_changed_are_refused(kind, side, change):
+def test_modified_arrays_are_rejected(kind, side, change):
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(60, 3)), rng.normal(size=(50, 3))
     scores = users @ items.T

@@ -1,4 +1,4 @@
-"""Where the system has no threads left, work is done by those that could be started."""
+"""If the system has no more threads, the threads that could start do the work."""
 
 import threading
 
@@ -12,7 +12,7 @@ N_USERS, N_ITEMS = 2500, 300
 
 @pytest.fixture
 def limit(monkeypatch):
-    """Return the function that lets only some more threads start."""
+    """Return a function that limits how many further threads can start."""
     start = threading.Thread.start
 
     def set_limit(n):
@@ -30,7 +30,7 @@ def limit(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-def test_fewer_threads_give_the_same(n, limit, tmp_path):
+def test_fewer_threads_give_the_same_values(n, limit, tmp_path):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(N_USERS, N_ITEMS))
     test = (rng.random((N_USERS, N_ITEMS)) < 0.02) * 1.0
@@ -55,7 +55,7 @@ def test_fewer_threads_give_the_same(n, limit, tmp_path):
     rm.compare({"a": expected["scores"], "b": expected["factors"]}).report(tmp_path / "r.html")
 
 
-def test_what_a_function_raises_is_raised_without_a_thread(limit):
+def test_function_errors_are_raised_without_threads(limit):
     def fails(users):
         raise KeyError("no model")
 

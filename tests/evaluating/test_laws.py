@@ -1,4 +1,4 @@
-"""Laws over all metrics through `evaluate`: relabelling, change of scores, sources, shards."""
+"""Laws for all metrics through `evaluate`: relabelling, transformed scores, sources, shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS_ASKED = (
     [
         name if definition.cutoff == "none" else f"{name}@1..4,7"
         for name, definition in METRICS.items()
-        if name != "err"  # its largest gain is that of all users
+        if name != "err"  # its largest gain depends on all users
     ]
     + [
         name
@@ -32,7 +32,7 @@ ASKED = parse(METRICS_ASKED)
 
 @st.composite
 def problems(draw):
-    """Whole-number scores with many ties, graded and negative gains, training items."""
+    """Integer scores with many ties, graded and negative gains, and training items."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 5)), draw(st.integers(2, 12))
     scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), (n_users, n_items))
@@ -44,7 +44,7 @@ def problems(draw):
 
 
 def stored(values):
-    """A sparse array with what is not NaN, zeros included."""
+    """A sparse array of the entries that are not NaN, including zeros."""
     users, items = np.nonzero(~np.isnan(values))
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
 
@@ -55,7 +55,7 @@ def values(source, test, train, ties):
 
 
 def as_factors(scores):
-    """The same scores from factors: one factor per item."""
+    """The same scores as factors, with one factor per item."""
     return rm.Factors(scores, np.eye(scores.shape[1]))
 
 
@@ -69,7 +69,7 @@ def test_factors_and_scores_agree(ties, problem):
 
 
 @given(ties=st.sampled_from(WITHOUT_ITEM_ORDER), problem=problems(), data=st.data())
-def test_relabelling_items_changes_nothing(ties, problem, data):
+def test_relabelling_items_does_not_change_values(ties, problem, data):
     scores, test, train = problem
     order = np.array(data.draw(st.permutations(range(scores.shape[1]))))
     np.testing.assert_allclose(
@@ -88,7 +88,7 @@ CHANGES = {
 
 
 @given(ties=st.sampled_from(RULES), problem=problems(), change=st.sampled_from(sorted(CHANGES)))
-def test_a_strictly_increasing_change_of_scores_changes_nothing(ties, problem, change):
+def test_strictly_increasing_transformations_do_not_change_values(ties, problem, change):
     scores, test, train = problem
     np.testing.assert_array_equal(
         values(rm.Scores(CHANGES[change](scores)), test, train, ties),
@@ -97,7 +97,7 @@ def test_a_strictly_increasing_change_of_scores_changes_nothing(ties, problem, c
 
 
 @given(ties=st.sampled_from(RULES), problem=problems(), data=st.data())
-def test_a_user_does_not_depend_on_the_others(ties, problem, data):
+def test_users_do_not_depend_on_each_other(ties, problem, data):
     scores, test, train = problem
     n_users = len(scores)
     chosen = np.array(data.draw(st.permutations(range(n_users)))[: max(1, n_users - 1)])
@@ -141,11 +141,11 @@ def test_expected_lies_between_pessimistic_and_optimistic(problem):
     graded=st.booleans(),
     last=st.integers(2, 8) | st.none(),
 )
-def test_few_users_with_ties_are_measured_as_they_are_alone(ties, seed, graded, last):
+def test_few_users_with_ties_have_the_same_values_alone(ties, seed, graded, last):
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)
-    # All in threes, or the last ones together: perhaps beyond the places that a metric reads.
+    # Ties in groups of three, or at the end: possibly beyond the places that a metric reads.
     scores[tied] = scores[tied] // 3 if last is None else np.maximum(scores[tied], last)
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4 if graded else 2, shape), 0)
     test[:, 0] = 1

@@ -1,4 +1,4 @@
-"""Metrics of lists through evaluate: what is asked for, side data, one value for all users."""
+"""List metrics through evaluate: requests, side data, and values over all users."""
 
 import dataclasses
 import warnings
@@ -56,7 +56,7 @@ def expected_lists(data, k, ties="item"):
     return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
-def test_values_by_their_definitions(data):
+def test_values_match_their_definitions(data):
     metrics = "coverage@5 popularity@5 unexpectedness@5 overlap@5 ndcg@5"
     result = evaluate(data, metrics)
     lists = expected_lists(data, 5)
@@ -75,8 +75,8 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_side_data_are_needed(data, name):
-    """A metric works with all side data; without what it reads, the message names it."""
+def test_missing_side_data_is_named(data, name):
+    """A metric works with all side data; if some are missing, the message names them."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
     definition = parse(f"{name}@5")[0].definition
@@ -93,7 +93,7 @@ def test_side_data_are_needed(data, name):
                 evaluate(data, f"{name}@5", **{arguments[side]: None})
 
 
-def test_a_number_of_items_is_no_categories(data):
+def test_number_of_items_is_not_categories(data):
     with pytest.raises(rm.InputError, match=r"category_entropy.* a column of categories"):
         evaluate(data, "category_entropy@5", catalogue=ITEMS)
 
@@ -110,7 +110,7 @@ def test_lists_do_not_know_the_catalogue():
 
 
 class Spy(rm.Scores):
-    """Counts what is asked of it."""
+    """Counts the requests that it receives."""
 
     asked: list
 
@@ -132,7 +132,7 @@ class Spy(rm.Scores):
         ("ndcg@9 coverage@3", ["rank", "top 3"]),
     ],
 )
-def test_a_source_is_asked_only_for_what_is_read(data, metrics, asked):
+def test_source_gets_only_needed_requests(data, metrics, asked):
     spy = Spy(data["scores"], user_ids=USERS, item_ids=ITEMS)
     spy.asked = []
     result = rm.evaluate(spy, data["test"], train=data["train"], metrics=metrics)
@@ -145,7 +145,7 @@ def test_a_source_is_asked_only_for_what_is_read(data, metrics, asked):
         assert (result.n_excluded == -1).all()
 
 
-def test_an_evaluation_as_the_baseline(data):
+def test_evaluation_as_the_baseline(data):
     earlier = evaluate(data, "coverage@5", baseline=None)
     result = rm.evaluate(
         data["other"], data["test"], train=data["train"], metrics="overlap@5", baseline=earlier
@@ -159,7 +159,7 @@ def test_an_evaluation_as_the_baseline(data):
     )
     np.testing.assert_array_equal(result["overlap@5"], again["overlap@5"])
     assert result.inputs["baseline"]["description"].startswith("Scores")
-    # Lists of some users, in another order.
+    # The lists of some users, in another order.
     few = {user: data["test"][user] for user in USERS[5:20]}
     part = rm.evaluate(
         data["other"], few, train=data["train"], metrics="overlap@5", baseline=earlier
@@ -167,7 +167,7 @@ def test_an_evaluation_as_the_baseline(data):
     np.testing.assert_array_equal(part["overlap@5"], result["overlap@5"][5:20])
 
 
-def test_a_baseline_with_items_of_its_own(data):
+def test_baseline_with_other_items(data):
     strangers = rm.Lists({user: ["i03", "new", "i05"] for user in USERS[:-1]})
     result = evaluate(data, "unexpectedness@5", baseline=strangers)
     lists = expected_lists(data, 5)
@@ -186,7 +186,7 @@ def test_a_baseline_with_items_of_its_own(data):
         ("nobody", rm.InputError, "no list for any user"),
     ],
 )
-def test_what_is_no_baseline(data, baseline, error, message):
+def test_invalid_baselines(data, baseline, error, message):
     plain = rm.Scores(data["scores"])
     matrix = np.ones((40, 25), int)
     given = {
@@ -228,7 +228,7 @@ def test_one_value_for_all_users(data, tmp_path):
     assert list(loaded.of_users([1, 2]).mean()) == ["ndcg@5"]
 
 
-def test_groups_of_users_have_values_of_their_own(data):
+def test_groups_of_users_have_separate_values(data):
     result = evaluate(data, "coverage@5 ndcg@5")
     lists = expected_lists(data, 5)
     some = result.of_users([3, 8, 9])
@@ -238,8 +238,8 @@ def test_groups_of_users_have_values_of_their_own(data):
     assert values["old"] == pytest.approx(len(np.unique(lists[:10])) / 25)
 
 
-def test_the_interval_is_that_of_resampled_users(data):
-    """Its half width is the deviation over resamples: checked by resampling by hand."""
+def test_interval_resamples_users(data):
+    """Its half width is the standard deviation over resamples, as computed by hand."""
     result = evaluate(data, "coverage@5")
     lists, rng = expected_lists(data, 5), np.random.default_rng(9)
     found = [len(np.unique(lists[rng.integers(40, size=40)])) / 25 for _ in range(2000)]
@@ -249,8 +249,8 @@ def test_the_interval_is_that_of_resampled_users(data):
 
 
 @pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
-def test_a_share_of_all_users_has_an_interval_up_to_all(percent, most):
-    """All 4 items are listed once or twice, so that a resample has fewer."""
+def test_interval_of_a_share_reaches_the_whole(percent, most):
+    """All 4 items are listed once or twice, so resamples have fewer items."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
@@ -260,7 +260,7 @@ def test_a_share_of_all_users_has_an_interval_up_to_all(percent, most):
     assert high == most
 
 
-def test_resampled_means_are_those_of_students():
+def test_resampled_means_use_student_intervals():
     rng = np.random.default_rng(1)
     values = rng.normal(size=300)
     found = resampled(
@@ -282,7 +282,7 @@ def test_ids_and_positions_do_not_mix(data):
 
 
 def test_items_that_the_source_does_not_know(data):
-    """What users have in train and test beyond the source's items is part of their history."""
+    """Items in train and test that the source does not know are part of a user's history."""
     few = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
     side = {name: data[name] for name in ("train", "catalogue")}
     result = rm.evaluate(
@@ -292,8 +292,8 @@ def test_items_that_the_source_does_not_know(data):
     assert result.lists.n_items == 20
 
 
-def test_in_which_order_a_source_has_its_items_changes_nothing(data):
-    """Nor does it matter which of the items in train, test, catalogue and baseline it knows."""
+def test_order_of_items_in_a_source_does_not_matter(data):
+    """The items of train, test, catalogue and baseline that it knows do not matter either."""
     names = " ".join(f"{name}@3" for name in LISTS)
     found = []
     for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
@@ -340,12 +340,12 @@ def test_tie_rules_and_seeds(data, ties):
     assert "cut among equal scores" in str(one)
 
 
-def test_a_cutoff_beyond_every_list(data):
+def test_cutoff_beyond_every_list(data):
     with pytest.warns(rm.DataWarning, match="coverage@30: the cut-off lies beyond every list"):
         evaluate(data, "coverage@30")
 
 
-def test_pairs_that_bring_the_truth():
+def test_list_metrics_of_labelled_pairs():
     frame = pl.DataFrame(
         {
             "user": ["a", "a", "a", "b", "b", "b"],
@@ -358,7 +358,7 @@ def test_pairs_that_bring_the_truth():
     train = {"b": [3], "c": [1, 2]}
     result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
     assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
-    # The best item of a is relevant, that of b (less its item in train) is not.
+    # The best item of a is relevant; the best item of b (without train items) is not.
     assert result["epc@1"][0] > 0
     assert result["epc@1"][1] == 0
 
@@ -373,10 +373,10 @@ def test_fingerprints_of_catalogue_and_baseline(data):
 
 
 def test_propensities_of_ranks(data):
-    """Metrics of ranks read side data, too, and say what they lack."""
+    """Ranking metrics read side data too, and report missing data."""
     names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
     result = evaluate(data, "recall@5 " + names)
-    # All the same propensity: the weights are 2.
+    # All propensities are equal: the weights are 2.
     given = result["ips_recall@5(propensity=given)"]
     np.testing.assert_allclose(given, 2 * result["recall@5"])
     with pytest.raises(rm.InputError, match=r"'ips_recall@5' needs .* train="):
@@ -385,7 +385,7 @@ def test_propensities_of_ranks(data):
         rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
     ):
         evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
-    # By popularity, written out.
+    # By popularity, computed by hand.
     lists = expected_lists(data, 5)
     users = np.maximum(data["trained"].sum(axis=0), 1)
     weight = (users / users.max()) ** -0.5
@@ -398,15 +398,15 @@ def test_propensities_of_ranks(data):
             assert result["snips_recall@5"][u] == pytest.approx(hits / every)
 
 
-def test_nothing_is_warned_of(data):
+def test_list_metrics_give_no_warnings(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluate(data, " ".join(f"{name}@5" for name in LISTS))
 
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
-def test_a_set_for_each_user_is_the_catalogue(kind):
-    """The same candidates for all, given once or for every user, are as many items."""
+def test_candidates_per_user_define_the_catalogue(kind):
+    """Candidates given once for all users or for every user are as many items."""
     items, users = list("abcdef"), ["ann", "bob"]
     scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
     frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
@@ -429,7 +429,7 @@ def test_a_set_for_each_user_is_the_catalogue(kind):
     assert some.mean()["coverage@2"] == 1
 
 
-def test_propensities_that_no_metric_reads_are_said():
+def test_unused_propensities_are_reported():
     catalogue = rm.Catalogue({"item": list("ab"), "p": [0.5, 1.0]}, propensity="p")
     lists, test, train = rm.Lists({"ann": ["b"]}), {"ann": ["b"]}, {"ann": ["a"], "joe": ["b"]}
     given = {"train": train, "catalogue": catalogue}
@@ -439,8 +439,8 @@ def test_propensities_that_no_metric_reads_are_said():
     rm.evaluate(lists, test, **given, metrics="recall@1")
 
 
-def test_propensities_of_items_that_the_source_does_not_know():
-    """They are in the sum over T like others: what test and train say does not depend on it."""
+def test_propensities_of_unknown_items():
+    """They count in the sum over T like other items, whatever the source knows."""
     test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
     train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
     catalogue = rm.Catalogue({"item": list("abcz"), "p": [0.5, 0.25, 1.0, 1.0]}, propensity="p")
@@ -449,7 +449,7 @@ def test_propensities_of_items_that_the_source_does_not_know():
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
     named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
     found = rm.evaluate(rm.Scores(scores, **named), test, **data)
-    # Users who have a, b, c: 1, 4, 1; w = 4, 1, 4. Ann has a of {a, b} first, Bob y.
+    # 1, 4 and 1 users have a, b and c; w = 4, 1, 4. Ann's first item is a (of {a, b}), Bob's is y.
     np.testing.assert_allclose(found["snips_recall@1(power=1)"], [4 / 5, 0])
     np.testing.assert_allclose(found["snips_recall@1(propensity=given)"], [2 / 6, 0])
     lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
@@ -457,13 +457,13 @@ def test_propensities_of_items_that_the_source_does_not_know():
     np.testing.assert_allclose(lists["snips_recall@1(propensity=given)"], [2 / 6, 1 / 5])
 
 
-def test_items_of_train_that_stay_in_lists_stay_in_test():
-    """Metrics of lists and of ranks mean the same relevant items, whatever the rule."""
+def test_kept_train_items_stay_in_lists_and_test():
+    """List and ranking metrics agree on relevant items under any rule."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
     result = rm.evaluate(lists, test, **data)
-    # One of two users has a, and nobody has b or c.
+    # One of two users has a; none have b or c.
     second = 1 / np.log2(3)
     expected = [(0.5 + second) / (1 + second), second / (1 + second)]
     np.testing.assert_allclose(result["epc@2"], expected)
@@ -475,7 +475,7 @@ def test_items_of_train_that_stay_in_lists_stay_in_test():
     np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
 
 
-def test_users_whose_relevant_items_are_all_in_train_have_none():
+def test_users_with_all_relevant_items_in_train_have_none():
     scores, named = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
     test, train = {"ann": ["a"], "bob": ["b", "c"]}, {"ann": ["a"], "bob": ["b"]}
     result = rm.evaluate(
@@ -487,7 +487,7 @@ def test_users_whose_relevant_items_are_all_in_train_have_none():
 
 
 def test_resamples_without_a_value_are_left_out():
-    """Some resamples of few users contain only one user, who does not make a pair."""
+    """Some resamples of few users contain a single user, so they have no pairs."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="personalization@2")
@@ -496,7 +496,7 @@ def test_resamples_without_a_value_are_left_out():
     assert low < 5 / 6 < high
 
 
-def test_excluding_what_the_catalogue_lacks_changes_nothing():
+def test_excluding_items_outside_the_catalogue_changes_nothing():
     lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["b"]}), {"ann": ["a", "z"], "bob": ["b"]}
     data = {"metrics": "coverage@2 ndcg@1", "catalogue": list("abcd")}
     whole = rm.evaluate(lists, test, **data)
@@ -506,7 +506,7 @@ def test_excluding_what_the_catalogue_lacks_changes_nothing():
     assert rm.evaluate(lists, test, exclude=["d"], **data).n_candidates.tolist() == [3, 3]
 
 
-def test_no_lists_at_all():
+def test_metrics_without_any_lists():
     empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
     with pytest.raises(rm.InputError, match=r"There is no list"):
         rm.Lists(empty)
@@ -514,7 +514,7 @@ def test_no_lists_at_all():
 
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists", "pairs"])
 def test_repeat_consumption(kind):
-    """Items of train stay in every ranking, in lists and in test; metrics of train read it."""
+    """Train items stay in rankings, lists and test, and metrics of train read them."""
     users, items = ["ann", "bob"], list("abcd")
     scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
     rows = [(u, i, scores[n, m]) for n, u in enumerate(users) for m, i in enumerate(items)]
@@ -537,13 +537,13 @@ def test_repeat_consumption(kind):
     np.testing.assert_allclose(result["novelty@1"], [np.log2(3 / 2), np.log2(3)])
     assert result.by({"ann": "x", "bob": "y"}).groups == ("x", "y")
     assert result.activity.tolist() == [2, 1]
-    # By default what users have is neither ranked nor relevant.
+    # By default, a user's train items are neither ranked nor relevant.
     usual = rm.evaluate(source, test, train=train, metrics=names, catalogue=items)
     np.testing.assert_array_equal(usual["new_hits@2"], [1.0, np.nan])
     assert usual.n_relevant.tolist() == [1, 1]
 
 
-def test_users_without_training_items_are_known_where_items_of_train_stay():
+def test_users_without_training_items_with_kept_train_items():
     lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), {"ann": ["a"], "bob": ["a"]}
     for seen in ("kept_in_lists", "kept"):
         result = rm.evaluate(
@@ -553,16 +553,16 @@ def test_users_without_training_items_are_known_where_items_of_train_stay():
         assert np.isnan(result["recall@1"][1])
 
 
-def test_that_items_of_train_are_kept_is_said_where_there_are_none():
+def test_keeping_train_items_without_train_is_reported():
     scores, test, train = rm.Scores([[1.0, 2, 0]]), np.array([[1, 0, 0]]), np.array([[0, 1, 0]])
     with pytest.warns(rm.DataWarning, match="seen='kept' changes nothing here: there is no train"):
         rm.evaluate(scores, test, metrics="rr", seen="kept")
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         kept = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
-    assert kept["rr"].tolist() == [1.0]  # what is in train has left, though it has the best score
+    assert kept["rr"].tolist() == [1.0]  # the train item is gone, although it has the highest score
 
 
-def test_the_end_of_a_short_list_is_no_item_of_a_larger_catalogue():
+def test_padding_of_short_lists_is_not_an_item_of_the_catalogue():
     lists = rm.Lists({"ann": ["c"], "bob": ["c", "d"]})
     result = rm.evaluate(
         lists, {"ann": ["c"], "bob": ["a"]}, metrics="coverage@2", catalogue=list("abcd")
@@ -570,7 +570,7 @@ def test_the_end_of_a_short_list_is_no_item_of_a_larger_catalogue():
     assert result.mean()["coverage@2"] == 2 / 4
 
 
-def test_items_that_test_does_not_have_are_not_judged():
+def test_items_missing_from_test_are_not_judged():
     class Other(rm.Lists):
         def rank(self, request):
             ranks = super().rank(request)
@@ -581,7 +581,7 @@ def test_items_that_test_does_not_have_are_not_judged():
         rm.evaluate(Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="hit@1")
 
 
-def test_r_precision_says_which_lists_are_too_short_for_it() -> None:
+def test_r_precision_reports_lists_that_are_too_short() -> None:
     lists = rm.Lists({"a": ["x"], "b": ["x", "y"]})
     test = {"a": ["x", "y", "z"], "b": ["y", "z"]}
     for metric, n, told in (("rprecision", 1, True), ("rprecision@1", 0, False)):
@@ -610,7 +610,7 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     assert mean["entropy@3(divisor=largest)"] == pytest.approx((np.log2(3) - 2 / 3) / 2)
     np.testing.assert_array_equal(result["unknown_items@1"], [0, 0, 1, np.nan])
     np.testing.assert_array_equal(result["unknown_items@3"], [2 / 3, 1 / 3, 1, np.nan])
-    # What was ranked for a user is the catalogue, and what the own list has beside.
+    # The catalogue has the items ranked for a user and the other items of the user's list.
     assert result.n_candidates.tolist() == [6, 5, 6, 4]
     np.testing.assert_allclose(
         result["fallout@3"], [2 / 4, 2 / 4, 3 / 5, 1]
@@ -618,7 +618,7 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     assert result.counts["list_items_uncatalogued"] == 5
 
 
-def test_models_that_invent_items_are_compared():
+def test_models_that_invent_items_can_be_compared():
     real = {"a": ["x", "y", "z"], "b": ["x"], "c": ["z"], "d": []}
     results = {
         name: rm.evaluate(
@@ -634,7 +634,7 @@ def test_models_that_invent_items_are_compared():
         rm.compare(results)
 
 
-def test_unknown_items_of_a_model_that_scores_items():
+def test_unknown_items_of_a_scoring_model():
     matrix, item_ids = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]], ["x", "old", "y"]
     scores = rm.Scores(matrix, item_ids=item_ids, user_ids=["a", "b"])
     result = rm.evaluate(

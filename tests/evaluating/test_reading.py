@@ -1,4 +1,4 @@
-"""What a result says of how the values of test were read."""
+"""A result says how it read the values of test."""
 
 from collections import namedtuple
 
@@ -8,7 +8,7 @@ import pytest
 
 import recometer as rm
 
-Prediction = namedtuple("Prediction", "uid iid r_ui est details")  # of Surprise
+Prediction = namedtuple("Prediction", "uid iid r_ui est details")  # as in Surprise
 SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
 STARS = np.array([[4.5, 2.0, 0.0], [0.0, 1.0, 5.0]])
 METRICS = "ndcg@2 recall@2"
@@ -18,7 +18,7 @@ def printed(test, metrics=METRICS, **rules):
     return " ".join(str(rm.evaluate(rm.Scores(SCORES), test, metrics=metrics, **rules)).split())
 
 
-def test_stars_that_nobody_explained_are_said_to_be_gains(tmp_path):
+def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     told = "values of test are 1 to 5: an item with one above 0 is relevant (the rule relevant_from"
     assert f"{told} says from which value on), and its value is the gain of ndcg@2" in printed(
         STARS
@@ -33,11 +33,11 @@ def test_stars_that_nobody_explained_are_said_to_be_gains(tmp_path):
 @pytest.mark.parametrize(
     ("test", "rules"), [(STARS > 0, {}), (STARS / 5, {}), (STARS, {"relevant_from": 4})]
 )
-def test_nothing_is_said_where_nothing_is_unclear(test, rules):
+def test_unambiguous_values_are_not_reported(test, rules):
     assert "values of test are" not in printed(test, **rules)
 
 
-def test_a_line_says_what_is_relevant_by_the_rule_that_holds():
+def test_reading_line_states_the_relevance_rule():
     told = "values of test are 1 to 5: an item with one other than 0 is relevant"
     assert told in printed(STARS, relevant_from="not_zero")
     assert told in printed(STARS, protocol="rectools")
@@ -60,7 +60,7 @@ BY_RULE, BY_NUMBER, BY_MEAN = "is relevant (the rule", "relevant from 3", "each 
         ({"threshold": "user_mean"}, {}, BY_MEAN, 1),
     ],
 )
-def test_no_line_contradicts_the_threshold_of_pairs(options, rules, told, relevant):
+def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, told, relevant):
     pairs = rm.Pairs(TRUTH, **options)
     stream = rm.Evaluator(metrics="rr", **rules).stream()
     stream.update(pairs)
@@ -72,7 +72,7 @@ def test_no_line_contradicts_the_threshold_of_pairs(options, rules, told, releva
         ]
 
 
-def test_the_default_threshold_of_predictions_is_not_stated_beside_another_one():
+def test_default_threshold_of_predictions_is_not_stated_next_to_another():
     rows = [Prediction("ann", item, truth, 4.0, {}) for item, truth in (("a", 3.6), ("b", 4.5))]
     pairs = rm.Pairs(rows)
     assert "relevant from 3.5 by default" in str(rm.evaluate(pairs, metrics="rr"))
@@ -81,7 +81,7 @@ def test_the_default_threshold_of_predictions_is_not_stated_beside_another_one()
     assert "3.5" not in str(result)
 
 
-def test_a_line_counts_values_below_0():
+def test_reading_line_counts_negative_values():
     test = np.array([[1.0, -1.0, 0.0], [-2.0, 1.0, 0.0]])
     told = "values of test below 0 (judged; by default not relevant, with a gain of 0): 2"
     assert told in printed(test)

@@ -1,4 +1,4 @@
-"""Published and measured numbers on data that are not part of the repository."""
+"""Published and measured values on data that is not part of the repository."""
 
 import numpy as np
 import polars as pl
@@ -36,7 +36,7 @@ def test_movielens_1m():
     for name, value in ML1M_ALS.items():
         assert result.mean()[name] == pytest.approx(value, abs=5e-9)
         assert not np.isnan(result[name]).any()
-    # The lists hold the items that the ranks count.
+    # The lists have the items that the ranks count.
     listed = rm.evaluate(
         rm.Factors(users, items), test, train=train, metrics="coverage@50 user_coverage@50"
     ).lists.items
@@ -47,7 +47,7 @@ def test_movielens_1m():
         np.testing.assert_array_equal(hits[:, :k].sum(axis=1) / k, result[f"precision@{k}"])
 
 
-# Microsoft recommenders' quick start, SAR on MovieLens 100K, k = 10; as published.
+# Microsoft recommenders' quick start: SAR on MovieLens 100K, k = 10, as published.
 ML100K_SAR = {
     "ap@10": 0.106959,  # divided by the number of relevant items
     "ndcg@10": 0.379533,
@@ -71,7 +71,7 @@ def test_movielens_100k_lists():
         assert result.mean()[name] == pytest.approx(value, abs=5e-7)
 
 
-# What trec_eval prints and what it is called here; those with a number are cut-offs.
+# trec_eval's measures and our names; suffixed numbers are cut-offs.
 TREC_EVAL = {
     "map": "ap",
     "ndcg": "ndcg",
@@ -95,7 +95,7 @@ TREC_EVAL_RUNS = {
 
 
 def name_of(measure):
-    """Our name of one of trec_eval's measures, None where we have none."""
+    """Our name of a trec_eval measure, or None if we do not have it."""
     stem = measure.rstrip("0123456789")
     return TREC_EVAL[stem] + measure[len(stem) :] if stem in TREC_EVAL else None
 
@@ -130,7 +130,7 @@ def test_trec_eval(output, by_own_name):
         assert found == pytest.approx(value, abs=5.001e-5), (topic, name)
 
 
-# Recall at 3 of object 4 and at 4 of all, precision at 4 of all, as published with the data.
+# As published with the data: recall at 3 of object 4 and at 4 of all, precision at 4 of all.
 KNOWLEDGE_RECALL = {
     "Random scores": (0.1538, 0.117027, 0.475),
     "KNN scores": (0.2308, 0.226328, 0.875),
@@ -147,7 +147,7 @@ def test_knowledge_recall(scores):
     assert result["recall@3"][4] == pytest.approx(of_object_4, abs=5e-5)
     assert result.mean()["recall@4"] == pytest.approx(recall, abs=5e-7)
     assert result.mean()["precision@4"] == precision
-    # Per object, in as many words.
+    # Per object, written out.
     for place, rows in enumerate(frame.partition_by("object", maintain_order=True)):
         best = rows.sort(scores, descending=True)["relevant"].head(4).sum()
         assert result.user_ids[place] == rows["object"][0]
@@ -156,7 +156,7 @@ def test_knowledge_recall(scores):
 
 
 @pytest.mark.shared
-def test_the_audit_of_movielens_100k():
+def test_audit_of_movielens_100k():
     folder = SHARED / "data" / "ml100k_sar"
     train, test = (pl.read_parquet(folder / f"{side}.parquet") for side in ("train", "test"))
     found = rm.audit(train, test, relevant_from=4)
@@ -175,7 +175,7 @@ def test_the_audit_of_movielens_100k():
     }
     assert {name: found[name].count for name in expected} == expected
     assert expected["older_than_own_training"] == 24_450  # a random split
-    # Its users were drawn from one by one, its items by chance.
+    # Users were drawn one by one, items at random.
     for name, times in (("popularity_shift", 1.0), ("activity_shift", 0.1)):
         statistics = found[name].statistics
         ratio = statistics["total_variation"] / statistics["expected_total_variation"]

@@ -1,4 +1,4 @@
-"""Users with sessions: evaluated apart, matched with what knows users alone, clustered by user."""
+"""Users with sessions: evaluated separately, matched with data of users, clustered by user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "arrow", "csv", "parquet"])
-def test_test_and_lists_in_every_form(form: str, tmp_path: pathlib.Path) -> None:
+def test_sessions_in_every_form_of_test_and_lists(form: str, tmp_path: pathlib.Path) -> None:
     def made(frame: pl.DataFrame) -> Any:
         if form in ("csv", "parquet"):
             return written(frame, tmp_path, f"{len(frame.columns)}.{form}")
@@ -51,7 +51,7 @@ def test_test_and_lists_in_every_form(form: str, tmp_path: pathlib.Path) -> None
     assert result.per_user()["session"].to_list() == [1, 2, 1, 3]
 
 
-def test_rows_in_any_order_and_pairs() -> None:
+def test_sessions_with_rows_in_any_order_and_pairs() -> None:
     scored = TEST.with_columns(
         score=pl.Series([1.0, 2.0, 3.0, 4.0, 5.0]), label=pl.Series([1, 0, 1, 1, 1])
     )
@@ -62,7 +62,7 @@ def test_rows_in_any_order_and_pairs() -> None:
     assert rm.evaluate(shuffled, test, metrics="rr")["rr"].tolist() == [1, 1, 0, 1]
 
 
-def test_what_knows_users_alone_holds_for_all_of_their_sessions() -> None:
+def test_data_of_users_applies_to_all_of_their_sessions() -> None:
     test = rm.Interactions.of(TEST, user=BOTH)
     lists = rm.Lists({"ann": ["q", "z"], "bob": ["x"]})
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [0, 0.5, 1, 0]
@@ -77,7 +77,7 @@ def test_what_knows_users_alone_holds_for_all_of_their_sessions() -> None:
         item_ids=["x", "y", "z"],
     )
     assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
-    # A train of sessions holds for these alone.
+    # A train set with sessions only applies to these sessions.
     own = rm.Interactions.of({("ann", 2): ["q"]})
     by_session = rm.evaluate(rm.Lists({("ann", 2): ["q", "z"]}), test, train=own, metrics="rr")
     assert by_session["rr"].tolist() == [0, 1, 0, 0]
@@ -85,7 +85,7 @@ def test_what_knows_users_alone_holds_for_all_of_their_sessions() -> None:
 
 @pytest.mark.parametrize("interval", ["t", "bootstrap"])
 def test_intervals_of_means_are_over_users(interval: str) -> None:
-    """Sessions that are copies of one another say nothing new."""
+    """Identical sessions of a user add no information."""
     rng = np.random.default_rng(1)
     once = {user: [f"i{rng.integers(5)}"] for user in range(60)}
     copies = {(user, number): items for user, items in once.items() for number in range(8)}
@@ -99,7 +99,7 @@ def test_intervals_of_means_are_over_users(interval: str) -> None:
     assert "480 sessions of 60 users" in str(sessions)
 
 
-def test_differences_rest_on_users_unless_asked() -> None:
+def test_differences_are_clustered_by_user_by_default() -> None:
     rng = np.random.default_rng(2)
     users = {(user, number): ["x"] for user in range(40) for number in range(5)}
     models = {}
@@ -128,7 +128,9 @@ def test_groups_are_named_by_user() -> None:
     ("user", "session"),
     [("ann", datetime.date(2020, 1, 2)), (2**63, "s"), (uuid.UUID(int=3), 1.5), (1, 2)],
 )
-def test_saved_and_loaded(user: object, session: object, tmp_path: pathlib.Path) -> None:
+def test_sessions_are_saved_and_loaded(
+    user: object, session: object, tmp_path: pathlib.Path
+) -> None:
     result = rm.evaluate(rm.Lists({(user, session): ["x"]}), {(user, session): ["x"]}, metrics="rr")
     result.save(tmp_path / "saved.parquet")
     found = rm.load(tmp_path / "saved.parquet").user_ids
@@ -138,7 +140,7 @@ def test_saved_and_loaded(user: object, session: object, tmp_path: pathlib.Path)
     assert list(map(type, found[0])) == list(map(type, result.user_ids[0]))
 
 
-def test_what_cannot_be_read() -> None:
+def test_invalid_sessions() -> None:
     with pytest.raises(ColumnError, match=r"no column 'sesion'.*'session'"):
         rm.Interactions.of(TEST, user=["user", "sesion"])
     with pytest.raises(ColumnError, match="'user' is named by user= twice"):

@@ -1,4 +1,4 @@
-"""evaluate of several models: what they share is prepared once."""
+"""evaluate with several models prepares shared data once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCES = {
 }
 
 
-def test_each_is_what_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_have_the_same_values_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"metrics": "ndcg@5 recall@5 coverage@5", "ties": "random", "catalogue": 20}
     options["train"] = TRAIN
     alone = {str(name): rm.evaluate(one, TEST, **options) for name, one in SOURCES.items()}
@@ -29,7 +29,7 @@ def test_each_is_what_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         Preparation, "__init__", lambda *a, **o: (made.append(0), original(*a, **o))[1]
     )
     found = rm.evaluate(SOURCES, TEST, **options)
-    assert len(made) == 1  # however many models
+    assert len(made) == 1  # for any number of models
     assert list(found) == ["scores", "factors", "7"]
     for name, result in found.items():
         assert result.mean() == alone[name].mean()
@@ -41,7 +41,7 @@ def test_each_is_what_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row.model for row in comparison.rows] == ["scores", "factors"]
 
 
-def test_the_truth_may_be_in_the_sources() -> None:
+def test_sources_can_contain_the_labels() -> None:
     frame = pl.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "score": [1.0, 2, 3, 4]})
     pairs = {
         name: rm.Pairs(frame.with_columns(relevance=pl.Series(truth)))
@@ -51,7 +51,7 @@ def test_the_truth_may_be_in_the_sources() -> None:
     assert {name: result.mean()["rr"] for name, result in found.items()} == {"a": 1.0, "b": 0.5}
 
 
-def test_splits_and_folds() -> None:
+def test_several_models_on_splits_and_folds() -> None:
     pairs = [(user, item) for user in range(30) for item in RNG.choice(12, 6, replace=False)]
     rows = {"user": [u for u, _ in pairs], "item": [i for _, i in pairs], "time": range(len(pairs))}
     made = rm.split(pl.DataFrame(rows), rm.split.Last(1))
@@ -78,7 +78,7 @@ def test_warnings_name_the_model() -> None:
         rm.evaluate(models["lacking"], test, metrics="hit@1")
 
 
-def test_folds_are_shown_in_a_line() -> None:
+def test_folds_are_shown_on_one_line() -> None:
     rows = {"user": [0, 0, 0, 1, 1, 1], "item": [0, 1, 2, 0, 1, 2]}
     folds = rm.split.folds(pl.DataFrame(rows), rm.split.KFold(3))
     scores = np.arange(8.0).reshape(2, 4)
@@ -86,5 +86,5 @@ def test_folds_are_shown_in_a_line() -> None:
     models = {name: [source] * 3 for name in "ab"}
     found = rm.evaluate(models, folds, metrics="rr coverage@1")
     assert repr(found["a"]) == "<Evaluation of 2 users: rr, coverage@1>"
-    # Coverage has one value per fold, which are no users.
+    # Coverage has one value per fold; folds are not users.
     assert "over the 2 users for whom" in " ".join(str(rm.compare(found)).split())

@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# Each user chose the best two items. Every item is somebody's, and ids begin at 1.
+# Each user has the best two items. Every item has a user, and ids begin at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {
@@ -32,7 +32,7 @@ WORDS = r"positions seem to stand for ids"
 
 
 def sources(users, items):
-    """Return every kind of source whose users and items have these ids."""
+    """Return every kind of source with these user and item ids."""
     ids = {"user_ids": users, "item_ids": items}
     rows = {
         "user": np.repeat(users, N_ITEMS),
@@ -54,7 +54,7 @@ def sources(users, items):
 
 
 def streams(evaluator, users, items, n=7):
-    """Return streams of every kind with these ids, in batches of n users."""
+    """Return every kind of stream with these ids, in batches of n users."""
     of_scores, of_lists, of_frames = (
         evaluator.stream(item_ids=items),
         evaluator.stream(item_ids=items),
@@ -70,7 +70,7 @@ def streams(evaluator, users, items, n=7):
 
 
 @pytest.mark.parametrize("kind", ["user", "item"])
-def test_positions_are_not_taken_for_ids_from_one_on(kind):
+def test_positions_are_not_mistaken_for_ids_from_one_on(kind):
     users = POSITIONS[0] if kind == "user" else FROM_ONE[0]
     items = POSITIONS[1] if kind == "item" else FROM_ONE[1]
     right = rm.evaluate(rm.Factors(USERS, ITEMS, user_ids=FROM_ONE[0], item_ids=FROM_ONE[1]), TEST)
@@ -103,7 +103,7 @@ def test_positions_are_not_taken_for_ids_from_one_on(kind):
 @pytest.mark.parametrize(
     "train", [{"u": ["01"], "v": ["02"]}, {"u": ["A"], "v": ["1"], "w": ["a "]}]
 )
-def test_few_items_of_train_in_another_spelling(train):
+def test_few_train_items_with_another_spelling(train):
     lists, test = rm.Lists({"u": ["1", "2", "a"], "v": ["2", "a", "b"]}), {"u": ["a"], "v": ["b"]}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -117,18 +117,18 @@ def test_few_items_of_train_in_another_spelling(train):
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_a_single_item_alone_is_too_few_to_be_a_position(n):
+def test_single_item_is_too_few_to_suggest_positions(n):
     lists, test = rm.Lists({"u": [*range(n)]}), {user: [n] for user in "uvwxyz"}
     refused = pytest.raises(rm.InputError, match=f"have no item 0, and have item {n}")
     with contextlib.nullcontext() if n == 1 else refused:
         rm.evaluate(lists, test, metrics="rr@1")
 
 
-def test_a_rule_says_that_shifted_ids_are_meant():
+def test_rule_accepts_shifted_ids():
     for name, source in sources(*POSITIONS).items():
         kept = rm.evaluate(source, TEST, shifted_ids="kept")
         assert kept.counts["users_unknown"] == 1, name
-        # What reads the rules again does not refuse them.
+        # Whatever reads the rules again does not reject them.
         assert rm.evaluate(source, TEST, protocol=kept.protocol).mean() == kept.mean()
         again = {"source": source, "test": TEST}
         assert rm.explain(kept, "ndcg@10", protocol="trec_eval", **again).right
@@ -138,12 +138,12 @@ def test_a_rule_says_that_shifted_ids_are_meant():
     assert rm.compare({"kept": kept, "usual": usual}, allow="candidates")
 
 
-def test_a_rule_without_effect_says_so():
+def test_shifted_ids_rule_without_effect_warns():
     with pytest.warns(rm.DataWarning, match="shifted_ids='kept' changes nothing here"):
         rm.evaluate(sources(*FROM_ONE)["Scores"], TEST, shifted_ids="kept")
 
 
-def test_ids_from_zero_on_whose_test_lacks_some_are_right():
+def test_ids_from_zero_with_gaps_in_test_are_accepted():
     from_zero = TEST.with_columns(pl.col("user") - 1, pl.col("item") - 1)
     for part in (
         from_zero.filter(pl.col("item") != 0),
@@ -156,30 +156,30 @@ def test_ids_from_zero_on_whose_test_lacks_some_are_right():
             for source in sources(*POSITIONS).values()
         ]
         assert values[1:] == values[:-1]
-    # Train has the 0, though test has none; there is a user whom the source does not know.
+    # Train has item 0, but test does not; the source does not know one user.
     stranger = pl.DataFrame({"user": [N_USERS], "item": [3]})
     later = pl.concat([from_zero.filter(pl.col("user") > 0), stranger], how="vertical_relaxed")
     train = from_zero.filter(pl.col("user") < 2)
     assert rm.evaluate(sources(*POSITIONS)["Scores"], later, train=train).counts["users_unknown"]
 
 
-def test_train_counts_as_test_does():
+def test_train_counts_like_test():
     test, train = TEST.filter(pl.col("user") < 30), TEST.filter(pl.col("user") >= 30)
     source = sources(POSITIONS[0], FROM_ONE[1])["Scores"]
-    assert rm.evaluate(source, test).mean()  # nobody has the user 40
+    assert rm.evaluate(source, test).mean()  # user 40 does not exist
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(source, test, train=train)
-    # Pairs that bring the truth are told from train.
+    # For pairs with labels, train decides.
     frame = TEST.with_columns(pl.col("user") - 1, score=1.0, relevance=1)
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(rm.Pairs(frame), train=TEST, metrics="rr")
 
 
-def test_nodes_of_a_graph_begin_at_the_number_of_users():
+def test_item_nodes_begin_at_the_number_of_users():
     n_users, n_items = 20, 30
     scores = SCORES[:n_users]
     nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
-    nodes = nodes.filter(pl.col("item") != n_items)  # the number of items itself is not there
+    nodes = nodes.filter(pl.col("item") != n_items)  # the number of items is not itself an item
     every = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
     source = rm.Scores(scores, user_ids=range(n_users), item_ids=range(n_items))
     with pytest.raises(rm.InputError, match=r"begin at 20, .* item_offset=n_users for nodes"):
@@ -188,7 +188,7 @@ def test_nodes_of_a_graph_begin_at_the_number_of_users():
         rm.evaluate(rm.Lists(dict(enumerate(BEST[:n_users].tolist()))), nodes, train=every)
     named = rm.Scores(scores, user_ids=range(n_users), item_ids=np.arange(n_items) + n_users)
     assert rm.evaluate(named, nodes, metrics="hit@1").mean() == {"hit@1": 1}
-    # A small test whose items happen to begin there is right.
+    # A small test set whose items happen to begin there is correct.
     few = pl.DataFrame({"user": [3, 4], "item": [n_users, n_users + 1]})
     assert rm.evaluate(source, few, metrics="rr").mean()
 
@@ -203,7 +203,7 @@ SPELLINGS = {
 
 
 def texts(name, n):
-    """Return ids that the spellings change."""
+    """Return ids that the alternative spellings change."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
     return [f"h\u00e9 {number}" for number in range(n)]
@@ -212,7 +212,7 @@ def texts(name, n):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("kind", ["user", "item"])
-def test_ids_that_are_written_differently_are_named(name, kind):
+def test_ids_with_another_spelling_are_named(name, kind):
     users, items = texts(name, N_USERS), texts(name, N_ITEMS)
     changed = {"user": users, "item": items}[kind]
     other = [SPELLINGS[name](one) if place % 3 == 0 else one for place, one in enumerate(changed)]
@@ -227,7 +227,7 @@ def test_ids_that_are_written_differently_are_named(name, kind):
         lambda: rm.evaluate(rm.Lists(lists), test, metrics="rr"),
     ]
     if kind == "item":
-        calls.pop(1)  # metrics of lists read no relevant rows
+        calls.pop(1)  # list metrics read no relevant rows
     stream = rm.Evaluator(test, metrics="rr").stream(item_ids=own["item_ids"])
     stream.update(SCORES, users=own["user_ids"])
     calls.append(stream.compute)
@@ -244,13 +244,13 @@ def test_ids_that_are_written_differently_are_named(name, kind):
 
 
 def known(share):
-    """Return scores for the users and items of TEST but for a share of the users."""
+    """Return scores for the users and items of TEST, but without a share of the users."""
     n = round(N_USERS * (1 - share))
     return rm.Scores(SCORES[:n], user_ids=FROM_ONE[0][:n], item_ids=FROM_ONE[1])
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_tenth_of_the_users_may_be_unknown():
+def test_a_tenth_of_users_can_be_unknown():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(known(0.1), TEST)
@@ -270,14 +270,14 @@ def test_relevant_rows_with_unknown_items_are_named():
     said = rf"{lost} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
     with pytest.warns(rm.DataWarning, match=said):
         rm.evaluate(few, TEST)
-    # Those that lists do not have could have been recommended.
+    # Items missing from lists could have been recommended.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(rm.Lists(dict(enumerate(BEST[:, :3] + 1, 1))), TEST, metrics="rr")
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_stream_says_that_it_saw_few_users():
+def test_stream_warns_about_few_users():
     stream = rm.Evaluator(TEST).stream(item_ids=FROM_ONE[1])
     stream.update(SCORES[:4], users=FROM_ONE[0][:4])
     said = r"36 of 40 users of test \(90%\) are in no batch of the stream"
@@ -287,13 +287,13 @@ def test_a_stream_says_that_it_saw_few_users():
     by_position.update(items=BEST[:4], users=np.arange(4))
     with pytest.warns(rm.DataWarning, match=said):
         by_position.mean()
-    # Who asks for a part of the users knows it.
+    # A partial request means that the caller knows.
     part = rm.Evaluator(TEST).of_known_users().stream(item_ids=FROM_ONE[1])
     part.update(SCORES[:4], users=FROM_ONE[0][:4])
     assert part.mean()
 
 
-def test_check_sees_the_ids_that_lists_have():
+def test_check_reads_the_ids_of_lists():
     lists = {user: list(range(0, 100, 2)) for user in range(9)}
     odd = pl.DataFrame({"user": range(9), "item": range(1, 19, 2)})
     with warnings.catch_warnings():
@@ -308,7 +308,7 @@ def test_check_sees_the_ids_that_lists_have():
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("written", [int, str])
-def test_positions_in_data_are_not_taken_for_ids_from_one_on(written):
+def test_positions_in_data_are_not_mistaken_for_ids_from_one_on(written):
     def named(numbers):
         return np.array([written(one) for one in numbers], object if written is str else None)
 
@@ -331,12 +331,12 @@ def test_positions_in_data_are_not_taken_for_ids_from_one_on(written):
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
         rm.evaluate(wrong, from_one)
-    # An item that test and train lack, beside a model that knows it, is no sign of positions.
+    # An item missing from test and train does not suggest positions if the model knows it.
     assert rm.evaluate(right, positions.filter(pl.col("item") != written(0))).mean()
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
-def test_a_few_lists_may_lack_the_first_item_by_chance():
+def test_few_lists_can_lack_the_first_item_by_chance():
     lists = rm.Lists({"ann": [1, 2], "bob": [3, 1]})
     assert rm.evaluate(
         lists, {"ann": [1], "bob": [2]}, train={"ann": [0]}, metrics="recall@2"

@@ -192,7 +192,7 @@ def test_unbiased_estimates_of_ties_and_several_relevant_items():
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
-def test_a_user_does_not_depend_on_the_others(correction):
+def test_users_do_not_depend_on_each_other(correction):
     rng = np.random.default_rng(1)
     scores, ids = rng.normal(size=(40, 120)), np.arange(40) * 3
     kind = rng.random((40, 120))

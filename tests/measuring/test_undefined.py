@@ -220,7 +220,7 @@ def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
 
 
 @pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
-def test_a_user_does_not_depend_on_the_others(rules):
+def test_users_do_not_depend_on_each_other(rules):
     """Values are the same in a block and alone, for any number of candidates and relevant items."""
     generator = np.random.default_rng(2)
     shape = (9, 6)

@@ -1,4 +1,4 @@
-"""Numbers that libraries printed for small cases, again by their own names."""
+"""Numbers printed by libraries for small cases, reproduced under the libraries' names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from convention_numbers import evaluate, found, printed
 
 import recometer as rm
 
-# Whose numbers were printed in single precision.
+# These print numbers in single precision.
 SINGLE_PRECISION = {"keras_rs", "warprec"}
 
 

@@ -1,4 +1,4 @@
-"""Conventions: names, parameters and rules of other libraries; and what each rule does."""
+"""Conventions: names, parameters and rules of other libraries, and the effect of each rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def convention(name: str) -> rm.Convention:
 
 
 def example(name: str) -> str:
-    """Write a name of the table as one would ask for it."""
+    """Write a name of the table as in a request."""
     return name.replace("[", "").replace("]", "").replace("{k}", "5").replace("{x}", "0.5")
 
 
@@ -43,7 +43,7 @@ def test_every_name_stands_for_one_metric(convention: rm.Convention) -> None:
             (metric,) = convention.parse(text, protocol)
             assert str(metric) == text.replace(" ", "") or str(metric) == text
             assert parse(metric.ours) == [Metric(metric.name, metric.cutoff, metric.parameters)]
-            # The entry found is this one, not one before it.
+            # This entry is found, not an earlier one.
             assert convention.entry(text)[0] is entry
     assert len({entry.name for entry in convention.entries}) == len(convention.entries)
 
@@ -67,14 +67,14 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
     assert ("\n\nWith defects=True, for all metrics: " in text) == bool(convention.defect_rules)
 
 
-def test_a_defect_is_described_beside_what_is_documented() -> None:
+def test_defects_are_described_next_to_the_documented_behaviour() -> None:
     text = convention("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
-    assert "repeat_last:" not in text  # what the parameter of the defect means
+    assert "repeat_last:" not in text  # explains the defect's parameter
 
 
-def test_what_is_refused_is_described() -> None:
+def test_rejections_under_defects_are_described() -> None:
     text = convention("implicit").describe()
     assert (
         "\n\nRefused with defects=True, precision, map, ndcg, auc: users with more places than"
@@ -86,7 +86,7 @@ def test_what_is_refused_is_described() -> None:
     assert said["auc"].startswith("With K above the number of items")
 
 
-def test_names_that_were_only_read() -> None:
+def test_names_known_only_from_source_code() -> None:
     read = {
         each.name: [entry.name for entry in each.entries if entry.read] for each in rm.conventions()
     }
@@ -104,7 +104,7 @@ def test_libraries_that_compute_in_single_precision() -> None:
     assert not rm.Convention("own", "Own", "1", Protocol(), ()).float32
 
 
-def test_defects_are_those_of_a_library() -> None:
+def test_defects_need_a_library() -> None:
     for asked in ({}, {"protocol": Protocol(name="mine")}):
         with pytest.raises(
             rm.InputError, match=r"not those of a library\. Hint: .*protocol='evidently'"
@@ -124,14 +124,14 @@ def test_names_of_the_library_and_ours() -> None:
     assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
     assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
     assert metrics[5].ours == "rbp@4(p=0.5)"
-    # Brackets replace the library's parameters, also by our defaults.
+    # Brackets replace the library's parameters, even with our defaults.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
-    # What the library does not have is ours.
+    # Names that the library does not have are ours.
     assert lenskit.parse("tprecision@5") == parse("tprecision@5")
 
 
-def test_a_cut_off_before_or_after_brackets() -> None:
+def test_cutoff_before_or_after_brackets() -> None:
     rectools = convention("rectools")
     for text in ("MAP(divide_by_k=True)@5", "MAP@5(divide_by_k=True)"):
         (metric,) = rectools.parse(text)
@@ -150,9 +150,7 @@ def test_a_cut_off_before_or_after_brackets() -> None:
         ("lenskit", "nDCG@5", {"NDCG@5": "ndcg@5(gain=binary,discount=original)"}),
     ],
 )
-def test_names_of_the_library_come_before_those_of_others(
-    name: str, asked: str, found: dict[str, str]
-) -> None:
+def test_names_of_the_library_take_precedence(name: str, asked: str, found: dict[str, str]) -> None:
     assert {str(one): one.ours for one in convention(name).parse(asked)} == found
 
 
@@ -164,7 +162,7 @@ def test_names_of_the_library_come_before_those_of_others(
         ("surprise", "Precision@5", r"it may be precision@k \(rated_precision\) or precision"),
     ],
 )
-def test_a_name_between_library_and_others_is_refused(name: str, asked: str, says: str) -> None:
+def test_ambiguous_names_are_rejected(name: str, asked: str, says: str) -> None:
     with pytest.raises(UnknownNameError, match=says):
         convention(name).parse(asked)
 
@@ -176,7 +174,7 @@ def test_cutoffs_in_a_dict() -> None:
     ]  # fmt: skip
 
 
-def test_an_unknown_name_lists_what_there_is() -> None:
+def test_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit has no metric 'NDGC@5'.*NDCG\[@k\]"):
         convention("lenskit").parse("NDGC@5")
     with pytest.raises(rm.InputError, match=r"no number for its cut-off k. Hint: write NDCG@10"):
@@ -185,7 +183,7 @@ def test_an_unknown_name_lists_what_there_is() -> None:
         rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol="lenskti")
 
 
-def test_a_result_keeps_its_convention(tmp_path) -> None:
+def test_result_keeps_its_convention(tmp_path) -> None:
     names = "Precision@2 NDCG(gain=rating)@2 ndcg@1"
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=names, protocol="lenskit")
     result.save(tmp_path / "result.parquet")
@@ -202,20 +200,20 @@ def test_a_result_keeps_its_convention(tmp_path) -> None:
     assert result["Precision@2"].shape == (4,)
 
 
-@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # the latter changes rules, too
+@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # the latter also changes rules
 def test_metrics_of_one_library_keep_their_meaning_under_another(name: str) -> None:
     found = convention("lenskit").parse(name)
     assert convention("elliot").parse([*found, *found]) == found
     assert convention("elliot").parse(map(str, found)) != found
 
 
-def test_single_rules_replace_those_of_names() -> None:
+def test_explicit_rules_replace_the_rules_of_names() -> None:
     lenskit = {"protocol": "lenskit", "metrics": "Precision@2"}
     result = rm.evaluate(rm.Lists(LISTS), {**TEST, "bob": {}}, **lenskit, no_relevant=0.25)
     assert result["Precision@2"][1] == 0.25
 
 
-def test_a_metric_with_rules_can_be_computed_by_several_protocols() -> None:
+def test_metric_with_rules_works_under_several_protocols() -> None:
     metric = Metric("precision", 3, rules=(("no_relevant", 0.0),))
     for decimals, value in ((None, 1 / 3), (1, 0.3), (2, 0.33)):
         result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=[metric], decimals=decimals)
@@ -223,25 +221,25 @@ def test_a_metric_with_rules_can_be_computed_by_several_protocols() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
-def test_another_version_is_no_rule(protocol: str, says: str) -> None:
+def test_version_cannot_be_chosen(protocol: str, says: str) -> None:
     with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
         rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
 
 
-def test_a_defect_is_reproduced_only_where_it_is_asked_for() -> None:
+def test_defects_are_only_reproduced_on_request() -> None:
     source, test = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]}), {"a": [2], "b": [0]}
     asked: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
     documented = rm.evaluate(source, test, **asked)
     computed = rm.evaluate(source, test, **asked, defects=True)
     assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
     assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
-    # By our own name it is the metric as it is documented.
+    # Our own name stands for the documented metric.
     with pytest.warns(rm.DataWarning, match="defects=True changes nothing here: these metrics are"):
         ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
 
 
-# The users are ann (one hit of two), bob (nothing relevant), dan (no list); eve is in no test.
+# The users: ann (one hit of two), bob (no relevant items), dan (no list); eve is not in test.
 @pytest.mark.parametrize(
     ("rules", "mean"),
     [
@@ -270,14 +268,14 @@ def test_who_counts_in_the_mean(rules: dict[str, Any], mean: float) -> None:
     assert result.user_ids.tolist() == everybody
 
 
-def test_who_does_not_count_keeps_the_value() -> None:
+def test_users_left_out_of_the_mean_keep_their_value() -> None:
     rules = {"users": "known_relevant", "no_relevant": 0.5}
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="precision@3", **rules)
     assert result["precision@3"].tolist() == [1 / 3, 0.5, 0.0]
     assert result.summary()[0].reasons == {"the rule users= leaves the user out of the mean": 2}
 
 
-def test_the_mean_of_parts() -> None:
+def test_mean_of_parts() -> None:
     lists, test = {"a": [1, 2], "b": [3, 4]}, {"a": [1, 2, 5, 6], "b": [4]}
     names = "FBetaTopKMetric@2 PrecisionTopKMetric@2 RecallTopKMetric@2"
     result = rm.evaluate(rm.Lists(lists), test, metrics=names, protocol="evidently")
@@ -306,7 +304,7 @@ def test_repeated_items(ids, duplicates: str, precision: float, recall: float) -
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
-def test_a_repeated_item_holds_its_place() -> None:
+def test_repeated_item_keeps_its_place() -> None:
     lists, test = rm.Lists({"a": [1, 1, 2]}), {"a": [2]}
     assert rm.evaluate(lists, test, metrics="rr")["rr"] == 1 / 2
     assert rm.evaluate(lists, test, metrics="rr", duplicates="first")["rr"] == 1 / 3
@@ -327,7 +325,7 @@ def test_relevant_items_that_are_not_listed() -> None:
     assert left_out.n_relevant.tolist() == [1]
 
 
-def test_relevant_items_that_the_model_does_not_know() -> None:
+def test_relevant_items_unknown_to_the_model() -> None:
     source = rm.Scores([[3.0, 2.0, 1.0]], item_ids=[1, 2, 3], user_ids=["a"])
     result = rm.evaluate(source, {"a": [2, 9]}, metrics="recall@2", unknown_items="left_out")
     assert result["recall@2"] == 1
@@ -342,7 +340,7 @@ SCORES = [0.5, -0.5, -1.0]
     lambda: rm.Pairs(pl.DataFrame({"user": ["a"] * 3, "item": [1, 2, 3], "score": SCORES}),
                      user="user", item="item", relevance=False),
 ])  # fmt: skip
-def test_a_score_that_is_too_low_is_no_hit(make) -> None:
+def test_items_with_too_low_scores_are_not_hits(make) -> None:
     test = {"a": [1, 2]}
     assert rm.evaluate(make(), test, metrics="recall@2")["recall@2"] == 1
     for above, recall in ((0, 1 / 2), (-0.5, 1 / 2), (0.5, 0), (-0.6, 1)):
@@ -350,7 +348,7 @@ def test_a_score_that_is_too_low_is_no_hit(make) -> None:
         assert result["recall@2"] == recall, above
 
 
-def test_a_source_is_asked_for_one_rule() -> None:
+def test_conflicting_score_rules_are_rejected() -> None:
     low, high = (Metric("precision", 1, rules=(("score_above", above),)) for above in (0.0, 0.2))
     asked = {"source": rm.Scores(np.array([[0.1, -0.5]])), "test": np.array([[1.0, 0.0]])}
     assert rm.evaluate(**asked, metrics=[low]).mean() == {"precision@1": 1}
@@ -360,7 +358,7 @@ def test_a_source_is_asked_for_one_rule() -> None:
         rm.evaluate(**asked, metrics=[low, high])
 
 
-def test_a_score_that_is_not_known() -> None:
+def test_score_rule_without_scores() -> None:
     with pytest.raises(rm.InputError, match=r"score_above=0.0 needs the scores.*rm\.Scores"):
         rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
     lists, name = rm.Lists({"a": [1, 2]}), "RetrievalPrecision@2"
@@ -368,7 +366,7 @@ def test_a_score_that_is_not_known() -> None:
     assert found.mean() == {name: 0.5}  # they have no low scores
 
 
-def test_items_of_train_in_lists() -> None:
+def test_train_items_in_lists() -> None:
     lists, train, test = rm.Lists({"a": [1, 2]}), {"a": [1]}, {"a": [2]}
     assert rm.evaluate(lists, test, train=train, metrics="rr")["rr"] == 1
     kept = rm.evaluate(lists, test, train=train, metrics="rr", seen="kept_in_lists")
@@ -390,7 +388,7 @@ def test_more_orders_of_ties(ties: str, places: list[int]) -> None:
                                for place in places]  # fmt: skip
 
 
-def test_a_source_without_an_order_of_its_own() -> None:
+def test_source_without_an_input_order() -> None:
     source = rm.Scores([[1.0, 1.0, 0.0]], item_ids=[1, 2, 3], user_ids=["a"])
     result = rm.evaluate(source, {"a": [2]}, metrics="mrr@2", protocol="ranx")
     assert result["mrr@2"] == 1 / 2
@@ -399,15 +397,15 @@ def test_a_source_without_an_order_of_its_own() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
-def test_a_catalogue_that_is_shorter_than_the_list() -> None:
+def test_catalogue_shorter_than_the_list() -> None:
     source = rm.Scores([[0.9, 0.8, 0.7]], item_ids=[0, 1, 2], user_ids=["a"])
     asked: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
     assert rm.evaluate(source, {"a": [0]}, **asked).mean() == {"precision@5": 1}
     with pytest.raises(rm.InputError, match=r"precision@5: defects=True is refused for users"):
         rm.evaluate(source, {"a": [0]}, **asked, defects=True)
-    # The first item is not relevant, so that counting it again changes nothing.
+    # The first item is irrelevant, so counting it again changes nothing.
     assert rm.evaluate(source, {"a": [1]}, **asked, defects=True).mean() == {"precision@5": 1}
-    lists = rm.Lists({"a": [0, 1, 2]})  # of how many items, nothing says
+    lists = rm.Lists({"a": [0, 1, 2]})  # the number of items is unknown
     with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
         rm.evaluate(lists, {"a": [1]}, **asked, defects=True)
     found = rm.evaluate(lists, {"a": [1]}, **asked, defects=True, catalogue=5)
@@ -423,7 +421,7 @@ def test_ratings_under_a_convention() -> None:
     assert result["recall@2"].tolist() == [1 / 2, 0]
 
 
-def test_all_relevant_items_are_given_by_minus_infinity(tmp_path) -> None:
+def test_minus_infinity_makes_all_rows_relevant(tmp_path) -> None:
     result = rm.evaluate(rm.Lists({"a": [1]}), {"a": {1: -1.0}}, metrics="rr",
                          relevant_from=-math.inf)  # fmt: skip
     assert result["rr"] == 1
@@ -440,8 +438,8 @@ def test_all_relevant_items_are_given_by_minus_infinity(tmp_path) -> None:
         ("rexmex", "normalized_discounted_cumulative_gain"),
     ],
 )
-def test_a_protocol_repeats_names_with_rules_of_their_own(name: str, metric: str) -> None:
-    """A source without an order replaces the ties "input", but no rule of a metric's name."""
+def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) -> None:
+    """A source without an order replaces ties="input", but not the rules of a metric's name."""
     source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
@@ -453,8 +451,8 @@ def test_a_protocol_repeats_names_with_rules_of_their_own(name: str, metric: str
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
-def test_repeated_items_that_are_no_candidates(duplicates: str) -> None:
-    """Item 0, listed twice, cannot be recommended: item 1 alone is left, and found first."""
+def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
+    """Item 0, listed twice, is not a candidate, so item 1 comes first."""
     found = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
         {0: [0, 1, 2]},
@@ -469,7 +467,7 @@ def test_repeated_items_that_are_no_candidates(duplicates: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("metric", ["ips_recall", "ips_dcg", "snips_recall", "snips_dcg"])
-def test_weighted_metrics_of_lists_that_repeat_items(metric: str) -> None:
+def test_weighted_metrics_of_lists_with_repeated_items(metric: str) -> None:
     lists, test, train = rm.Lists({0: [0, 0, 1, 2]}), {0: [0, 1, 2]}, {0: [3], 1: [0, 1, 2, 3]}
     test[1] = [0]
     options = {"metrics": f"{metric}@4", "train": train}
@@ -486,7 +484,7 @@ def test_weighted_metrics_of_lists_that_repeat_items(metric: str) -> None:
 @pytest.mark.filterwarnings("ignore:The rule duplicates=")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 @pytest.mark.parametrize("ties", ["random", "item"])
-def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:
+def test_list_metrics_of_lists_with_repeated_items(ties: str, duplicates: str) -> None:
     lists = rm.Lists({0: ["a", "a", "b"], 1: ["a"]})
     options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
     found = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
@@ -503,10 +501,10 @@ def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
-def test_padding_of_recbole_is_one_of_its_items(
+def test_padding_counts_as_an_item_in_recbole(
     lists: dict[str, list[int]], catalogue: list[int], covered: float
 ) -> None:
-    """RecBole 1.2.1: items are numbered from 1 on, and 0 is one more that short lists show."""
+    """RecBole 1.2.1 numbers items from 1 on; item 0 is the padding of short lists."""
     result = rm.evaluate(
         rm.Lists(lists),
         {"a": [1], "b": [2]},
@@ -518,7 +516,7 @@ def test_padding_of_recbole_is_one_of_its_items(
 
 
 DEFECTS = [
-    # recpack 0.3.6: values below 0, some of which make all of a user's number.
+    # recpack 0.3.6: negative values, which can determine the result.
     ("recpack", "RecallK@3", [-1, 2, 0, 3, -2], 1.0),
     ("recpack", "NDCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "DCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
@@ -545,8 +543,8 @@ def test_defects_of_one_list(
     assert result.mean()[metric] == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_logarithm_that_does_not_exist_makes_no_number() -> None:
-    """recpack 0.3.6 prints NaN for a value of -1 at rank 2, and for all users with it."""
+def test_undefined_logarithm_gives_nan() -> None:
+    """recpack 0.3.6 prints NaN for a value of -1 at rank 2, and for the mean including it."""
     scores, test = rm.Scores(np.array([[0.9, 0.8], [0.9, 0.8]])), np.array([[2.0, -1.0], [1.0, 0]])
     result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
     assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
@@ -570,7 +568,7 @@ BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list
     ],
 )
 def test_equal_ranks_of_rectools(metric: str, expected: float) -> None:
-    """What rectools 0.19.0 printed for the ranks 1, 2, 2, 2, of which the last two are relevant."""
+    """rectools 0.19.0 prints this for the ranks 1, 2, 2, 2, the last two of them relevant."""
     ranks = pl.DataFrame({"user": ["a"] * 4, "item": [0, 1, 2, 3], "rank": [1, 2, 2, 2]})
     result = rm.evaluate(rm.Lists(ranks), {"a": [2, 3]}, metrics=metric, protocol="rectools")
     assert result.mean()[metric] == pytest.approx(expected)
@@ -587,7 +585,7 @@ def test_equal_scores_are_not_equal_ranks() -> None:
 
 
 def close(kind: str) -> Any:
-    """Return a source whose best item, 1, is better than 0 and 2 in double precision alone."""
+    """Return a source whose item 1 beats items 0 and 2 only in double precision."""
     rows = {"user": [0, 0, 0], "item": [0, 1, 2], "score": [0.5, 0.5 + 1e-10, 0.5]}
     if kind == "Scores":
         return rm.Scores([rows["score"]])
@@ -597,7 +595,7 @@ def close(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["Scores", "falling", "Lists", "Pairs"])
-def test_scores_that_are_equal_in_single_precision_tie_by_the_rule(kind: str) -> None:
+def test_single_precision_ties_follow_the_rule(kind: str) -> None:
     test = {0: [1]} if kind != "Scores" else np.array([[0, 1, 0]])
     given: dict[str, Any] = {"metrics": "rr", "ties": "pessimistic", "constant_scores": "ties"}
     assert rm.evaluate(close(kind), test, **given)["rr"] == [1.0]
@@ -618,7 +616,7 @@ def test_torchmetrics_averages_equal_scores_in_areas(scores: list[float]) -> Non
     assert result["RetrievalAUROC"] == [0.5]
 
 
-def test_padding_is_refused_of_pyg_only_where_it_is_a_hit() -> None:
+def test_pyg_padding_is_rejected_only_if_it_is_a_hit() -> None:
     asked: dict[str, Any] = {"metrics": "LinkPredMRR@2", "protocol": "pyg", "defects": True}
     lists = rm.Lists({0: [0, 1], 1: [3]})
     assert rm.evaluate(lists, {0: [1], 1: [5]}, **asked)["LinkPredMRR@2"].tolist() == [0.5, 0.0]
@@ -640,7 +638,7 @@ REFUSED = [
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize(("name", "lists", "rows", "kept", "refused", "says"), REFUSED)
-def test_what_a_library_computes_by_a_defect_is_refused(
+def test_values_caused_by_defects_are_rejected(
     name: str,
     lists: dict[int, list[int]],
     rows: list[tuple[int, int]],
@@ -658,7 +656,7 @@ def test_what_a_library_computes_by_a_defect_is_refused(
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_explain_says_what_is_computed_by_a_defect() -> None:
+def test_explain_mentions_values_caused_by_defects() -> None:
     result = rm.evaluate(
         rm.Lists({0: [0, 1, 2]}), {0: [0]}, metrics="ndcg@2 ndcg@9", catalogue=3,
         deep_cutoffs="computed",
@@ -692,7 +690,7 @@ def test_columns_of_recometrics() -> None:
 
 
 def test_recometrics_does_not_obey_min_pos_test() -> None:
-    """recometrics 0.1.6.post13: min_pos_test=6 leaves nobody out, with 4 or 5 relevant items."""
+    """recometrics 0.1.6.post13: min_pos_test=6 excludes no user with 4 or 5 relevant items."""
     scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
     test[1, :6] = 1
     asked: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
@@ -703,22 +701,22 @@ def test_recometrics_does_not_obey_min_pos_test() -> None:
 
 
 @pytest.mark.parametrize("name", [each.name for each in conventions()])
-def test_recometers_own_names_have_the_parameters_of_the_library(name: str) -> None:
-    """Under a convention, ndcg@3 is computed as the library's first metric of that name."""
+def test_own_names_get_the_parameters_of_the_library(name: str) -> None:
+    """Under a convention, ndcg@3 stands for the library's first metric with that name."""
     convention = find(name)
     assert convention is not None
     first = {entry.metric_name: entry for entry in reversed(convention.entries)}
     for own, entry in first.items():
         expected = entry.ours(3, entry.some_number, False)
         if expected.cutoff is not None and METRICS[own].cutoff == "none":
-            continue  # only the library's own name says a cut-off
+            continue  # only the library's own name includes a cut-off
         text = own if expected.cutoff is None else f"{own}@3"
         (found,) = parse_under(text, convention.protocol)
         assert (found.name, dict(found.parameters)) == (own, dict(expected.parameters))
 
 
-def test_recometers_own_names_have_the_rules_of_the_library() -> None:
-    """Its average precision counts the first of repeated items alone."""
+def test_own_names_get_the_rules_of_the_library() -> None:
+    """The library's average precision only counts the first of repeated items."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
     (found,) = parse_under("ap@3", recmetrics.protocol)
@@ -737,16 +735,16 @@ def test_recometers_own_names_have_the_rules_of_the_library() -> None:
     ("protocol", "name", "said"),
     [("xgboost", "ndcg@0", "ndcg"), ("ranx", "map@0", "map"), ("recbole", "recall@0", "recall")],
 )
-def test_a_cutoff_that_is_none_is_named_as_it_was_written(protocol, name, said):
+def test_invalid_cutoff_is_named_as_written(protocol, name, said):
     with pytest.raises(rm.InputError, match=f"the metric '{said}' must be .* write {said}@10"):
         rm.Evaluator(metrics=name, protocol=protocol)
 
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
-def test_defects_of_implicit_refuse_auc_where_a_relevant_item_is_not_in_the_list() -> None:
+def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
     asked = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     everything = rm.Lists({"a": [1, 2, 0, 3]})
-    # Nothing is left that misses and hits in the places beyond the last item could change.
+    # No miss or hit beyond the last item could change the value.
     assert rm.evaluate(everything, {"a": [0]}, **asked).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
@@ -762,7 +760,7 @@ def test_defects_of_implicit_refuse_auc_where_a_relevant_item_is_not_in_the_list
         ("LinkPredMRR@2", {}, " It is read under protocol='pyg', as rr@2."),
     ],
 )
-def test_a_name_of_another_convention_says_whose_it_is(
+def test_names_of_another_convention_are_attributed(
     asked: str, rules: dict[str, Any], known: str
 ) -> None:
     with pytest.raises(UnknownNameError) as caught:
@@ -771,7 +769,7 @@ def test_a_name_of_another_convention_says_whose_it_is(
 
 
 @pytest.mark.parametrize("rule", sorted(conventions_module.OF_THE_CALL))
-def test_a_rule_of_the_whole_call_is_refused_for_one_metric(
+def test_call_wide_rules_are_rejected_for_single_metrics(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.spec_from_file_location("again", str(conventions_module.__file__))
@@ -796,15 +794,15 @@ def test_areas_of_one_class_are_undefined_under_sklearn() -> None:
     assert np.array_equal(result["roc_auc_score"], [math.nan, 1.0, 0.0], equal_nan=True)
 
 
-def test_areas_of_users_with_relevant_items_alone_are_undefined() -> None:
-    """Cornac 3.0.1 prints NaN for them, and RecBole 1.2.1 leaves them out."""
+def test_areas_of_users_with_only_relevant_items_are_undefined() -> None:
+    """Cornac 3.0.1 prints NaN for these users, and RecBole 1.2.1 leaves them out."""
     scores, test = rm.Scores(np.array([[1.0, 2.0], [1.0, 2.0]])), np.array([[1, 1], [0, 1]])
     for name, area in (("cornac", "AUC"), ("recbole", "gauc")):
         result = rm.evaluate(scores, test, metrics=area, protocol=name)
         assert np.array_equal(result[area], [math.nan, 1.0], equal_nan=True)
 
 
-def test_no_place_beyond_the_rows_is_called_a_miss_where_users_are_undefined() -> None:
+def test_missing_places_of_undefined_users_are_not_called_misses() -> None:
     pairs = rm.Pairs.of([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1])
     with pytest.warns(rm.DataWarning) as caught:
         rm.evaluate(pairs, metrics="P@10", protocol="recometrics")

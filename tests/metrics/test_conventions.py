@@ -1,4 +1,4 @@
-"""Every measured number of other libraries again, by their own names."""
+"""Every measured value of other libraries is reproduced under the libraries' names."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from recometer.metrics.conventions import find
 pytestmark = pytest.mark.shared
 DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
 
-# Metrics of the lists themselves; tests/metrics/listed/test_conventions.py has the formulas alone.
+# List metrics; tests/metrics/listed/test_conventions.py tests their formulas.
 OF_LISTS = (
     "coverage", "novelty", "ild", "serendipity", "arp", "gini", "entropy", "tail", "diversity",
     "personalization", "unexpectedness", "ils",
 )  # fmt: skip
 NO_METRIC = ("all", "env")
-# Users of the cases whose scores are all the same, which these libraries put in an order of no
-# rule (torch.topk, and another one from call to call).
+# Users with constant scores in the cases. These libraries order them arbitrarily (torch.topk, which
+# differs between calls).
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
 UNSTABLE = "unstable: a sort puts equal scores in an order of no rule"
@@ -38,7 +38,8 @@ ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it 
 MINUS = "-inf in a matrix means no candidate here, and is a score there"
 NO_CASE = "the case is not described"
 REPLAY = ("Precision", "Recall", "HitRate", "MRR", "MAP", "NDCG", "RocAuc")
-# What is out of reach, and why: library, the beginning of the call, the beginning of the source.
+# Records that cannot be reproduced, with the reason: library, prefix of the call, prefix of the
+# source.
 EXCEPTIONS = (
     ("pytrec_eval", "map", "mini:empty", "a dict without a value was printed"),
     ("pytrec_eval", "recip_rank", "mini:nan_", ACCIDENT),
@@ -81,8 +82,8 @@ EXCEPTIONS = (
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
-# What is given up: numbers that a defect of the library makes, so that defects=True refuses the
-# input. Library, call, source and k, and what the library counts.
+# Records that are not reproduced because they result from defects, so defects=True rejects their
+# input: library, call, source and k, and what the library counts.
 AGAIN = "item 0 once more at each place beyond the last item"
 GIVEN_UP = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -114,35 +115,35 @@ def outcome(records: list[Record]) -> Outcome:
 
 
 def has_value(record: Record) -> bool:
-    """Tell whether the library printed a number, for anybody."""
+    """Whether the library printed a number for any user."""
     values = [record["mean"], *(record["per_user"] or {}).values()]
     return any(number(value) is not None for value in values)
 
 
 def has_number(record: Record) -> bool:
-    """Tell whether the library printed anything but NaN."""
+    """Whether the library printed anything other than NaN."""
     values = [number(value) for value in (record["mean"], *(record["per_user"] or {}).values())]
     return any(value is not None and not np.isnan(value) for value in values)
 
 
 def kind(record: Record) -> str:
-    """Say what sort of record it is."""
+    """Return the kind of a record."""
     if record["metric"] in NO_METRIC or not has_value(record):
         return "error"
     if not record["executed"]:
-        return "read"  # from the source of the library, which was not run
+        return "read"  # from the library's source code; the library was not run
     if record["metric"] in OF_LISTS:
         return "list"
     return "probe" if record["source"].startswith("mini:") else "accuracy"
 
 
 def given_up(record: Record) -> str | None:
-    """Return what a library counts by a defect, so that its number is given up; or None."""
+    """Return what a defective library counts, if that prevents reproducing the record."""
     return GIVEN_UP.get((record["library"], record["impl"], record["source"], record["k"]))
 
 
 def exception(record: Record) -> str | None:
-    """Return why a record is out of reach, or None if it is not."""
+    """Return why a record cannot be reproduced, or None if it can."""
     for library, call, source, reason in EXCEPTIONS:
         if (
             record["library"] == library
@@ -155,13 +156,13 @@ def exception(record: Record) -> str | None:
 
 @dataclasses.dataclass
 class Outcome:
-    """Which records were reproduced, by kind and library; and what is wrong with the others."""
+    """The reproduced records by kind and library, and the problems of the others."""
 
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]
     failures: list[str]
-    refused: list[str]  # what was given up, as the error says
-    # The conventions' names that a number was printed for, by a library that was run.
+    refused: list[str]  # the error messages for records with defects
+    # The convention's names for which a library that was run printed a number.
     compared: set[tuple[str, str]]
 
     @classmethod
@@ -191,7 +192,7 @@ class Outcome:
     def check(
         self, cases: Cases, evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
     ) -> str | None:
-        """Compare one record; return what differs."""
+        """Compare one record; return the difference."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rm.errors.DataWarning)
             try:
@@ -220,7 +221,7 @@ class Outcome:
 def in_evaluations(
     evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
 ) -> tuple[Any, ...] | None:
-    """Return the evaluation that gives a record, the metric, and that of one user alone."""
+    """Return the record's evaluation, its metric, and its evaluation user by user."""
     ask = ask_for(record)
     if ask is None or not is_known(ask):
         return None
@@ -228,7 +229,7 @@ def in_evaluations(
 
 
 def is_known(ask: Ask) -> bool:
-    """Tell whether the convention has the metric, or we have one of exactly that name."""
+    """Whether the convention has the metric, or we have one with exactly that name."""
     convention = find(ask.protocol)
     assert convention is not None
     if convention.entry(ask.metric)[0] is None and re.split("[@(]", ask.metric)[0] not in METRICS:
@@ -241,13 +242,13 @@ def is_known(ask: Ask) -> bool:
 
 
 def for_one(ask: Ask) -> Ask:
-    """Return the call for one user after the other."""
+    """Return the call that evaluates user by user."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
 
 
 def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
-    """Evaluate all metrics of the same call at once."""
+    """Evaluate all metrics of equal calls together."""
     wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
     for record in records:
         if kind(record) in ("accuracy", "read") and given_up(record) is None:
@@ -261,15 +262,15 @@ def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], r
 
 
 def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
-    """Say what differs between a record and an evaluation, or return None."""
+    """Return how an evaluation differs from a record, or None."""
     convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
     assert convention is not None
     tolerance = 1e-6 if convention.float32 else 1e-9
     alone = result if alone is None else alone
     if record["impl"] == "ExposureGini":
-        tolerance = 1e-7  # recorded in fewer digits
+        tolerance = 1e-7  # recorded with fewer digits
     users = alone.user_ids.tolist()
-    # A metric with one value for all users has none for each.
+    # A metric over all users has no value per user.
     ours = dict(zip(users, alone.values.get(metric, np.full(len(users), np.nan)), strict=True))
     arbitrary = ARBITRARY.get((record["library"], record["source"]))
     for user, value in (record["per_user"] or {}).items():
@@ -287,7 +288,7 @@ def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str 
     if np.isclose(mean, theirs, rtol=0, atol=tolerance, equal_nan=True):
         return None
     if arbitrary is not None:
-        # What the other user must have had lies between what it can have.
+        # Check that the other user's implied value is possible.
         n_users = next(row.counted for row in result.summary() if row.metric == metric)
         own = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[arbitrary]
         implied = (theirs - mean) * n_users + own
@@ -296,19 +297,17 @@ def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str 
     return f"mean: {mean}, not {theirs}"
 
 
-def test_every_record_within_reach_is_reproduced(outcome: Outcome) -> None:
+def test_every_reproducible_record_is_reproduced(outcome: Outcome) -> None:
     assert not outcome.failures, "\n".join(outcome.failures)
 
 
-def test_what_is_given_up_is_refused(outcome: Outcome, records: list[Record]) -> None:
+def test_records_with_defects_are_rejected(outcome: Outcome, records: list[Record]) -> None:
     assert len(outcome.refused) == len(GIVEN_UP)
     for error in outcome.refused:
         assert re.match(r"InputError: \S+: defects=True is refused for users with", error)
 
 
-def test_what_is_left_out_is_little_and_written_down(
-    outcome: Outcome, records: list[Record]
-) -> None:
+def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Record]) -> None:
     total, covered = collections.Counter[str](), collections.Counter[str]()
     for counts, into in ((outcome.known, total), (outcome.covered, covered)):
         for (sort, _), count in counts.items():
@@ -328,8 +327,8 @@ def test_what_is_left_out_is_little_and_written_down(
     assert sum(covered.values()) >= 0.97 * sum(total.values())
 
 
-def test_no_exception_is_left_over(records: list[Record]) -> None:
-    """An exception that nothing needs is out of date."""
+def test_no_exception_is_outdated(records: list[Record]) -> None:
+    """Exceptions that are not needed are outdated."""
     unused = [
         one
         for one in EXCEPTIONS
@@ -344,7 +343,7 @@ def test_no_exception_is_left_over(records: list[Record]) -> None:
 
 
 def print_table(outcome: Outcome) -> None:
-    """Print the records reproduced of each library: ``pytest -s``."""
+    """Print the numbers of reproduced records per library: ``pytest -s``."""
     for sort, library in sorted(outcome.known):
         counts = outcome.covered[sort, library], outcome.known[sort, library]
         print(f"{sort:9} {library:14} {counts[0]:5} of {counts[1]:5}")
@@ -357,7 +356,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """Every name has a number that the library printed, or a note that there is none."""
+    """Every name has a number printed by the library, or a note that there is none."""
     compared = outcome.compared | {
         (convention, metric) for convention, _, numbers in printed() for metric in numbers
     }
@@ -368,7 +367,7 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
             names[convention].add(entry.name)
     same = {one.name: convention_of(one.name) for one in rm.conventions()}
     for convention in same.values():
-        # One that takes everything from another is compared with it.
+        # A convention that inherits everything is compared with its parent.
         for other in same.values():
             if other.entries == convention.entries and not convention.protocol.differing(
                 other.protocol
@@ -392,7 +391,7 @@ def convention_of(name: str) -> rm.Convention:
     return convention
 
 
-def test_names_as_the_option_of_trec_eval_has_them() -> None:
+def test_names_of_trec_eval_options() -> None:
     lists = rm.Lists({"q": [f"d{number}" for number in range(12)]})
     asked: dict[str, Any] = {"protocol": "trec_eval", "progress": False}
     dots = rm.evaluate(lists, {"q": ["d1", "d7"]}, metrics="ndcg_cut.10 P.5 map_cut.5,10", **asked)
@@ -402,7 +401,7 @@ def test_names_as_the_option_of_trec_eval_has_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["RecBole", "RECBOLE", "trec-eval", "Sentence Transformers"])
-def test_names_of_libraries_have_no_case(name: str) -> None:
+def test_names_of_libraries_ignore_case(name: str) -> None:
     lists = rm.Lists({"q": ["a", "b"]})
     plain = name.lower().replace("-", "_").replace(" ", "_")
     result = rm.evaluate(lists, {"q": ["b"]}, metrics="ap@2", protocol=name)

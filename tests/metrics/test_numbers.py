@@ -1,4 +1,4 @@
-"""Numbers that are large, many or awkward: sums, areas and logarithms, beside exact arithmetic."""
+"""Sums, areas and logarithms of large, many or awkward numbers agree with exact arithmetic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.ties import LONG, PART, resolve, sum_by_user
 
 MANY = 1_000_000
-# Added one by one they are off by 1e-11, and by more with every further million.
+# A naive sum of these is off by 1e-11, and by more with every further million.
 TENTHS = np.full(MANY, 0.1)
 
 
@@ -34,7 +34,7 @@ def off(found: float, terms: Any) -> float:
     return abs(found - exact) / abs(exact)
 
 
-# What errors of rounding grow fastest with: equal terms, and small ones behind large ones.
+# Rounding errors grow fastest for equal terms, and for small terms after large ones.
 AWKWARD = {
     "equal": TENTHS,
     "falling": np.geomspace(1e8, 1e-8, MANY),
@@ -43,7 +43,7 @@ AWKWARD = {
 }
 
 
-def test_one_by_one_would_not_do() -> None:
+def test_naive_sums_are_inaccurate() -> None:
     assert off(float(np.bincount(np.zeros(MANY, int), weights=TENTHS)[0]), TENTHS) > 1e-12
 
 
@@ -72,7 +72,7 @@ def test_long_columns(kind: str) -> None:
     assert off(dot(np.full(len(terms), 2.0), terms), 2 * terms) < 1e-13
 
 
-def test_column_sums_keep_whole_numbers() -> None:
+def test_column_sums_of_integers_are_exact() -> None:
     counts = np.arange(6).reshape(3, 2)
     assert ragged.column_sums(counts).dtype == np.int64
     assert ragged.column_sums(counts).tolist() == [6, 9]
@@ -80,8 +80,8 @@ def test_column_sums_keep_whole_numbers() -> None:
 
 
 @given(data=st.data(), part=st.integers(2, 5))
-def test_sums_of_users_are_those_of_their_rows(data: st.DataObject, part: int) -> None:
-    """Whole numbers add up exactly, however they are parted."""
+def test_sums_of_users_match_their_rows(data: st.DataObject, part: int) -> None:
+    """Integers add up exactly, for any division into parts."""
     lengths = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=8))
     user = np.repeat(np.arange(len(lengths)), lengths)
     values = np.random.default_rng(sum(lengths)).integers(-9, 9, len(user)).astype(float)
@@ -93,7 +93,7 @@ def test_sums_of_users_are_those_of_their_rows(data: st.DataObject, part: int) -
 
 
 @pytest.mark.parametrize("length", [PART, LONG - 1, LONG, LONG + 1, 3 * PART, 5 * LONG + 7])
-def test_a_sum_does_not_depend_on_other_users(length: int) -> None:
+def test_sums_do_not_depend_on_other_users(length: int) -> None:
     values = np.random.default_rng(length).random(length)
     alone = sum_by_user(np.zeros(length, np.int64), values, 1)[0]
     for before in (0, 1, PART - 1, 4 * LONG):
@@ -114,7 +114,7 @@ def test_more_than_2048_rows_are_added_in_parts_of_1024() -> None:
         assert found.tolist() == [np.cumsum(parts)[-1]]
 
 
-def test_what_is_no_number_stays_in_sums() -> None:
+def test_nan_and_infinity_stay_in_sums() -> None:
     user = np.repeat([0, 1], 3 * LONG)
     values = np.ones(len(user))
     values[10], values[-10] = np.inf, np.nan
@@ -153,9 +153,9 @@ def correctly_rounded(number: int) -> float:
 
 def test_logarithms_to_the_last_bit() -> None:
     size = 2**20
-    # Some of those that a mathematics library gets wrong, and some that lie around powers of two.
+    # Numbers whose logarithms some libraries round incorrectly, and neighbours of powers of two.
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
-    awkward += [3393, 7957]  # whose logarithms lie next to the middle of two numbers
+    awkward += [3393, 7957]  # their logarithms are close to the middle between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]
     drawn = np.random.default_rng(3).integers(1, size, 1500).tolist()
     numbers = [*range(1, 1000), *awkward, *drawn, size]
@@ -167,7 +167,7 @@ def test_logarithms_to_the_last_bit() -> None:
     ] == []
 
 
-def test_small_tables_of_logarithms_are_the_beginning_of_large_ones() -> None:
+def test_small_tables_of_logarithms_are_prefixes_of_large_ones() -> None:
     large = log2_table(2**15)
     for size in (2**12, 2**13):
         assert np.array_equal(log2_table(size), large[: size + 1])
@@ -204,7 +204,7 @@ N = 10_000_000
 
 def test_roc_auc_of_ten_million_items() -> None:
     """Values match fractions: cancellation loses nothing, however close to 0, 1/2 or 1."""
-    some = np.arange(0, N, 9_973)  # as good as at random
+    some = np.arange(0, N, 9_973)  # practically random
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
     for above in (some, behind, first, nearly, np.append(N // 2, behind)):
@@ -215,12 +215,12 @@ def test_roc_auc_of_ten_million_items() -> None:
         assert abs(found - expected) <= 2.3e-16 * expected
 
 
-def test_areas_where_millions_of_items_are_tied() -> None:
+def test_areas_with_millions_of_ties() -> None:
     n = 1_500_000
     ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
     assert value("roc_auc", ranks) == 0.5
     assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
-    # With n hits and others in any order, a hit has j others behind it, each j equally likely.
+    # In a random order of n hits and other items, each number j of others below a hit is as likely.
     for cutoff in (1, 1000, N // 3):
         others = N - n
         pairs = Fraction(cutoff * (cutoff + 1), 2 * (others + 1))
@@ -228,7 +228,7 @@ def test_areas_where_millions_of_items_are_tied() -> None:
         assert value("partial_auc", ranks, cutoff) == pytest.approx(expected, rel=1e-14)
 
 
-def test_the_best_order_of_thousands_of_items_has_exactly_1() -> None:
+def test_ideal_order_of_thousands_of_items_scores_exactly_1() -> None:
     for n in (LONG, LONG + 1, 3 * LONG + 5):
         ranks = ranks_of(np.arange(n), np.zeros(n, np.int64), n + 10)
         for cutoff in (n, n + 5, LONG, LONG + 1, n - 1):
@@ -237,7 +237,7 @@ def test_the_best_order_of_thousands_of_items_has_exactly_1() -> None:
 
 @pytest.mark.parametrize("power", [12, 13])
 def test_discounts_around_a_power_of_two(power: int) -> None:
-    """Where the tables of logarithms end."""
+    """The tables of logarithms end at such places."""
     for above in range(2**power - 4, 2**power + 3):
         ranks = ranks_of(np.array([above]), np.array([0]), above + 9)
         assert value("dcg", ranks, above + 5) == 1 / correctly_rounded(above + 2)

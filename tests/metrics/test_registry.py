@@ -1,4 +1,4 @@
-"""Names of metrics: what parse() reads, and what it says about what it cannot read."""
+"""Names of metrics: parse() reads them, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 
 
 def test_every_module_of_metrics_is_imported():
-    """A metric in a module that nobody imports would not be there."""
+    """A metric in a module that is never imported would be missing."""
     script = (
         "import pkgutil, recometer.metrics as metrics; before = set(metrics.METRICS)\n"
         "for each in pkgutil.walk_packages(metrics.__path__, 'recometer.metrics.'):\n"
@@ -38,7 +38,7 @@ def test_every_module_of_metrics_is_imported():
     assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
 
 
-def test_every_name_leads_to_one_metric():
+def test_every_name_stands_for_one_registered_metric():
     for name, definition in METRICS.items():
         for other in (name, *definition.other_names):
             for written in (other, other.upper(), other.replace("_", "-"), other.title()):
@@ -48,12 +48,12 @@ def test_every_name_leads_to_one_metric():
                 canonical(unclear)
 
 
-def test_a_metric_keeps_the_name_of_the_registry():
+def test_metrics_keep_their_registered_name():
     assert Metric("MRR", 10) == Metric("rr", 10)
     assert Metric("MRR", 10).name == "rr"
 
 
-def test_a_name_of_two_metrics_is_refused():
+def test_name_of_two_metrics_is_rejected():
     @register(formula="1", other_names=("mrr",))
     def NDCG(groups, cutoffs):
         raise AssertionError
@@ -68,7 +68,7 @@ def test_a_name_of_two_metrics_is_refused():
         del METRICS["NDCG"]
 
 
-def test_what_metrics_need_is_said():
+def test_requirements_of_metrics_are_described():
     assert set(SIDE_DATA) == set(typing.get_args(SideData))
 
 
@@ -87,7 +87,7 @@ def test_definitions_are_complete(name):
     for parameters in variants(name):
         given = definition.given(parameters.items())
         assert given.lower < given.upper
-    # What the order within the cut-off does not change needs a cut-off to say something.
+    # A metric that does not depend on the order within the cut-off is only meaningful with one.
     assert not (definition.order_free and definition.cutoff == "none")
 
 
@@ -138,7 +138,7 @@ def test_parse(text, names):
     assert [str(metric) for metric in parse(text)] == names
 
 
-def test_a_metric_is_a_value():
+def test_metrics_are_values():
     assert parse("ndcg@10") == [Metric("ndcg", 10)]
     assert {Metric("ndcg", np.int64(10))} == {Metric("ndcg", 10)}
     assert type(Metric("ndcg", np.int64(10)).cutoff) is int
@@ -198,27 +198,27 @@ def test_unfit_parameters(text, says):
 
 
 @pytest.mark.parametrize("value", [None, True, [2.0], "two", "٢"])
-def test_what_is_no_number(value):
+def test_parameters_that_are_not_numbers(value):
     with pytest.raises(InputError, match="'f' does not take beta="):
         Metric("f", 10, {"beta": value})
 
 
-def test_none_is_a_value_where_it_is_the_default():
+def test_none_is_accepted_if_it_is_the_default():
     assert Metric("gini", 10, {"patience": None}) == Metric("gini", 10)
 
 
-def test_what_is_no_mapping():
+def test_parameters_must_be_a_mapping():
     with pytest.raises(InputTypeError, match="must be a mapping"):
         Metric("f", 10, 3)
 
 
-def test_a_largest_gain_that_is_not_given():
+def test_missing_largest_gain():
     metrics = parse("err@10 err@5(max_gain=3) ndcg@2")
     filled = [str(metric) for metric in with_largest_gain(metrics, 4.0)]
     assert filled == ["err@10(max_gain=4)", "err@5(max_gain=3)", "ndcg@2"]
 
 
-def test_a_metric_of_ones_own():
+def test_custom_metric():
     @register(formula="hits(k) / (k + smoothing)", parameters={"smoothing": SMOOTHING})
     def smooth(groups, cutoffs, *, smoothing=1):
         return METRICS["hits"].function(groups, cutoffs) / (cutoffs + smoothing)
@@ -237,7 +237,7 @@ def test_a_metric_of_ones_own():
         del METRICS["smooth"]
 
 
-def test_a_parameter_without_limits_takes_any_number():
+def test_parameter_without_limits_accepts_any_number():
     shift = {"shift": Parameter("It is added.", examples=(1,))}
 
     @register(formula="hits(k) + shift", upper=np.inf, parameters=shift)
@@ -253,7 +253,7 @@ def test_a_parameter_without_limits_takes_any_number():
         del METRICS["shifted"]
 
 
-def test_a_name_that_is_taken():
+def test_existing_name_is_rejected():
     with pytest.raises(InputError, match=r"There is a metric 'ndcg' already.*my_ndcg"):
 
         @register(formula="1")
@@ -261,7 +261,7 @@ def test_a_name_that_is_taken():
             raise AssertionError
 
 
-def test_parameters_that_the_function_does_not_take():
+def test_parameters_must_match_the_function():
     with pytest.raises(InputError, match=r"declares the parameters \['smoothing'\], but its.*\[\]"):
 
         @register(formula="1", parameters={"smoothing": SMOOTHING})
@@ -277,7 +277,7 @@ def test_parse_and_str_are_inverses(wanted):
 
 
 @given(st.integers(1, 1000), st.integers(0, 30))
-def test_a_range_holds_both_ends(first, length):
+def test_range_includes_both_ends(first, length):
     cutoffs = [metric.cutoff for metric in parse(f"ap@{first}..{first + length}")]
     assert cutoffs == list(range(first, first + length + 1))
 
@@ -363,13 +363,13 @@ def test_unfit_cutoffs_of_a_metric(cutoff):
 
 
 @pytest.mark.parametrize("found", [None, 5, [5], [None, "ap"], [b"ap"], {5: 5}])
-def test_what_is_no_name(found):
+def test_names_must_be_text(found):
     with pytest.raises(InputTypeError, match=r"named by text, but .*Hint: write 'ndcg@10"):
         parse(found)
 
 
 @pytest.mark.parametrize("read", [parse, find("ranx").parse], ids=["ours", "a convention"])
-def test_names_mean_what_is_registered_now(read):
+def test_names_follow_the_current_registry(read):
     def newest(groups, cutoffs):
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""evaluate and its result, on a source that sorts."""
+"""evaluate and its result, with a source that ranks by sorting."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
     )
 
 
-# What the reading of a result gives.
+# Reading a result.
 
 
 class Packed(Sorting):
-    """Gives columns of a packed table, whose numbers begin at any byte."""
+    """Returns columns of a packed table, whose numbers can begin at any byte."""
 
     def rank(self, request: Request) -> Ranks:
         ranks = super().rank(request)
@@ -63,7 +63,7 @@ class Packed(Sorting):
 
 
 @pytest.mark.parametrize("ties", ["item", "expected"])
-def test_a_source_of_ones_own_may_give_columns_of_a_packed_table(ties: str) -> None:
+def test_custom_source_can_return_columns_of_a_packed_table(ties: str) -> None:
     source, test = random_case()
     test *= np.arange(1, test.shape[1] + 1)
     options: dict[str, Any] = {"metrics": "ndcg@3 dcg ap rr hit@2 roc_auc rprecision", "ties": ties}
@@ -90,13 +90,13 @@ def test_values_per_user() -> None:
     assert list(result.n_relevant) == [1, 2, 0]
 
 
-def test_a_metric_may_be_written_with_its_defaults() -> None:
+def test_metric_can_be_written_with_its_defaults() -> None:
     result = evaluate(Sorting([[2, 1]]), np.array([[0, 1]]), metrics="rbp f@1")
     for name in ("rbp(p=0.8)", "rbp( p = 0.80 )", "f@1(beta=1)"):
         np.testing.assert_array_equal(result[name], result[name.split("(")[0]])
 
 
-def test_a_metric_has_the_names_of_others() -> None:
+def test_metric_is_found_under_names_of_other_libraries() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="NDCG@2, MRR@1..3, auc")
     assert list(result.mean()) == ["ndcg@2", "rr@1", "rr@2", "rr@3", "roc_auc"]
@@ -111,7 +111,7 @@ def test_a_metric_has_the_names_of_others() -> None:
     assert "gauc" not in result
 
 
-def test_a_metric_is_found_without_the_parameter_that_test_gave() -> None:
+def test_metric_is_found_without_the_parameter_taken_from_test() -> None:
     test = {"ann": {"a": 3, "b": 1}, "bob": {"b": 2}}
     lists = rm.Lists({"ann": ["b", "a"], "bob": ["b"]})
     result = rm.evaluate(lists, test, metrics="err@1..2 ndcg@1 err@1(max_gain=4)")
@@ -146,7 +146,7 @@ def test_intervals_of_several_cutoffs() -> None:
         result.skipped("ndcg@1,2")
 
 
-def test_train_is_left_out() -> None:
+def test_train_items_are_left_out() -> None:
     source = Sorting([[4, 3, 2, 1]])
     test, train = np.array([[0, 0, 1, 0]]), scipy.sparse.csr_array([[1, 0, 0, 0]])
     assert evaluate(source, test, metrics="rr")["rr"] == [1 / 3]
@@ -157,7 +157,7 @@ def test_train_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["ndcg@11", "recall@1..3", "roc_auc", "foo", "ndgc@10"])
-def test_unknown_metric_lists_what_exists(name: str) -> None:
+def test_unknown_metric_lists_the_known_ones(name: str) -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="ndcg@2 recall@1,2")
     for method in (result.__getitem__, result.interval, result.skipped):
@@ -197,14 +197,14 @@ def test_unknown_weights() -> None:
         evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
 
 
-def test_nobody_is_defined() -> None:
+def test_no_user_is_defined() -> None:
     result = evaluation({"rr": [math.nan, math.nan]})
     assert math.isnan(result.mean()["rr"])
     assert result.skipped("rr") == {"no relevant item to find": 2}
     assert "nan" in str(result)
 
 
-def test_a_metric_that_is_undefined_for_all_is_warned_of_once_with_the_reasons() -> None:
+def test_metric_undefined_for_all_users_gives_one_warning_with_reasons() -> None:
     scores = Scores([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
     test = np.array([[1, 0], [0, 1], [1, 0]])
     with pytest.warns(DataWarning) as caught:
@@ -220,7 +220,7 @@ def test_a_metric_that_is_undefined_for_all_is_warned_of_once_with_the_reasons()
         evaluate(scores, test, metrics="precision@2", undefined=0)
 
 
-def test_undefined_as_a_number_counts_and_is_still_reported() -> None:
+def test_replaced_undefined_values_count_and_are_reported() -> None:
     source = Sorting([[4, 3, 2, 1], [4, 3, 2, 1]])
     test = np.array([[1, 0, 0, 0], [0, 0, 0, 0]])
     result = evaluate(source, test, metrics="rr", undefined=0.0)
@@ -271,7 +271,7 @@ def test_default_protocol_is_not_mentioned() -> None:
     assert str(named).endswith("protocol: mine")
 
 
-def test_per_user() -> None:
+def test_values_per_user_match_definitions() -> None:
     result = evaluation({"rr": [1.0, math.nan]})
     assert result.per_user().equals(pl.DataFrame({"user": [0, 1], "rr": [1.0, math.nan]}))
     texts = evaluation({"rr": [1.0]}, user_ids=np.array(["ann"], dtype=object)).per_user()
@@ -279,7 +279,7 @@ def test_per_user() -> None:
     assert texts["user"].to_list() == ["ann"]
 
 
-def test_arrays_are_read_only_but_not_those_of_the_caller() -> None:
+def test_arrays_of_the_result_are_read_only() -> None:
     n_relevant = np.array([5])
     result = evaluation({"rr": [0.5]}, n_relevant=n_relevant)
     for array in (result["rr"], result.reasons["rr"], result.n_relevant, result.flags):
@@ -288,7 +288,7 @@ def test_arrays_are_read_only_but_not_those_of_the_caller() -> None:
     n_relevant[0] = 1
 
 
-def test_bootstrap_interval_depends_on_the_seed_alone() -> None:
+def test_bootstrap_interval_only_depends_on_the_seed() -> None:
     values = {"rr": np.random.default_rng(0).random(50).tolist(), "ap": [0.0, 1.0] * 25}
     rules = Protocol(interval="bootstrap")
     first = evaluation(values, protocol=rules, seed=1)
@@ -307,7 +307,7 @@ def test_bootstrap_interval_depends_on_the_seed_alone() -> None:
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
-        # What lies beyond a bound shows that it is none here: a rule leads there.
+        # The extreme value exceeds a bound, so a rule must be the cause.
         ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
     ],
@@ -325,13 +325,13 @@ def test_intervals_stay_within_the_bounds(
 
 
 @pytest.mark.parametrize("discount", ["standard", "original", "graded"])
-def test_dcg_has_a_range_where_gains_are_0_or_1(discount: str) -> None:
+def test_dcg_has_bounds_with_binary_gains(discount: str) -> None:
     generator = np.random.default_rng(0)
     scores, test = generator.random((30, 12)), generator.random((30, 12)) < 0.5
     binary, linear = f"dcg@3(gain=binary,discount={discount})", f"dcg@3(discount={discount})"
     names = [binary, linear, f"dcg(discount={discount})", "hits@3"]
     result = rm.evaluate(rm.Scores(scores), test, metrics=names)
-    # Three relevant items in the first three places: no value can be larger.
+    # Three relevant items at the first three places give the largest possible value.
     best_first = np.arange(12.0)[::-1].reshape(1, 12)
     best = rm.evaluate(rm.Scores(best_first), best_first > 8, metrics=linear)[linear][0]
     assert result.bounds(linear) == pytest.approx((0, best))
@@ -340,11 +340,14 @@ def test_dcg_has_a_range_where_gains_are_0_or_1(discount: str) -> None:
     assert result.bounds(names[2]) == (0, math.inf)
     assert [row.method for row in result.summary()] == ["gaffke", "gaffke", "bca", "gaffke"]
     grades = rm.evaluate(rm.Scores(scores), test * 2.0, metrics=[linear, binary])
-    assert grades.bounds(linear) == (0, math.inf)  # the largest of test need not be the scale's
+    assert grades.bounds(linear) == (
+        0,
+        math.inf,
+    )  # the largest gain of the scale need not be in test
     assert grades.bounds(binary) == result.bounds(binary)
 
 
-def test_sums_of_gains_have_a_lower_bound_unless_gains_are_below_0() -> None:
+def test_sums_of_gains_have_a_lower_bound_without_negative_gains() -> None:
     scores, test = np.array([[3.0, 2, 1]]), np.array([[0.0, 2, 5]])
     names = ["dcg@2", "ndcg@2", "recall@2(denominator=gains)", "recall@2(denominator=min_gains)"]
     for gains, rule, low in (
@@ -356,14 +359,14 @@ def test_sums_of_gains_have_a_lower_bound_unless_gains_are_below_0() -> None:
         assert [result.bounds(name)[0] for name in names] == [low] * 4
 
 
-def test_a_file_knows_that_gains_are_0_or_1(tmp_path: Path) -> None:
+def test_file_remembers_binary_gains(tmp_path: Path) -> None:
     scores = np.random.default_rng(0).random((9, 12))
     result = rm.evaluate(rm.Scores(scores), scores < 0.3, metrics="dcg@3")
     result.save(tmp_path / "a.parquet")
     assert rm.load(tmp_path / "a.parquet").bounds("dcg@3") == result.bounds("dcg@3")
 
 
-def test_the_default_is_gaffkes_and_says_what_it_is() -> None:
+def test_default_interval_is_gaffkes() -> None:
     values = {"rr": [0.5, 0.2, 1.0], "hit@1": [0.0, 1.0, 0.0], "rmse": [1.0, 0.0, 2.0]}
     result = evaluation(values)
     for name, bounds in (("rr", (0, 1)), ("hit@1", (0, 1))):
@@ -373,13 +376,13 @@ def test_the_default_is_gaffkes_and_says_what_it_is() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # Three times the same value is not a certainty.
+    # Three equal values are not a certainty.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1
 
 
-def test_an_infinite_mean_and_a_mean_of_parts_have_no_interval() -> None:
+def test_infinite_means_and_means_of_parts_have_no_interval() -> None:
     infinite = evaluation({"rmse": [0.5, math.inf]})
     assert math.isnan(infinite.interval("rmse").low)
     assert "A value is infinite" in infinite.interval("rmse").note
@@ -397,7 +400,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
     assert result.interval("rr").method == kind
 
 
-# What evaluate asks of the source, and keeps.
+# What evaluate requests of the source, and keeps.
 
 
 @pytest.mark.parametrize(
@@ -420,7 +423,7 @@ def test_depth(metrics: object, depth: int | None) -> None:
     assert request.progress is False
 
 
-def test_everything_that_is_needed_to_repeat_is_kept() -> None:
+def test_result_keeps_everything_needed_to_reproduce_it() -> None:
     source, test = random_case()
     result = evaluate(source, test, train=np.eye(12, 9), metrics="ndcg@2 rr", seed=5)
     assert result.seed == 5
@@ -442,7 +445,7 @@ def test_everything_that_is_needed_to_repeat_is_kept() -> None:
     assert changed.inputs["test"] == result.inputs["test"]
 
 
-def test_protocol_of_another_evaluation_repeats_it() -> None:
+def test_protocol_of_another_evaluation_reproduces_it() -> None:
     source, test = random_case()
     rules = {"ties": "pessimistic", "min_positives": 2, "cold_start": True}
     first = evaluate(source, test, metrics="ndcg@2", **rules)
@@ -453,7 +456,7 @@ def test_protocol_of_another_evaluation_repeats_it() -> None:
     assert mixed.protocol == first.protocol.replace(ties="optimistic")
 
 
-def test_random_ties_depend_on_seed_and_user_alone() -> None:
+def test_random_ties_only_depend_on_seed_and_user() -> None:
     source = Sorting(np.zeros((40, 8)))
     test = np.tile([1, 0, 0, 0, 0, 0, 0, 0], (40, 1))
     options = {"metrics": "rr", "ties": "random", "constant_scores": "ties"}
@@ -561,7 +564,7 @@ def test_all_users_with_nan_scores() -> None:
         evaluate(source, test)
 
 
-def test_no_user_known() -> None:
+def test_no_known_user() -> None:
     source = Sorting(np.zeros((0, 4)))
     with pytest.raises(InputError, match=r"knows none of the 5 users of test, such as 0, 1, 2"):
         evaluate(source, np.ones((5, 4)))
@@ -570,7 +573,7 @@ def test_no_user_known() -> None:
 # Fingerprints of the inputs.
 
 
-def test_fingerprint_is_that_of_the_values() -> None:
+def test_fingerprint_depends_on_the_values() -> None:
     array = np.random.default_rng(0).random((300, 200))
     expected = fingerprint(array)
     assert len(expected) == 64
@@ -587,8 +590,8 @@ def test_fingerprint_is_that_of_the_values() -> None:
     assert expected not in {fingerprint(other) for other in different}
 
 
-def test_fingerprint_is_as_documented(monkeypatch) -> None:
-    array = np.arange(400_000)  # 3 pieces and a bit
+def test_fingerprint_matches_its_documentation(monkeypatch) -> None:
+    array = np.arange(400_000)  # a bit more than 3 pieces
     hashes = np.zeros(4, np.uint64)
     _kernel.hash_pieces(array.view(np.uint8), 2**20, hashes)
     expected = hashlib.sha256(b"<i8 (400000,) " + hashes.astype("<u8").tobytes()).hexdigest()
@@ -652,7 +655,7 @@ def test_fingerprinting_passes_errors_on() -> None:
         fingerprinting.result()
 
 
-# The whole of it.
+# Complete evaluations.
 
 
 def test_error_of_the_source_leaves_no_thread() -> None:
@@ -700,8 +703,8 @@ def test_ctrl_c_ends_an_evaluation() -> None:
     assert output.splitlines()[-1] == "alive 1"
 
 
-def test_metrics_written_otherwise() -> None:
-    """Every method takes what indexing takes."""
+def test_other_spellings_of_metrics() -> None:
+    """Every method accepts the names that indexing accepts."""
     lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
     metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
     result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
@@ -716,7 +719,9 @@ def test_metrics_written_otherwise() -> None:
 
 
 @pytest.mark.parametrize("metric", ["ndcg@2", "dcg@2", "ndcg@2(gain=exponential)"])
-def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_path: Path) -> None:
+def test_intervals_of_gains_are_negative_only_with_negative_gains(
+    metric: str, tmp_path: Path
+) -> None:
     lists = Lists({"a": ["x", "y"], "b": ["x", "y"]})
     lowest: dict[float | None, float] = {}
     for value in (None, 2.0, -1.0):
@@ -734,7 +739,7 @@ def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_p
     assert lowest[-1.0] < 0
 
 
-def test_another_interval_is_asked_for_later() -> None:
+def test_another_interval_can_be_requested_later() -> None:
     generator = np.random.default_rng(0)
     test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
     metrics = "ndcg@5 coverage@5"
@@ -750,7 +755,7 @@ def test_another_interval_is_asked_for_later() -> None:
         result.summary(interval="normal")
 
 
-def test_a_saved_evaluation_keeps_what_it_cannot_compute_anew(tmp_path) -> None:
+def test_saved_evaluation_keeps_intervals_it_cannot_recompute(tmp_path) -> None:
     generator = np.random.default_rng(0)
     test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
     result = rm.evaluate(scores, test, metrics="ndcg@5 gini@5")
@@ -760,7 +765,7 @@ def test_a_saved_evaluation_keeps_what_it_cannot_compute_anew(tmp_path) -> None:
     )
 
 
-def test_the_mean_of_finite_values_is_finite() -> None:
+def test_mean_of_finite_values_is_finite() -> None:
     scores = rm.Scores(np.array([[3.0, 2, 1], [3, 1, 2], [3, 2, 1]]))
     test = np.array([[1e308, 0, 0], [1.5e308, 0, 0], [1.7e308, 0, 0]])
     result = rm.evaluate(scores, test, metrics="dcg@1")

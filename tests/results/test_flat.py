@@ -1,4 +1,4 @@
-"""Values by names that trackers of experiments take, and back."""
+"""Metrics as flat names that experiment trackers accept, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recometer.metrics import METRICS, Metric, conventions
 from recometer.results.flat import STATISTICS, FlatName
 from recometer.results.folds import pool
 
-# What W&B sorts and filters by; MLflow, TensorBoard and DVC take more than that.
+# W&B can sort and filter by these names; MLflow, TensorBoard and DVC accept more.
 SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
 LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
@@ -27,7 +27,7 @@ LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
 
 @st.composite
 def variants(draw: st.DrawFn) -> str:
-    """Return the name of a metric with some of its parameters, and a cut-off where it takes one."""
+    """Return a metric's name with some of its parameters and, if it takes one, a cut-off."""
     name = draw(st.sampled_from(sorted(METRICS)))
     parameters = {}
     for one in METRICS[name].parameters.values():
@@ -48,7 +48,7 @@ def variants(draw: st.DrawFn) -> str:
 
 @examples(8)
 @given(variants(), st.sampled_from(STATISTICS))
-def test_every_variant_of_a_metric_has_a_safe_name_that_is_read_back(metric, statistic):
+def test_every_metric_variant_has_a_safe_name_that_can_be_parsed(metric, statistic):
     name = str(FlatName(metric, statistic))
     assert SAFE.fullmatch(name)
     assert FlatName.read(name) == FlatName(metric, statistic)
@@ -63,14 +63,14 @@ LABELS = sorted(
 )
 
 
-def test_other_libraries_names_are_read_back():
+def test_names_of_other_libraries_can_be_parsed():
     for label in LABELS:
         name = str(FlatName(label, "low"))
         assert SAFE.fullmatch(name)
         assert FlatName.read(name) == FlatName(label, "low")
 
 
-# The signs and words that names are made of, so that texts look like them by accident.
+# The characters and words that occur in names, so that texts resemble names by accident.
 LIKE_NAMES = st.lists(
     st.sampled_from([*"_@()=,-+. 5aÉx", "_at_", "_of_", "_low", "_x5f_", "_versus_", "with"])
 ).map("".join)
@@ -79,7 +79,7 @@ TEXTS = LIKE_NAMES | st.text()
 
 @examples(8)
 @given(TEXTS, st.sampled_from(STATISTICS), st.none() | TEXTS, st.none() | TEXTS)
-def test_any_name_is_read_back(metric, statistic, model, other):
+def test_any_flat_name_can_be_parsed(metric, statistic, model, other):
     given_name = FlatName(metric, statistic, model, other if model is not None else None)
     name = str(given_name)
     assert re.fullmatch("[A-Za-z0-9_]*", name)
@@ -87,7 +87,7 @@ def test_any_name_is_read_back(metric, statistic, model, other):
 
 
 @pytest.mark.parametrize("text", ["a_at", "a_x5f", "a_low", "a_", "a@", "5", "a_of", "a_p", ""])
-def test_what_stands_beside_a_text_completes_no_word(text):
+def test_separators_and_texts_form_no_words(text):
     for statistic in STATISTICS:
         for found in (FlatName(text, statistic), FlatName("rr", statistic, text, text)):
             assert FlatName.read(str(found)) == found
@@ -96,7 +96,7 @@ def test_what_stands_beside_a_text_completes_no_word(text):
 
 @examples(8)
 @given(LIKE_NAMES)
-def test_what_is_no_name_is_refused(text):
+def test_invalid_flat_names_are_rejected(text):
     try:
         found = FlatName.read(text)
     except InputError as error:
@@ -117,7 +117,7 @@ def test_what_is_no_name_is_refused(text):
         ("map_cut_5", "map_cut_5"),
     ],
 )
-def test_names_can_be_read_by_people(metric, name):
+def test_flat_names_are_readable(metric, name):
     assert str(FlatName(metric)) == name
 
 
@@ -125,19 +125,19 @@ def test_names_can_be_read_by_people(metric, name):
     "name",
     ["ndcg@10", "val/ndcg_at_10", "_xffffff_", "a_versus_b", "a_of_b_of_c", "a_of_b_versus_c_of_d"],
 )
-def test_other_names_are_refused_by_name(name):
+def test_foreign_names_are_rejected_by_name(name):
     with pytest.raises(InputError, match=re.escape(repr(name))):
         FlatName.read(name)
 
 
-def test_names_of_nothing_are_refused():
+def test_names_of_no_value_are_rejected():
     with pytest.raises(InputError, match=r"no statistic 'lo'.*'low'"):
         FlatName("ndcg@10", "lo")
     with pytest.raises(InputError, match="model is not given"):
         FlatName("ndcg@10", other="als")
 
 
-def test_an_evaluation_has_means_intervals_and_users():
+def test_flat_evaluation_has_means_intervals_and_users():
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr recall@2 coverage@2", catalogue=4)
     found = result.flat()
     for row in result.summary():
@@ -148,13 +148,13 @@ def test_an_evaluation_has_means_intervals_and_users():
     assert found == {}
 
 
-def test_chance_is_there_where_it_is_known():
+def test_flat_values_include_known_chance():
     scores = np.random.default_rng(0).random((5, 8))
     result = rm.evaluate(rm.Scores(scores), scores > 0.7, metrics="ndcg@3", chance=True)
     assert result.flat()["ndcg_at_3_chance"] == result.summary()[0].chance
 
 
-def test_what_is_undefined_is_nan_and_null_in_a_file(tmp_path):
+def test_undefined_values_are_nan_and_null_in_a_file(tmp_path):
     result = evaluation({"ndcg@10": [np.nan, np.nan], "rr": [1.0, 0.5]})
     found = result.flat(tmp_path / "metrics.json")
     assert np.isnan(found["ndcg_at_10"])
@@ -164,7 +164,7 @@ def test_what_is_undefined_is_nan_and_null_in_a_file(tmp_path):
     assert read == {name: None if np.isnan(value) else value for name, value in found.items()}
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path):
+def test_file_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(FileError, match="cannot be written"):
         evaluation({"rr": [1.0, 0.5]}).flat(tmp_path / "missing" / "metrics.json")
 
@@ -175,7 +175,7 @@ def test_folds_are_pooled():
     assert pooled.flat()["ndcg_at_10"] == pytest.approx(0.5)
 
 
-def test_a_comparison_has_the_means_of_models_and_their_differences():
+def test_flat_comparison_has_means_and_differences():
     rng = np.random.default_rng(0)
     test, noise = rng.random((40, 20)) < 0.2, rng.random((40, 20))
     one = rm.evaluate(rm.Scores(noise + 0.4 * test), test, metrics="ndcg@10 coverage@5")

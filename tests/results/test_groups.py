@@ -74,7 +74,7 @@ def test_groups_in_every_form(form: str) -> None:
 
 
 @given(st.lists(st.sampled_from([None, "x", "y", "z"]), min_size=24, max_size=24), st.booleans())
-def test_a_group_is_an_evaluation_of_its_users(labels: list[str | None], pooled: bool) -> None:
+def test_group_is_an_evaluation_of_its_users(labels: list[str | None], pooled: bool) -> None:
     result = evaluation()
     present = sorted({label for label in labels if label is not None})
     if not present:
@@ -142,7 +142,7 @@ def test_profiles_survive_saving(tmp_path: pathlib.Path) -> None:
     assert str(loaded.by("activity")) == str(result.by("activity"))
 
 
-def test_how_segments_are_shown() -> None:
+def test_display_of_segments() -> None:
     segments = evaluation().by(["x", "y"] * 12)
     assert "gap" in str(segments)
     assert "<table>" in segments._repr_html_()
@@ -177,7 +177,7 @@ def test_how_segments_are_shown() -> None:
         ({1000: "x"}, {}, rm.InputError, "None of the 24 users has a group"),
     ],
 )
-def test_groups_that_do_not_fit(
+def test_mismatched_groups(
     groups: Any, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -191,7 +191,7 @@ def test_activity_needs_train() -> None:
         result.by("activity")
 
 
-def test_pooled_means_are_ratios_of_sums() -> None:
+def test_pooled_means_divide_sums() -> None:
     source, test = _inputs()
     names = "precision@3 precision@3(denominator=min) tprecision@3 recall@3 rprecision accuracy@3"
     result = rm.evaluate(source, test, metrics=f"{names} hits@3 ap@3(denominator=k)", ties="item")
@@ -212,7 +212,7 @@ def test_pooled_means_are_ratios_of_sums() -> None:
         rm.evaluate(source, test, metrics="precision").mean("pooled")
 
 
-def test_weights_of_ones_own() -> None:
+def test_custom_weights() -> None:
     result = evaluation()
     weights = np.arange(24.0)
     known = ~np.isnan(result["rr"])
@@ -249,7 +249,7 @@ def test_coverage_of_weighted_intervals() -> None:
     assert max(covered.values()) < 195
 
 
-def test_what_a_saved_result_cannot_compute_anew_is_said(tmp_path) -> None:
+def test_saved_result_reports_what_it_cannot_recompute(tmp_path) -> None:
     lists, test = {"ann": ["x", "y"], "bob": ["y", "z"]}, {"ann": ["x"], "bob": ["y"]}
     result = rm.evaluate(rm.Lists(lists), test, metrics="recall@1 coverage@2", catalogue=4)
     groups = {"ann": "new", "bob": "old"}
@@ -260,7 +260,7 @@ def test_what_a_saved_result_cannot_compute_anew_is_said(tmp_path) -> None:
     assert "left out, one value for all users each: coverage@2" in str(saved)
 
 
-def test_popularity_needs_training_items_of_somebody() -> None:
+def test_popularity_needs_training_items() -> None:
     source = rm.Scores(np.arange(6.0).reshape(2, 3), user_ids=["ann", "bob"], item_ids=[1, 2, 3])
     test = {"ann": [1], "bob": [3]}
     with pytest.warns(rm.DataWarning, match="train has none of the 2 users"):
@@ -274,7 +274,7 @@ CLUSTERS = np.arange(60) // 6
 
 
 def clustered(**options: Any) -> Evaluation:
-    """Return an evaluation of users who are alike within each cluster of `CLUSTERS`."""
+    """Return an evaluation of users who are similar within each cluster of `CLUSTERS`."""
     generator = np.random.default_rng(3)
     test = generator.random((60, 20)) < 0.2
     strength = generator.random(10)[CLUSTERS, None]
@@ -301,7 +301,7 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     for kind in ("t", "percentile", "bca", "bootstrap"):
         asked = result.summary(interval=kind, cluster=CLUSTERS)[0]
         assert asked.high - asked.low > plain.high - plain.low
-    # A file has no lists to draw clusters from: the interval over users is not passed off as one.
+    # A saved file has no lists, so clusters cannot be resampled; it must not use the user interval.
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet").summary(cluster=CLUSTERS)
     assert loaded[0] == row
@@ -309,7 +309,7 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     assert loaded[1].note
 
 
-def test_groups_have_intervals_over_clusters_too() -> None:
+def test_intervals_of_groups_are_over_clusters() -> None:
     result = clustered()
     groups = np.arange(60) % 2
     found = result.by(groups, cluster=CLUSTERS)
@@ -321,7 +321,7 @@ def test_groups_have_intervals_over_clusters_too() -> None:
     assert str(found) != str(result.by(groups))
 
 
-def test_sessions_are_clusters_unless_they_are_taken_as_independent() -> None:
+def test_sessions_are_clustered_unless_declared_independent() -> None:
     result = clustered()
     pairs = np.empty(60, object)
     pairs[:] = [(f"u{cluster}", place) for place, cluster in enumerate(CLUSTERS.tolist())]

@@ -1,4 +1,4 @@
-"""Leaderboard: several models side by side."""
+"""Leaderboard: several models in one table."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def board(**options: Any) -> rm.Leaderboard:
     )
 
 
-def test_best_first_by_the_first_metric_what_is_undefined_last() -> None:
+def test_models_are_sorted_by_the_first_metric_with_undefined_last() -> None:
     lines = str(board()).splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["model", "two", "one", "none"]
     assert lines[3].split()[1] == "undefined"
     assert board().table().best == {(0, 1), (1, 2)}
 
 
-def test_an_error_is_best_where_it_is_least() -> None:
+def test_smallest_error_is_best() -> None:
     results = {name: evaluation({"rmse": [value]}) for name, value in (("a", 2.0), ("b", 1.0))}
     assert list(rm.Leaderboard(results).rows) == ["b", "a"]
 
@@ -43,7 +43,7 @@ def test_seconds_become_columns() -> None:
     assert [line[-2:] for line in shown.cells()] == [["2.00 s", "0.12 s"], ["1.50 s", ""], ["", ""]]
 
 
-def test_chance_has_a_line_or_one_for_each_model() -> None:
+def test_chance_has_one_line_or_one_per_model() -> None:
     rng = np.random.default_rng(0)
     test = rng.random((40, 12)) < 0.3
     sources = {name: rm.Scores(rng.random((40, 12))) for name in ("a", "b")}
@@ -65,7 +65,7 @@ def test_chance_has_a_line_or_one_for_each_model() -> None:
     assert len(without.table().cells()) == 2
 
 
-def test_metrics_that_do_not_fit_go_into_a_table_of_their_own() -> None:
+def test_metrics_that_do_not_fit_get_a_table_of_their_own() -> None:
     many = {f"ndcg@{k}": [0.25, 0.5] for k in range(1, 15)}
     both = rm.Leaderboard({"one": evaluation(many), "two": evaluation(many)})
     lines = str(both).splitlines()
@@ -75,12 +75,12 @@ def test_metrics_that_do_not_fit_go_into_a_table_of_their_own() -> None:
     assert both.to_markdown().count("| model |") == 1
 
 
-def test_who_is_skipped_is_said_for_whom() -> None:
+def test_skipped_users_are_reported_per_model() -> None:
     text = " ".join(str(board()).split())
     assert "Skipped 2 of 2 users: no relevant item to find (none: rr)." in text
 
 
-def test_one_value_for_all_users_has_another_interval() -> None:
+def test_value_over_all_users_has_another_interval() -> None:
     test, lists = {1: [1], 2: [2]}, {1: [1, 2], 2: [2, 1]}
     found = {
         name: rm.evaluate(rm.Lists(lists), test, metrics="rr coverage@1", catalogue=3)
@@ -99,7 +99,7 @@ def test_one_value_for_all_users_has_another_interval() -> None:
     assert "Gaffke" not in str(rm.Leaderboard(only))
 
 
-def test_a_single_model_is_shown_as_its_evaluation() -> None:
+def test_single_model_is_shown_as_its_evaluation() -> None:
     result = evaluation({"rr": [0.5, 0.5]})
     assert str(rm.Leaderboard({"one": result})) == str(result)
 
@@ -112,7 +112,7 @@ def test_values_of_users() -> None:
     assert "undefined" in str(shown)
 
 
-def test_what_cannot_be_compared() -> None:
+def test_results_that_cannot_be_compared() -> None:
     with pytest.raises(rm.InputTypeError, match="evaluations by the names of their models"):
         rm.Leaderboard([evaluation({"rr": [1.0]})])  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="at least one"):

@@ -1,4 +1,4 @@
-"""Relevant items that were found, by how popular they are in train."""
+"""Relevant items that were found, by their popularity in train."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Matrix]:
-    """Return scores with many ties, and items that are chosen ever more rarely."""
+    """Return scores with many ties, and items with falling popularity."""
     rng = np.random.default_rng(3)
     popular = np.linspace(0.8, 0.02, N_ITEMS)
     train = rng.random((N_USERS, N_ITEMS)) < popular
@@ -28,7 +28,7 @@ def data() -> dict[str, Matrix]:
 
 
 def _band_of(train: Matrix) -> npt.NDArray[np.int64]:
-    """Return the band of each item, the obvious way."""
+    """Return the band of each item by a straightforward computation."""
     users = train.sum(axis=0)
     above = np.array([users[users > own].sum() for own in users])
     return np.minimum((N_BANDS * above / users.sum()).astype(int), N_BANDS - 1)
@@ -40,9 +40,7 @@ def _evaluate(data: dict[str, Matrix], test: Matrix, **rules: Any) -> rm.Evaluat
 
 
 @pytest.mark.parametrize("ties", ["expected", "item"])
-def test_bands_are_those_of_a_test_with_their_items_alone(
-    data: dict[str, Matrix], ties: str
-) -> None:
+def test_bands_match_tests_with_only_their_items(data: dict[str, Matrix], ties: str) -> None:
     found = _evaluate(data, data["test"], ties=ties).by_popularity
     assert found is not None
     assert found.cutoff == 4
@@ -51,7 +49,7 @@ def test_bands_are_those_of_a_test_with_their_items_alone(
         alone = data["test"] * (bands == band)
         result = _evaluate(data, alone, ties=ties, undefined=0.0)
         np.testing.assert_array_equal(found.relevant[:, band], alone.sum(axis=1))
-        # Recall times its divisor.
+        # Recall times its denominator.
         expected = result["recall@4"] * result.n_relevant
         np.testing.assert_allclose(found.found[:, band], expected, rtol=1e-6)
         assert found.ranges[band] == (users[bands == band].min(), users[bands == band].max())
@@ -69,17 +67,17 @@ def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
 
 
 @pytest.mark.parametrize("ties", ["expected", "item", "random"])
-def test_what_lies_just_beyond_the_cutoff_is_not_found(ties: str) -> None:
+def test_items_just_beyond_the_cutoff_are_not_found(ties: str) -> None:
     scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
     test = np.array([[0, 0, 0, 1, 1, 0]])
-    metrics = "recall@4 roc_auc"  # of which one reads the whole ranking
+    metrics = "recall@4 roc_auc"  # one of these reads the whole ranking
     found = rm.evaluate(scores, test, train=train, metrics=metrics, ties=ties).by_popularity
     assert found is not None
     assert found.cutoff == 4
     assert (found.found.sum(), found.relevant.sum()) == (1, 2)
 
 
-def test_items_that_the_source_or_train_lacks_count() -> None:
+def test_items_missing_from_the_source_or_train_count() -> None:
     train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["a", "b", "c"]}
     lists = rm.Lists({"ann": ["c", "d"], "bob": ["b", "b"], "cid": ["e", "d"]})
     test = {"ann": ["c", "x"], "bob": ["b"], "cid": ["f", "x"]}
@@ -94,7 +92,7 @@ def test_items_that_the_source_or_train_lacks_count() -> None:
     np.testing.assert_array_equal(found.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
 
 
-def test_an_item_that_test_repeats_is_found_once() -> None:
+def test_item_repeated_in_test_is_found_once() -> None:
     train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["c"]}
     test = {"cid": ["a", "a", "b"]}
     source = rm.Lists({"cid": ["a", "b"]})
@@ -107,7 +105,7 @@ def test_an_item_that_test_repeats_is_found_once() -> None:
     assert found.found.sum() == 1
 
 
-def test_an_item_that_a_list_repeats_is_found_once() -> None:
+def test_item_repeated_in_a_list_is_found_once() -> None:
     train = {"ann": ["c"], "bob": ["c", "a"]}
     found = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": ["a", "b"]}, train=train,
@@ -117,7 +115,9 @@ def test_an_item_that_a_list_repeats_is_found_once() -> None:
     assert (found.found.sum(), found.relevant.sum()) == (2, 2)
 
 
-def test_they_are_saved_and_taken_with_their_users(data: dict[str, Matrix], tmp_path: Path) -> None:
+def test_profiles_are_saved_and_selected_with_their_users(
+    data: dict[str, Matrix], tmp_path: Path
+) -> None:
     result = _evaluate(data, data["test"])
     result.save(tmp_path / "one.parquet")
     saved, kept = rm.load(tmp_path / "one.parquet").by_popularity, result.by_popularity
@@ -131,7 +131,7 @@ def test_they_are_saved_and_taken_with_their_users(data: dict[str, Matrix], tmp_
     np.testing.assert_array_equal(some.found, kept.found[[3, 1]])
 
 
-def test_without_train_or_ranks_there_are_none(data: dict[str, Matrix]) -> None:
+def test_no_profiles_without_train_or_ranks(data: dict[str, Matrix]) -> None:
     source, test = rm.Scores(data["scores"]), data["test"]
     assert rm.evaluate(source, test, metrics="recall@4").by_popularity is None
     listed = rm.evaluate(source, test, train=data["train"], metrics="coverage@3")

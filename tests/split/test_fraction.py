@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
 
 @st.composite
 def interactions(draw, max_users=8, max_items=12):
-    """Interactions with values, between positions."""
+    """Interactions with values, by position."""
     n_users = draw(st.integers(1, max_users))
     n_items = draw(st.integers(1, max_items))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -33,7 +33,7 @@ def interactions(draw, max_users=8, max_items=12):
 
 
 def rows(data):
-    """Items and values of each user."""
+    """The items and values of each user."""
     values = np.ones(len(data)) if data.values is None else data.values
     return [
         dict(zip(data.items[a:b].tolist(), values[a:b].tolist(), strict=True))
@@ -42,13 +42,13 @@ def rows(data):
 
 
 def by_ids(data):
-    """Pairs of ids."""
+    """The pairs of ids."""
     user = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
     return set(zip(data.user_ids[user].tolist(), data.item_ids[data.items].tolist(), strict=True))
 
 
 def held_out(data, fraction, **options):
-    """Train and test, where a share of the interactions of each user is held out."""
+    """Train and test, with a share of each user's interactions held out."""
     made = split(data, Fraction(fraction), min_test=0, **options)
     return made.train, made.test
 
@@ -66,7 +66,7 @@ def test_train_and_test_are_a_partition_of_the_interactions(data, fraction, seed
 
 
 @given(interactions(), fractions, seeds)
-def test_the_number_held_out_is_rounded_half_away_from_zero(data, fraction, seed):
+def test_held_out_number_rounds_half_away_from_zero(data, fraction, seed):
     _, test = held_out(data, fraction, seed=seed)
     for whole, right in zip(rows(data), rows(test), strict=True):
         exact = len(whole) * fraction
@@ -76,23 +76,23 @@ def test_the_number_held_out_is_rounded_half_away_from_zero(data, fraction, seed
 def test_sizes_at_a_half():
     assert holdout_sizes([15, 5, 1, 2, 3, 0], 0.3).tolist() == [5, 2, 0, 1, 1, 0]
     assert holdout_sizes([1, 3, 5], 0.5).tolist() == [1, 2, 3]
-    # floor(x + 0.5) would make this one: the sum rounds up to 1.
+    # floor(x + 0.5) would give 1 here, since the sum rounds up to 1.
     assert holdout_sizes([1], np.nextafter(0.5, 0)).tolist() == [0]
 
 
-def test_the_draw_is_the_same_everywhere():
+def test_draw_is_platform_independent():
     data = Interactions.of(sp.csr_array(np.ones((3, 10))))
     _, test = held_out(data, 0.3, seed=7)
     assert [list(row) for row in rows(test)] == [[7, 8, 9], [1, 3, 7], [0, 2, 7]]
 
 
-def test_another_seed_is_another_draw():
+def test_other_seeds_give_other_draws():
     data = Interactions.of(sp.csr_array(np.ones((20, 20))))
     draws = {tuple(held_out(data, 0.5, seed=seed)[1].items) for seed in range(10)}
     assert len(draws) == 10
 
 
-def test_users_draw_independently_of_each_other():
+def test_draws_of_users_are_independent():
     data = Interactions.of(sp.csr_array(np.ones((40, 20))))
     _, test = held_out(data, 0.5, seed=1)
     assert len({tuple(row) for row in rows(test)}) == 40
@@ -107,7 +107,7 @@ def test_every_item_is_drawn_equally_often():
 
 
 @given(interactions(), seeds)
-def test_a_larger_share_draws_what_a_smaller_one_does_and_more(data, seed):
+def test_larger_share_includes_the_draw_of_a_smaller_one(data, seed):
     _, few = held_out(data, 0.3, seed=seed)
     _, many = held_out(data, 0.6, seed=seed)
     for less, more in zip(rows(few), rows(many), strict=True):
@@ -119,7 +119,7 @@ def test_a_larger_share_draws_what_a_smaller_one_does_and_more(data, seed):
     [lambda n: 3 * n + 1, lambda n: f"id {n}", lambda n: f"{n:02}"],
     ids=["numbers", "text", "digits"],
 )
-def test_a_draw_depends_on_ids_alone(name):
+def test_draws_only_depend_on_ids(name):
     """Draws depend neither on the order of the rows nor on other users."""
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(12) for i in range(20) if rng.random() < 0.6]
@@ -142,7 +142,7 @@ def as_frame(table):
 
 
 @given(interactions(), fractions, seeds, st.data())
-def test_only_the_given_users_are_held_out_from(data, fraction, seed, source):
+def test_only_given_users_have_items_held_out(data, fraction, seed, source):
     users = source.draw(st.lists(st.integers(0, data.n_users - 1), unique=True, min_size=1))
     _, of_all = held_out(data, fraction, seed=seed)
     train, test = held_out(data, fraction, seed=seed, who=GivenUsers(users))
@@ -155,7 +155,7 @@ def test_only_the_given_users_are_held_out_from(data, fraction, seed, source):
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, math.nan])
-def test_a_share_outside_0_and_1_is_an_error(fraction):
+def test_share_outside_0_and_1_is_an_error(fraction):
     data = Interactions.of(sp.csr_array(np.ones((2, 2))))
     with pytest.raises(InputError, match=r"fraction=.* must lie between 0 and 1"):
         held_out(data, fraction, seed=1)

@@ -1,7 +1,7 @@
-"""The modes all, separated and joined: what recometrics' own tests of its split say.
+"""The modes all, separated and joined, checked like recometrics' own tests of its split.
 
-Its tests are in R (``tests/testthat/test-split.R`` of recometrics 0.1.6); these are written anew
-from what they mean, for matrices with ids, without, and for data frames.
+Those tests are in R (``tests/testthat/test-split.R`` of recometrics 0.1.6). These are new tests
+with the same meaning, for matrices with and without ids and for data frames.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_all_users_keep_their_rows():
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_test_users_are_drawn_and_their_rows_divided(mode, seed):
+def test_rows_of_drawn_test_users_are_divided(mode, seed):
     whole = matrix(seed)
     made = MODES[mode](whole, users_test_fraction=0.3, items_test_fraction=0.4, seed=seed)
     train, test, remainder = map(as_matrix, (made.train, made.test, made.remainder))
@@ -50,11 +50,11 @@ def test_test_users_are_drawn_and_their_rows_divided(mode, seed):
     assert len(users) == 30
     assert (np.diff(users) > 0).all()
     others = np.setdiff1d(np.arange(N_USERS), users)
-    # Test users: train and test are their rows exactly, nothing is in both.
+    # Test users: train and test contain exactly their rows, without overlap.
     np.testing.assert_array_equal((train + test)[users], whole.toarray()[users])
     assert not ((train != 0) & (test != 0)).any()
     assert not test[others].any()
-    # The others: apart, or in train.
+    # Other users: separate, or in train.
     rest, empty = (remainder, train) if mode == "separated" else (train, remainder)
     np.testing.assert_array_equal(rest[others], whole.toarray()[others])
     assert not empty[others].any()
@@ -81,7 +81,7 @@ def test_conditions_of_test_users(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_how_many_users_are_drawn(mode):
+def test_number_of_drawn_users(mode):
     whole = matrix()
     call = MODES[mode]
     assert len(call(whole, users_test_fraction=None, max_test_users=12).users) == 12
@@ -132,7 +132,7 @@ def test_seeds(mode):
     assert drawn[0].items.tolist() != drawn[2].items.tolist()
 
 
-def test_at_the_sizes_of_recometrics_own_tests():
+def test_sizes_of_the_tests_of_recometrics():
     rng = np.random.default_rng(123)
     for n_items in (10_000, 3):
         whole = sp.random_array((1000, n_items), density=0.01, rng=rng, format="csr")
@@ -156,7 +156,7 @@ def test_at_the_sizes_of_recometrics_own_tests():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_largest_number_of_users_may_be_a_float_as_in_r(mode):
+def test_number_of_users_can_be_a_float_as_in_r(mode):
     options = {"users_test_fraction": 0.5, "seed": 1}
     users = [
         MODES[mode](matrix(), max_test_users=largest, **options).users.tolist()

@@ -1,4 +1,4 @@
-"""Laws of splits, for every who x what x filters; and what each part says by itself."""
+"""Laws of splits, for every combination of who, what and filters, and for each part alone."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """A frame in which pairs, and times within a user, repeat."""
+    """A data frame with repeated pairs, and repeated times within users."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -86,7 +86,7 @@ def interactions(seed=0, n=240, n_users=18, n_items=12):
 
 
 def made(data, what, **options):
-    """The split, or None where nobody is tested."""
+    """The split, or None if there are no test users."""
     try:
         return split(data, what, **options)
     except NoTestUsersError:
@@ -102,7 +102,7 @@ def rows_of(result):
 
 
 def columns_of(result):
-    """The parts without the numbers of rows: those that are alike in all else are alike."""
+    """The parts without row numbers, so that otherwise equal rows compare equal."""
     return {
         part: sorted(getattr(result, part).drop("row").rows())
         for part in PARTS
@@ -111,7 +111,7 @@ def columns_of(result):
 
 
 def settled(frame):
-    """One row per pair: nothing depends on the order of the rows then."""
+    """Return one row per pair, so that the order of rows does not matter."""
     return frame.unique(["user", "item"], keep="first", maintain_order=True)
 
 
@@ -120,7 +120,7 @@ def settled(frame):
 def test_laws_of_every_composition(who, what):
     data = interactions()
     tested = 0
-    # Every third one with each composition, so that they come with every part of it.
+    # Every third filter with each composition, so that it meets every part of it.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]
@@ -144,7 +144,7 @@ def test_laws_of_every_composition(who, what):
             assert part["row"].is_sorted()
             if Duplicates("sum") not in filters:
                 assert part.equals(data.filter(pl.col("row").is_in(parts[name])))
-        # Users are those of test, and these are tested.
+        # The users of test are the test users.
         users = result.users.tolist()
         assert users == sorted(set(result.test["user"]))
         if isinstance(who, GivenUsers):
@@ -152,13 +152,13 @@ def test_laws_of_every_composition(who, what):
         if isinstance(who, UsersNumber):
             assert len(users) == 4 or any(isinstance(one, SeenInTrain) for one in filters)
         if untested == "apart":
-            # Models are fitted to remainder: train is that of the tested users alone.
+            # Models are fitted to remainder; train only has test users.
             assert not set(users) & set(result.remainder["user"])
             if not any(isinstance(one, SeenInTrain) for one in filters):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
-        # Again, with other threads: the same. Shuffled: the same rows.
+        # Other threads give the same parts, shuffled rows the same rows.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
@@ -170,7 +170,7 @@ def test_laws_of_every_composition(who, what):
 
 @pytest.mark.parametrize("who", [w for w in WHO if not isinstance(w, UsersNumber)], ids=repr)
 @pytest.mark.parametrize("what", WHAT, ids=repr)
-def test_a_draw_does_not_depend_on_other_users(who, what):
+def test_draws_do_not_depend_on_other_users(who, what):
     data = settled(interactions())
     some = data.filter((pl.col("user") % 3 != 0) & (pl.col("user") != 11))
     for untested in ("train", "apart"):
@@ -188,8 +188,8 @@ def test_a_draw_does_not_depend_on_other_users(who, what):
             assert found == expected
 
 
-def test_the_number_of_users_is_drawn_by_their_own_draws():
-    """A user who is drawn from all is also drawn from any subset with this user."""
+def test_users_are_drawn_independently_of_other_users():
+    """A user drawn from all users is also drawn from any subset that includes the user."""
     data = interactions()
     drawn = split(data, Last(1), who=UsersNumber(5)).users
     more = split(data, Last(1), who=UsersNumber(8)).users
@@ -199,7 +199,7 @@ def test_the_number_of_users_is_drawn_by_their_own_draws():
 
 
 @pytest.mark.parametrize("what", WHAT, ids=repr)
-def test_another_seed_is_another_draw(what):
+def test_other_seeds_give_other_draws(what):
     data = interactions()
     results = {tuple(rows_of(split(data, what, seed=seed))["test"]) for seed in range(8)}
     random = isinstance(what, Fraction | Number) or "random" in repr(what)
@@ -214,7 +214,7 @@ def test_another_seed_is_another_draw(what):
 
 
 @pytest.mark.parametrize("what", WHAT, ids=repr)
-def test_all_kinds_of_data_are_split_alike(what, tmp_path):
+def test_all_kinds_of_data_are_split_the_same(what, tmp_path):
     data = settled(interactions())
     path = tmp_path / "data.parquet"
     data.write_parquet(path)
@@ -267,7 +267,7 @@ def test_ids_of_any_kind(rename):
         pl.Series("user", [rename(n) for n in data["user"]]),
         pl.Series("item", [rename(n) for n in data["item"]]),
     )
-    # Draws settle equal times, so that only distinct ones are split alike under other ids.
+    # Draws break ties of times, so only distinct times give the same split under other ids.
     for frame in (data, renamed):
         frame.insert_column(0, pl.Series("moment", np.random.default_rng(0).permutation(len(data))))
     results = [split(frame, Last(2), filters=KCore(3), time="moment") for frame in (data, renamed)]
@@ -291,7 +291,7 @@ def test_files_of_text(tmp_path):
     )
 
 
-def test_matrices_become_interactions():
+def test_matrices_are_converted_to_interactions():
     matrix = sp.random_array((30, 20), density=0.4, rng=np.random.default_rng(0), format="csr")
     result = split(matrix, Fraction(0.3), who=UsersNumber(7), untested="apart")
     total = sum(getattr(result, part).to_csr() for part in PARTS)
@@ -300,7 +300,7 @@ def test_matrices_become_interactions():
     assert len(result.users) == 7
 
 
-def test_columns_are_named_and_guessed():
+def test_columns_are_named_or_detected():
     data = settled(interactions()).rename({"user": "who", "item": "what", "time": "when"})
     with pytest.raises(rm.ColumnError, match="user="):
         split(data, Last(1))
@@ -310,7 +310,7 @@ def test_columns_are_named_and_guessed():
     assert result.users.tolist() == sorted(set(data["who"]))
 
 
-# What
+# What is held out
 
 
 def by_user(frame):
@@ -318,7 +318,7 @@ def by_user(frame):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([Last(1), Last(3), LastFraction(0.4)]))
-def test_what_is_last_is_not_before_what_is_in_train(seed, what):
+def test_last_items_are_not_before_train_items(seed, what):
     data = interactions(seed, n=80)
     result = split(data, what, seed=seed)
     train, whole = by_user(result.train), by_user(data)
@@ -347,7 +347,7 @@ def test_random_shares_and_numbers_are_exact_per_user(seed, fraction, number):
         assert joined["len_test"].fill_null(0).to_list() == list(expected)
 
 
-def test_a_share_of_all_interactions_is_met_on_average():
+def test_share_of_all_interactions_is_met_on_average():
     data = interactions(n=40_000, n_users=2000, n_items=500)
     for fraction in (0.1, 0.5):
         share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
@@ -357,14 +357,14 @@ def test_a_share_of_all_interactions_is_met_on_average():
     assert abs(tested / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
 
 
-def test_users_with_a_single_interaction_are_not_left_without_train():
+def test_users_with_a_single_interaction_keep_it_in_train():
     data = pl.DataFrame({"user": [1, 2, 2], "item": [5, 5, 6], "time": [1, 1, 2]})
     assert split(data, LeaveOneOut()).test.rows() == [(2, 6, 2)]
     assert len(split(data, Last(1)).test) == 2
     assert split(data, Last(1), min_train=1).test.rows() == [(2, 6, 2)]
 
 
-def test_everything_after_a_time():
+def test_interactions_after_a_time():
     data = interactions()
     result = split(data, After(30))
     assert result.test.equals(data.filter(pl.col("time") >= 30))
@@ -372,13 +372,13 @@ def test_everything_after_a_time():
     result = split(data, After(20, until=30, since=10))
     assert result.test.equals(data.filter(pl.col("time").is_between(20, 29)))
     assert result.train.equals(data.filter(pl.col("time").is_between(10, 19)))
-    # The later interactions of users who are not tested are in no part.
+    # The later interactions of other users are in no part.
     given_users = split(data, After(30), who=GivenUsers([13]))
     assert given_users.train.equals(data.filter(pl.col("time") < 30))
     assert set(given_users.test["user"]) == {13}
 
 
-def test_times_that_are_dates():
+def test_times_as_dates():
     days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
     objects = data.to_pandas().astype({"time": object})
@@ -395,8 +395,8 @@ NOON = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
 
 
 def zoned(zone):
-    """Return frames with times around two midnights of a zone, whose offset is two hours."""
-    hours = [0, 9, 10, 12, 33, 34, 36]  # the local midnight is at 10 and at 34
+    """Return frames with times around two midnights in a time zone with an offset of two hours."""
+    hours = [0, 9, 10, 12, 33, 34, 36]  # local midnights are at 10 and at 34
     times = [NOON + datetime.timedelta(hours=hour) for hour in hours]
     columns = {"user": [1] * 7, "item": [*range(7)]}
     of_arrow = pa.table({**columns, "time": pa.array(times, pa.timestamp("us", tz=zone))})
@@ -415,7 +415,7 @@ def zoned(zone):
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "+02:00"])
-def test_a_date_is_a_day_of_the_zone_of_the_times(zone, tmp_path):
+def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
     given = zoned(zone)
     given["Polars"].write_parquet(tmp_path / "zoned.parquet")
     given["texts"].write_csv(tmp_path / "zoned.csv")
@@ -430,7 +430,7 @@ def test_a_date_is_a_day_of_the_zone_of_the_times(zone, tmp_path):
     for name, data in given.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
-        # What has a zone of its own keeps it.
+        # Times with a time zone keep theirs.
         utc = midnight.replace(tzinfo=datetime.timezone.utc)
         assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
         assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name
@@ -443,20 +443,20 @@ def test_a_date_is_a_day_of_the_zone_of_the_times(zone, tmp_path):
         assert len(items(active.test)) == 4, name
 
 
-def test_a_date_needs_a_zone_where_times_have_several():
+def test_dates_need_a_time_zone_if_times_have_several():
     texts = ["2024-01-31T23:30+01:00", "2024-05-31T23:30+02:00", "2024-06-01T00:30+02:00"]
     data = pl.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "time": texts})
     with pytest.raises(InputError, match=r"in several zones \(UTC\+01:00, UTC\+02:00\)"):
         split(data, After("2024-06-01"))
     assert split(data, After("2024-06-01T00:00+02:00")).test["item"].to_list() == [3]
     assert split(data, Last(1)).test["item"].to_list() == [3]
-    # Those of one zone have an offset in summer and another in winter.
+    # Times in one zone have different offsets in summer and in winter.
     local = [pd.Timestamp(text).tz_convert("Europe/Berlin") for text in texts]
     of_pandas = data.to_pandas().assign(time=pd.Series(local, dtype=object))
     assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]
 
 
-def test_a_day_that_begins_at_one_o_clock():
+def test_day_that_begins_at_one_o_clock():
     # In Beirut, clocks went from midnight to 1:00 on that day, which was 22:00 in UTC.
     times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
     zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
@@ -471,14 +471,14 @@ def test_cold_items_are_in_no_train():
     assert set(split(data, ColdItems(items=[104])).test["item"]) == {104}
 
 
-def test_equal_times_are_in_the_order_of_the_draws():
+def test_equal_times_are_ordered_by_draws():
     data = pl.DataFrame({"user": [1] * 40, "item": range(40), "time": [7] * 40})
     drawn = {split(data, Last(1), seed=seed).test["item"][0] for seed in range(30)}
     assert len(drawn) > 15
     assert split(data, Last(5), seed=1).test.equals(split(data, Number(5), seed=1).test)
 
 
-def test_rows_that_differ_in_their_value_alone_are_told_apart_by_it():
+def test_rows_that_differ_only_in_value_are_ordered_by_it():
     data = pl.DataFrame({"user": [1] * 3, "item": [2] * 3, "time": [3] * 3, "value": [2, 5, 4]})
     for frame in (data, data.reverse()):
         for what in (Last(1), Number(1)):
@@ -551,7 +551,7 @@ def slow_core(frame, user, item):
 
 @pytest.mark.filterwarnings("ignore:train is empty")
 @given(st.integers(0, 10**6), st.integers(1, 7), st.integers(1, 7))
-def test_the_core_is_what_removing_again_and_again_leaves(seed, user, item):
+def test_core_matches_repeated_removal(seed, user, item):
     data = interactions(seed, n=120, n_users=25, n_items=20)
     expected = slow_core(data, user, item)
     if not len(expected):
@@ -565,7 +565,7 @@ def test_the_core_is_what_removing_again_and_again_leaves(seed, user, item):
     }
 
 
-def test_counts_are_those_of_the_start():
+def test_filters_use_the_initial_counts():
     data = interactions()
     result = split(data, Fraction(0.5), filters=MinCounts(user=9, item=8))
     expected = data.filter((pl.len().over("user") >= 9) & (pl.len().over("item") >= 8))
@@ -575,7 +575,7 @@ def test_counts_are_those_of_the_start():
 
 @pytest.mark.parametrize("kind", [pl.Int32, pl.Float32])
 @pytest.mark.parametrize("as_library", [lambda f: f, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
-def test_rows_of_a_pair_are_settled(kind, as_library):
+def test_rules_for_repeated_pairs(kind, as_library):
     data = interactions(n=400).cast({"value": kind})
     for keep in ("first", "last", "sum"):
         result = split(as_library(data), Last(1), filters=Duplicates(keep))
@@ -595,7 +595,7 @@ def test_rows_of_a_pair_are_settled(kind, as_library):
         assert both[0].equals(both[1])
 
 
-def test_sums_are_kept_when_rows_are_left_out_before_and_after(tmp_path):
+def test_sums_are_kept_if_rows_are_left_out_before_and_after(tmp_path):
     data = interactions()
     path = tmp_path / "data.parquet"
     data.write_parquet(path)
@@ -607,7 +607,7 @@ def test_sums_are_kept_when_rows_are_left_out_before_and_after(tmp_path):
     assert split(path, Last(1), filters=filters).test.collect().equals(result.test)
 
 
-def test_what_train_has_not_seen_is_left_out():
+def test_items_not_seen_in_train_are_left_out():
     data = interactions(n=120, n_items=40)
     base = split(data, After(20), who=UsersFraction(0.7), untested="apart")
     result = split(data, After(20), who=UsersFraction(0.7), untested="apart", filters=SeenInTrain())
@@ -618,12 +618,12 @@ def test_what_train_has_not_seen_is_left_out():
     assert result.users.tolist() == sorted(set(expected["user"]))
 
 
-# Saved and loaded
+# Saving and loading
 
 
 @pytest.mark.parametrize("untested", ["train", "apart"])
 @pytest.mark.parametrize("kind", ["polars", "pandas", "file", "interactions", "matrix", "text ids"])
-def test_saved_splits_come_back(kind, untested, tmp_path):
+def test_saved_splits_can_be_loaded(kind, untested, tmp_path):
     data = settled(interactions())
     data.write_parquet(tmp_path / "data.parquet")
     named = data.with_columns(
@@ -661,7 +661,7 @@ def test_saved_splits_come_back(kind, untested, tmp_path):
             assert first.equals(second)
 
 
-def test_the_train_of_a_split_is_split_again_in_its_place(tmp_path):
+def test_train_of_a_split_can_be_split_again_in_place(tmp_path):
     data = interactions()
     split(data, Last(1)).save(tmp_path)
     made = split(tmp_path / "train.parquet", Last(2))
@@ -674,7 +674,7 @@ def test_the_train_of_a_split_is_split_again_in_its_place(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "remainder.parquet", "split.json"])
-def test_files_that_are_no_split_are_not_replaced(tmp_path, name):
+def test_other_files_are_not_replaced(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(rm.FileError, match=rf"{name} exists.* Hint: choose an empty folder"):
         split(interactions(), Last(1)).save(tmp_path)
@@ -682,7 +682,7 @@ def test_files_that_are_no_split_are_not_replaced(tmp_path, name):
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_a_file_beside_a_split_that_is_not_of_it_is_not_replaced(tmp_path):
+def test_foreign_file_next_to_a_split_is_not_replaced(tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
     (tmp_path / "remainder.parquet").write_text("mine")
     with pytest.raises(rm.FileError, match=r"remainder\.parquet exists"):
@@ -690,7 +690,7 @@ def test_a_file_beside_a_split_that_is_not_of_it_is_not_replaced(tmp_path):
     assert (tmp_path / "remainder.parquet").read_text() == "mine"
 
 
-def test_folders_that_hold_no_split(tmp_path, monkeypatch):
+def test_folders_without_a_split(tmp_path, monkeypatch):
     with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
         rm.Split.load(tmp_path)
     split(interactions(), Last(1)).save(tmp_path)
@@ -707,7 +707,7 @@ def test_folders_that_hold_no_split(tmp_path, monkeypatch):
         split(interactions(), Last(1)).save(tmp_path / "file")
 
 
-# Evaluated
+# Evaluating splits
 
 
 def popularity(made):
@@ -716,7 +716,7 @@ def popularity(made):
     return rm.Factors(None, None, item_bias=counts, item_ids=plain.item_ids)
 
 
-def test_a_split_is_evaluated():
+def test_split_is_evaluated():
     data = settled(interactions()).rename({"user": "who", "item": "what"})
     result = split(data, Last(2), user="who", item="what")
     source = popularity(result)
@@ -733,7 +733,7 @@ def test_a_split_is_evaluated():
 
 
 def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
-    others = {"source", "test", "train", "rules", "until"}  # which a call of the evaluator takes
+    others = {"source", "test", "train", "rules", "until"}  # arguments of the evaluator's call
     names = set(inspect.signature(rm.evaluate).parameters) - others
     received = {}
 
@@ -757,7 +757,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         assert {name: received[name] for name in names} == asked
         assert received["ties"] == "item"
         assert received["source"] is source
-        assert isinstance(received["test"], rm.Split)  # which has train, too
+        assert isinstance(received["test"], rm.Split)  # a split also has train
         assert received["train"] is None
 
 
@@ -785,7 +785,7 @@ def test_folds_are_evaluated_and_pooled(convert):
         assert "fold 2: test" in str(result)
 
 
-def test_pooled_values_of_folds_that_count_the_undefined_as_zero():
+def test_pooled_folds_that_count_undefined_values_as_zero():
     data = settled(interactions())
     made = folds(data, Last(2), who=UserFolds(3))
     plain = rm.evaluate(popularity, made, metrics="rr ndcg@2")
@@ -795,7 +795,7 @@ def test_pooled_values_of_folds_that_count_the_undefined_as_zero():
         np.testing.assert_array_equal(zeros.reasons[name], plain.reasons[name])
 
 
-def test_a_metric_of_all_users_is_the_mean_over_folds(tmp_path):
+def test_metric_over_all_users_averages_over_folds(tmp_path):
     data = settled(interactions())
     result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
     each = [fold.mean()["coverage@2"] for fold in result.folds]
@@ -816,11 +816,11 @@ def test_empty_train_gives_a_warning():
         split(data, After(-1), filters=KCore(2))
     with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
         list(folds(data, Windows([-1, 20])))
-    # Others than those who are tested are left to train on.
+    # The rows of other users remain for training.
     split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
-def test_users_that_no_fold_defines_have_a_reason():
+def test_users_undefined_in_all_folds_have_a_reason():
     data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
     made = folds(data, Windows([5, 10]))
     with pytest.raises(NoTestUsersError, match="Fold 1: no user can be tested"):
@@ -943,7 +943,7 @@ def test_errors(call, error, message):
         call(interactions())
 
 
-def test_a_warning_when_fewer_can_be_tested_than_asked_for():
+def test_fewer_test_users_than_requested_give_a_warning():
     with pytest.warns(DataWarning, match=r"UsersNumber\(number=99\): only 18 users can be tested"):
         result = split(interactions(), Last(1), who=UsersNumber(99))
     assert len(result.users) == 18
@@ -955,7 +955,7 @@ def test_a_warning_when_fewer_can_be_tested_than_asked_for():
 @pytest.mark.parametrize(
     ("limit", "used", "expected"), [("max", "5", 2048_000), ("1000", "400", 600), ("10", "99", 0)]
 )
-def test_free_memory_is_what_the_system_and_control_groups_leave(limit, used, expected, tmp_path):
+def test_free_memory_respects_system_and_control_groups(limit, used, expected, tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    2000 kB\n")
     (tmp_path / "cgroup").write_text("1:cpu:/x\n0::/a/b\n")
     folder = tmp_path / "root" / "a"
@@ -967,7 +967,7 @@ def test_free_memory_is_what_the_system_and_control_groups_leave(limit, used, ex
     assert memory.available(tmp_path / "none", *paths[1:]) is None
 
 
-def test_what_does_not_fit_in_memory_is_an_error_before(monkeypatch, tmp_path):
+def test_memory_is_checked_before_splitting(monkeypatch, tmp_path):
     data = interactions()
     data.write_parquet(tmp_path / "data.parquet")
     monkeypatch.setattr(memory, "available", lambda: 15_000)
@@ -983,7 +983,7 @@ def test_what_does_not_fit_in_memory_is_an_error_before(monkeypatch, tmp_path):
         split(tmp_path / "data.parquet", Last(1))
 
 
-# The same everywhere: these draws were written down once, and follow from SplitMix64 and BLAKE2b.
+# These draws were recorded once; they follow from SplitMix64 and BLAKE2b and hold everywhere.
 
 
 def test_draws_are_the_same_on_every_platform():
@@ -1019,14 +1019,14 @@ def test_small_integers_are_ids_even_if_their_span_is_larger_than_their_type():
 
 
 @pytest.mark.parametrize("ids", [[1, 1, 2], ["a", "a", "b"]])
-def test_given_users_that_a_filter_left_out_are_not_tested(ids):
+def test_given_users_removed_by_a_filter_are_not_tested(ids):
     data = pl.DataFrame({"user": ids, "item": [5, 6, 5], "time": [1, 2, 3]})
     who = GivenUsers([ids[0], ids[2]])
     assert split(data, Last(1), who=who, filters=MinCounts(user=2)).users.tolist() == ids[:1]
 
 
 @pytest.mark.parametrize("who", [AllUsers(), GivenUsers([1, 2])], ids=repr)
-def test_who_has_nothing_in_test_is_not_tested_and_goes_apart(who):
+def test_users_without_test_rows_are_separated(who):
     data = pl.DataFrame({"user": [1, 1, 2, 3], "item": [5, 6, 5, 5], "time": [1, 9, 1, 1]})
     result = split(data, After(9), who=who, untested="apart")
     assert result.users.tolist() == [1]
@@ -1034,8 +1034,8 @@ def test_who_has_nothing_in_test_is_not_tested_and_goes_apart(who):
     assert result.remainder["user"].to_list() == [2, 3]
 
 
-def test_sums_replace_values_of_repeated_pairs_alone_and_stay_whole(tmp_path):
-    exact = 2**60 + 1  # no float64
+def test_sums_only_replace_values_of_repeated_pairs_and_stay_integers(tmp_path):
+    exact = 2**60 + 1  # not a float64
     data = pl.DataFrame(
         {"user": [1, 1, 1], "item": [1, 1, 2], "value": [1, 2, exact], "time": [1, 2, 3]}
     )
@@ -1069,7 +1069,7 @@ def test_times_of_numpy_and_pandas_are_dates(time):
     )
 
 
-def test_ids_that_parquet_cannot_hold_are_refused_before_they_are_lost(tmp_path):
+def test_ids_that_parquet_cannot_hold_are_rejected(tmp_path):
     ids = [uuid.UUID(int=number) for number in (1, 1, 2, 2)]
     plain = pl.DataFrame({"item": [1, 2, 3, 4], "time": [1, 2, 3, 4]})
     frames = [
@@ -1093,7 +1093,7 @@ def test_ids_that_parquet_cannot_hold_are_refused_before_they_are_lost(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"version": "1"}', '{"version": 1}'])
-def test_a_header_that_is_none_is_said_to_be_damaged(text, tmp_path):
+def test_invalid_header_is_reported_as_damaged(text, tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
     for written in (text, sealed(f'{text} "{PLACEHOLDER}"'.encode()).decode()):
         (tmp_path / "split.json").write_text(written)
@@ -1110,7 +1110,7 @@ def test_a_header_that_is_none_is_said_to_be_damaged(text, tmp_path):
         (("columns",), []),
     ],
 )
-def test_a_header_of_other_types_is_said_to_be_damaged(place, wrong, tmp_path):
+def test_header_with_other_types_is_reported_as_damaged(place, wrong, tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
     header = json.loads((tmp_path / "split.json").read_text())
     inside = header
@@ -1122,7 +1122,7 @@ def test_a_header_of_other_types_is_said_to_be_damaged(place, wrong, tmp_path):
         rm.Split.load(tmp_path)
 
 
-def test_folds_that_were_saved_are_evaluated_together(tmp_path):
+def test_saved_folds_are_evaluated_together(tmp_path):
     made_folds = folds(settled(interactions()), KFold(3))
     scores = {item: item % 7 for item in range(100, 112)}
 
@@ -1143,7 +1143,7 @@ def test_folds_that_were_saved_are_evaluated_together(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [list, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, "file"])
-def test_dates_that_are_texts_split_frames(kind, tmp_path):
+def test_text_dates_split_frames(kind, tmp_path):
     days = [f"2024-05-{day:02}" for day in (3, 1, 2, 4)]
     frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 3, 4], "date": days})
     data = frame if kind is list else kind(frame) if callable(kind) else tmp_path / "d.parquet"
@@ -1154,10 +1154,10 @@ def test_dates_that_are_texts_split_frames(kind, tmp_path):
         assert sorted(taken["date"]) == ["2024-05-03", "2024-05-04"]
 
 
-def test_after_a_share_of_the_interactions():
+def test_split_after_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # The 8th of 10 in their order is at 4, and so are two more.
+    # The 8th of 10 interactions by time is at 4, and so are two more.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         made = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]
@@ -1169,7 +1169,7 @@ def test_after_a_share_of_the_interactions():
         split(data, After(share=0.2))
 
 
-def test_the_package_is_called_as_its_function() -> None:
+def test_split_package_is_callable() -> None:
     data = {"ann": ["tea", "jam"], "bob": ["tea", "egg"]}
     options = {"seed": 3, "who": rm.split.GivenUsers(["bob"])}
     made, same = (each(data, rm.split.Number(1), **options) for each in (rm.split, rm.split.split))
@@ -1181,8 +1181,8 @@ def test_the_package_is_called_as_its_function() -> None:
         rm.split(data)
 
 
-def test_types_know_every_name_of_the_package() -> None:
-    """Type checkers find ``rm.split.Last`` in a class, because modules cannot be called."""
+def test_type_declarations_cover_every_name_of_the_package() -> None:
+    """Modules cannot be called, so type checkers find ``rm.split.Last`` in a class."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(named, ast.ClassDef)
@@ -1204,13 +1204,13 @@ def test_types_know_every_name_of_the_package() -> None:
     assert found == {*rm.split.__all__, "all"}
 
 
-def test_a_notebook_shows_the_table():
+def test_notebook_shows_the_table():
     made = split({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]}, Number(1))
     assert made.to_html() in made._repr_html_()
 
 
 @pytest.mark.parametrize("data", ["ratings", "ratings/part-*.parquet", "ratings.parquet"])
-def test_several_parquet_files_are_one_table(data, tmp_path, monkeypatch):
+def test_several_parquet_files_form_one_table(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = pl.DataFrame(
         {
@@ -1233,7 +1233,7 @@ def test_several_parquet_files_are_one_table(data, tmp_path, monkeypatch):
         split("none-*.parquet", Last(1))
 
 
-def test_a_date_beside_seconds_since_1970_says_their_number() -> None:
+def test_date_with_times_in_seconds_gives_their_number() -> None:
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": [1_700_000_000, 1_700_000_001]})
     with pytest.raises(InputError, match=r"Hint: give a number in their unit, here 1675036800;"):
         split(frame, After("2023-01-30"))
@@ -1242,7 +1242,7 @@ def test_a_date_beside_seconds_since_1970_says_their_number() -> None:
         split(millis, After("2023-01-30"))
 
 
-def test_a_split_of_sessions_can_be_copied_and_names_users_as_they_are():
+def test_split_of_sessions_can_be_copied_and_keeps_user_names():
     frame = pl.DataFrame({"user": [*"aaab"], "session": [1, 1, 2, 1], "item": [*"wxyz"]})
     both = {"user": ["user", "session"]}
     made = pickle.loads(pickle.dumps(split(frame, Number(1), **both).columns))
@@ -1251,14 +1251,14 @@ def test_a_split_of_sessions_can_be_copied_and_names_users_as_they_are():
         split(frame, Number(1), who=GivenUsers([("a", 7)]), **both)
 
 
-def test_a_split_is_printed_in_lines_that_fit():
+def test_printed_split_fits_the_line_width():
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3]})
     made = split(data, Fraction(0.5), min_train=1, min_test=1, seed=12345)
     assert max(map(len, str(made).splitlines())) <= 100
     assert str(made).replace("\n  ", " ") == repr(made)
 
 
-def test_a_split_that_cannot_be_written_leaves_no_folder(tmp_path, monkeypatch):
+def test_failed_save_of_a_split_leaves_no_folder(tmp_path, monkeypatch):
     made = split(pl.DataFrame({"user": [1, 1], "item": [1, 2]}), Number(1), seed=1)
 
     def full(*_, **__):

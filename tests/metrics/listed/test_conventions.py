@@ -1,6 +1,6 @@
-"""What 11 libraries printed for metrics of lists, from our formulas with named parameters.
+"""List metrics printed by 11 libraries, reproduced by our formulas with named parameters.
 
-The records are those of shared/conventions/results.json, executed on shared/conventions/cases.json.
+The records are in shared/conventions/results.json, run on shared/conventions/cases.json.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ ABOUT_LISTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How a library's metric is computed: our metric, and whom and what it reads.
+    """How to compute a library's metric: our metric, its users and its inputs.
 
     Attributes
     ----------
     metric
         Our name; ``{k}`` stands for the cut-off.
     users
-        Whose lists are read.
+        The users whose lists are read.
     absent
-        What a user without a value counts as. None leaves the user out.
+        The value for users whose value is undefined. None leaves them out.
     features
-        Instead of those of the cases.
+        Replaces the features of the cases.
     last
-        What is done with the value: rounding, percent.
+        Final step of the value: rounding or percent.
     within
         Relative error, for libraries that compute in float32.
     """
@@ -89,7 +89,7 @@ def at_least_ten(user, k):
 
 
 def table(rows, width=None):
-    """A ragged list of lists as int64 [n, width], filled up with -1."""
+    """A ragged list of lists as int64 [n, width], padded with -1."""
     width = max(map(len, rows), default=0) if width is None else width
     items = np.full((len(rows), width), -1, np.int64)
     for row, values in zip(items, rows, strict=True):
@@ -103,7 +103,7 @@ def lists_of(rows, n_items):
 
 
 def side(rows):
-    """The dicts of items and gains of the users as a ragged table."""
+    """The users' dicts of items and gains as a ragged table."""
     rows = [sorted(row.items()) for row in rows]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     items = np.array([item for row in rows for item, _ in row], np.int64)
@@ -111,7 +111,7 @@ def side(rows):
 
 
 def data(record, users, features):
-    """The cases as a library got them, of some users."""
+    """The cases for the given users, as passed to a library."""
     known, n, shift = cases()["users"], 20, 0
     rankings = [known[user]["ranking"] for user in users]
     train = {user: known[user]["train"] for user in known}
@@ -159,13 +159,13 @@ def data(record, users, features):
     )
 
 
-# In the run of LensKit train held one more interaction, with an item of u4's list.
+# In the run of LensKit, train had one more interaction with an item of u4's list.
 LENSKIT_EXTRA = [19]
 
 
 def recommenders(record):
-    # Item similarity is that of train's users in the first record of each k, of features in
-    # the second.
+    # The first record of each k uses item similarity from train's users, the second one from
+    # features.
     twins = [
         each
         for each in records()
@@ -264,7 +264,7 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
 
 
 def rule_of(record):
-    """The rule whose name is the longest beginning of the record's."""
+    """The rule whose name is the longest prefix of the record's name."""
     found = [
         key
         for key in RULES
@@ -279,14 +279,14 @@ def rule_of(record):
 def users_of(record, rule):
     k = record["k"] or 25
     users = [user for user in cases()["users"] if rule.users(user, k)]
-    if record["library"] == "recbole":  # its loader has no users without test
+    if record["library"] == "recbole":  # its loader drops users without test items
         with_all = "incl. u3" in record["impl"]
         users = [u for u in users if relevant(u) or (with_all and u == "u3")]
     return users
 
 
 def computed(record, rule):
-    """Our value for all users, and for each."""
+    """Our value for all users, and our value per user."""
     users = users_of(record, rule)
     k = record["k"] or 25
     (metric,) = parse(rule.metric.format(k=k))
@@ -295,7 +295,7 @@ def computed(record, rule):
     if metric.definition.over_users:
         value = compute_for_all(ListedUsers(given), [metric], protocol)[str(metric)]
         alone = {}
-        if record.get("per_user"):  # a library that was run on each user alone
+        if record.get("per_user"):  # the library was run user by user
             for user in record["per_user"]:
                 one = data(record, [user], rule.features)
                 alone[user] = compute_for_all(ListedUsers(one), [metric], protocol)[str(metric)]
@@ -308,7 +308,7 @@ def computed(record, rule):
     return rule.last(mean), dict(zip(users, values.tolist(), strict=True))
 
 
-# Errors of the libraries, and what is out of reach.
+# Defects of the libraries, and records that cannot be reproduced.
 def exception(record):
     if record.get("error"):
         return "the library raised"
@@ -322,7 +322,7 @@ def number(value):
 
 
 def check(record, rule):
-    """Compare a record's mean and the users' values; returns how many numbers were compared."""
+    """Compare a record's mean and per-user values; return how many numbers were compared."""
     mean, per_user = computed(record, rule)
     n = 0
     expected = number(record["mean"])
@@ -338,7 +338,7 @@ def check(record, rule):
     return n
 
 
-# Records that are reproduced, of those that are about lists.
+# The number of reproduced records among those of list metrics.
 COVERED = {
     "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
     "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,
@@ -346,7 +346,7 @@ COVERED = {
 
 
 @pytest.mark.parametrize("library", COVERED)
-def test_every_number_of_a_library(library):
+def test_every_record_of_a_library(library):
     of_library = [record for record in records() if record["library"] == library]
     within_reach = [record for record in of_library if exception(record) is None]
     wrong = []
@@ -361,7 +361,7 @@ def test_every_number_of_a_library(library):
     assert len(within_reach) == COVERED[library]
 
 
-def test_what_is_left_out():
+def test_number_of_excluded_records():
     why = Counter(filter(None, map(exception, records())))
     assert why == {
         "the library raised": 17,

@@ -1,4 +1,4 @@
-"""Every metric of lists against its definition, list by list, on generated cases."""
+"""Every list metric agrees with its definition, list by list, on generated cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERY = [
     for parameters in variants(name)
     for cutoff in (1, 3, 7)
 ]
-# Parameters that decide about each other's cases, at one cut-off.
+# Parameters that affect each other's cases, at one cut-off.
 EVERY += [
     Metric(name, 3, tuple({**one, **other}.items()))
     for name in reading("lists")
@@ -35,7 +35,7 @@ PER_USER = [metric for metric in EVERY if not metric.definition.over_users]
 
 
 @given(list_cases())
-def test_per_user(case):
+def test_values_per_user_match_definitions(case):
     values, reasons = compute(ListedUsers(case.data()), PER_USER, Protocol())
     for user in range(case.n_users):
         for metric in PER_USER:
@@ -47,7 +47,7 @@ def test_per_user(case):
 
 
 @given(list_cases())
-def test_over_all_users(case):
+def test_values_over_all_users_match_definitions(case):
     values = compute_for_all(ListedUsers(case.data()), OVER_USERS, Protocol())
     for metric in OVER_USERS:
         assert values[str(metric)] == pytest.approx(
@@ -55,7 +55,7 @@ def test_over_all_users(case):
         ), str(metric)
 
 
-# The fields of `ListData` that stand for each word of `side`.
+# The fields of `ListData` for each word of `side`.
 FIELDS = {
     "catalogue": ("n_catalogue",),
     "catalogue_items": ("in_catalogue",),
@@ -67,7 +67,7 @@ FIELDS = {
 }
 
 
-def test_metrics_read_the_side_data_that_they_declare():
+def test_metrics_declare_the_side_data_they_read():
     case = ListCase(
         n_items=2, lists=[[0, 1]], baseline=[[1]], train=[{0: 1.0}], test=[{0: 1.0}], others=[],
         categories=[frozenset({0})] * 2, n_categories=1, features=[[1.0]] * 2, n_catalogue=2,

@@ -1,4 +1,4 @@
-"""Laws that hold for every metric of lists, with every value of its parameters."""
+"""Laws for every list metric, with every value of its parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_law(law):
     law(EVERY)
 
 
-def test_a_distance_of_ones_own():
+def test_custom_distance():
     @metric(
         formula="mean over pairs of whether the categories differ",
         record="lists",
@@ -26,7 +26,7 @@ def test_a_distance_of_ones_own():
         order_free=True,
     )
     def different(data, cutoffs):
-        """Share of the pairs of items whose categories differ."""
+        """Share of pairs of items with different categories."""
         table = data.categories.toarray()
         return mean_over_pairs(
             data, cutoffs, lambda one, other: (table[one] != table[other]).any(axis=1)
@@ -38,8 +38,8 @@ def test_a_distance_of_ones_own():
         del METRICS["different"]
 
 
-def test_a_distance_is_averaged_over_the_pairs_of_each_list():
-    """By hand: 0, 1, 2, 3 are 1, 2, 3, 1, 2 and 1 apart."""
+def test_distances_are_averaged_over_the_pairs_of_each_list():
+    """By hand: the distances of 0, 1, 2, 3 are 1, 2, 3, 1, 2 and 1."""
     case = ListCase(
         n_items=6, lists=[[0, 1, 2, 3], [5, 0], [4]], baseline=[[]] * 3, train=[{}] * 3,
         test=[{}] * 3, others=[], categories=[frozenset()] * 6, n_categories=1,

@@ -1,4 +1,4 @@
-"""Expected values in large tie groups, against sums in exact or compensated arithmetic."""
+"""Expected values in large tie groups agree with exact or compensated sums."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
-# Sizes around the ends of the tables (4,096 and 65,536 places), and every way that the
-# expected reciprocal rank goes: few and many relevant items, few and many items before.
+# Sizes around the ends of the tables (4,096 and 65,536 places), and every code path of the expected
+# reciprocal rank: few and many relevant items, few and many items before.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
@@ -61,17 +61,17 @@ def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]
 
 
 def chances(size: int, relevant: int):
-    """Yield the chance that the first relevant item is at place 1, 2, ..., times 2**300."""
+    """Yield the probability, times 2**300, of the first relevant item at place 1, 2, ..."""
     ways = math.comb(size - 1, relevant - 1)
     for i in range(1, size - relevant + 2):
         yield i, (ways << 300) // math.comb(size, relevant)
         ways = ways * (size - i - relevant + 1) // (size - i) if i < size else 0
 
 
-def test_values_of_tied_groups_do_not_depend_on_other_users():
+def test_values_of_tie_groups_do_not_depend_on_other_users():
     kinds = [(0, 1, 1), (3, 6, 6), (7, 3, 1), (0, 10, 5), (0, 80, 2), (50, 80, 1), (2, 9, 8)]
     kinds += [(1_000, 200, 66), (1_000, 300, 180), (7, 200, 5), (0, 200, 66), (90, 100, 20)]
-    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # which alone are not tied
+    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # only these are not tied
     users = [one_group(*kind) for kind in kinds]
     deep = [one_group(place, 1, 1) for place in (2, 4, 9, 20)]
     users += [dataclasses.replace(user, gain=np.array([3.0])) for user in deep]
@@ -119,7 +119,7 @@ def test_reciprocal_rank_and_hit(size):
     ],
 )
 def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
-    """Summed up in 40 digits; what is left out is less than 1e-30."""
+    """The expected sum has 40 digits; its omitted terms are below 1e-30."""
     with decimal.localcontext() as context:
         context.prec = 40
         chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)
@@ -150,7 +150,7 @@ def test_average_precision_and_ndcg(start, size):
             ap.append(math.fsum(precisions[:within]))
             found = relevant * math.fsum(discounts[:within]) / size
             ndcg.append(found / math.fsum(best[: min(relevant, cutoff)]))
-        # The precisions of the places are small differences where the group is far down.
+        # If the group is far down, the precisions of its places differ very little.
         assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
             ap, rel=1e-14, abs=1e-15
         ), f"{relevant} relevant items"

@@ -1,4 +1,4 @@
-"""Every metric against its definition, order by order, on generated rankings."""
+"""Every ranking metric agrees with its definition, order by order, on generated rankings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
 
-# With one tie group of all candidates the mean over its orders is asked for, too.
+# Average over orders even if all candidates are tied.
 AS_TIES = Protocol(constant_scores="ties")
 
 RELEVANT_FROM = st.sampled_from([None, "not_zero", 0.0, 1.0])
@@ -41,18 +41,18 @@ AVERAGED = [metric for metric in EVERY_METRIC if metric.definition.averages_ties
 
 
 def one_order(case: RankingCase) -> RankingCase:
-    """Break all ties by the order of the items."""
+    """Break all ties by item."""
     order = np.argsort(np.argsort(-case.scores, axis=1, kind="stable"), axis=1)
     return RankingCase(-order.astype(np.float64), case.gains, case.excluded, case.unranked)
 
 
 def enough(case: RankingCase, user: int) -> bool:
-    """Whether there are two candidates, the least that are ranked."""
+    """Whether there are two candidates, the minimum for a ranking."""
     return len(next(iter(case.orders(user)))) >= 2
 
 
 def same(value: float, expected: float, rel: float, least: float) -> bool:
-    """Tell what pytest.approx would, which takes as long as all else together."""
+    """Do the same as pytest.approx, which takes as long as everything else together."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
@@ -92,7 +92,7 @@ def test_expected_is_the_mean_over_all_orders(case, relevant_from, negative_gain
 
 
 @pytest.mark.parametrize("relevant", [1, 3, 6])
-def test_expected_in_one_group_of_six(relevant):
+def test_expected_value_in_one_group_of_six(relevant):
     gains = np.full((1, 8), np.nan)
     gains[0, 1 : 1 + relevant] = np.arange(relevant) // 2 + 1.0
     gains[0, 7] = 2.0
@@ -120,15 +120,15 @@ def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
 
 
 def one_item_first(ranking: Ranking) -> list[Ranking]:
-    """Let each item of the first tied group stand alone before the others of its group."""
+    """Return rankings in which each item of the first tie group in turn comes before the others."""
     number = next(number for number, group in enumerate(ranking) if len(group) > 1)
     before, group, after = ranking[:number], ranking[number], ranking[number + 1 :]
     return [(*before, (item,), group[:i] + group[i + 1 :], *after) for i, item in enumerate(group)]
 
 
 @pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
-def test_a_tied_group_is_worth_what_it_is_on_average_with_each_of_its_items_first(n, gains):
-    """Of all rankings, and of what formulas give before it is cut off at the bounds."""
+def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
+    """For all rankings, and for the results of formulas before they are clipped to bounds."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
     scores = [[-place for place, group in enumerate(one) for _ in group] for one in rankings]
@@ -148,7 +148,7 @@ def test_a_tied_group_is_worth_what_it_is_on_average_with_each_of_its_items_firs
 
 @examples(2)
 @given(cases(max_users=2, max_items=4), metrics())
-def test_the_other_rules_are_orders_too(case, metric):
+def test_other_tie_rules_are_orders_too(case, metric):
     values = {
         rule: compute(RankedUsers(case.ranks(), 4), [metric], AS_TIES.replace(ties=rule))[0][
             str(metric)

@@ -1,4 +1,4 @@
-"""Expected reciprocal rank within large tied groups, against a sum over all places."""
+"""The expected ERR within large tie groups agrees with a sum over all places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse
 
 import recometer as rm
 
-# Those of the large group; two items with a gain of 1 stand above it.
+# The gains in the large group; two items with gain 1 come before it.
 GAINS = {
     "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
     "many": lambda draw, n: 4 * draw.random(n),
@@ -24,7 +24,7 @@ GAINS = {
 
 
 def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
-    """Evaluate one user; NaN is the gain of an item that was not judged."""
+    """Evaluate one user; a gain of NaN means not judged."""
     judged = np.flatnonzero(~np.isnan(gains))
     test = scipy.sparse.csr_matrix((gains[judged], judged, [0, len(judged)]), (1, len(gains)))
     result = rm.evaluate(rm.Scores(scores[np.newaxis]), test, metrics=name)
@@ -32,10 +32,10 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Return what each place adds, over how many judged items have come; nothing is subtracted."""
+    """Return the contribution of each place, by the number of judged items so far, adding only."""
     n = len(q)
     come = np.arange(n + 1)
-    # Means over `come` of the first i items: of all (1 - q), and the same times q of one more.
+    # Means over `come` of the first i items: of the product of (1 - q), and of it times another q.
     none, stop = (come == 0).astype(float), np.zeros(n + 1)
     for i, one in enumerate(q, start=1):
         last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])
@@ -63,7 +63,7 @@ def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
         ("much alike", 80.0),
     ],
 )
-def test_large_ties_are_summed_up_to_rounding(kind, max_gain):
+def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
     draw = np.random.default_rng(7)
     size, n = 3_000, 1_200
     gains = np.append([1.0, 1.0], np.full(size, np.nan))
@@ -79,8 +79,8 @@ def test_large_ties_are_summed_up_to_rounding(kind, max_gain):
         assert value(name, scores, gains) == pytest.approx(expected, rel=2e-12), cutoff
 
 
-def test_a_huge_tie_of_items_that_are_alike():
-    """There is one order: at each place, an eighth of those who have come so far is content."""
+def test_huge_tie_of_items_with_equal_gains():
+    """All orders are equal: at each place, an eighth of the remaining users is satisfied."""
     n = 50_000
     found = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
     expected = math.fsum(1 / 8 * (7 / 8) ** (i - 1) / (i + 1) for i in range(1, 2_000))
@@ -90,13 +90,13 @@ def test_a_huge_tie_of_items_that_are_alike():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("err(max_gain=60)", 1 / 2),  # the first relevant item satisfies, in rounding
+        ("err(max_gain=60)", 1 / 2),  # the first relevant item satisfies, after rounding
         ("err@2000(max_gain=60)", 1 / 2),
-        ("err(max_gain=1e5)", 0.0),  # none does, in rounding
+        ("err(max_gain=1e5)", 0.0),  # none satisfies, after rounding
         ("err@2000(max_gain=1e5)", 0.0),
     ],
 )
 @pytest.mark.parametrize("size", [3, 3_000])
-def test_satisfied_for_sure_and_never(name, expected, size):
+def test_certain_and_impossible_satisfaction(name, expected, size):
     gains = np.append(np.nan, np.full(size, 60.0))
     assert value(name, np.append(2.0, np.ones(size)), gains) == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""Laws that hold for every metric, with every value of its parameters."""
+"""Laws for every ranking metric, with every value of its parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-# Beyond the items that there are, without parameters: what these change is not that.
+# Cut-offs beyond the number of items are tried without parameters, which they do not affect.
 EVERY = [
     metric
     for name in reading("ranks")

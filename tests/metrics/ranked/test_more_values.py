@@ -1,4 +1,4 @@
-"""Values of metrics and their parameters on small rankings, worked out by hand."""
+"""Values of metrics and their parameters on small rankings, computed by hand."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from recometer.ties import resolve
 
 NAN = math.nan
 
-# Relevant items at the ranks 2, 3 and 6 of 8; rank 1 was judged, and is not relevant.
+# Relevant items at ranks 2, 3 and 6 of 8; the item at rank 1 is judged and irrelevant.
 PLAIN = rank([8, 7, 6, 5, 4, 3, 2, 1], [0, 1, 1, NAN, NAN, 1, NAN, NAN])
-# Gains 1, 3 and 2 at the ranks 1, 2 and 5 of 6.
+# Gains 1, 3 and 2 at ranks 1, 2 and 5 of 6.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN])
 
 
@@ -73,10 +73,10 @@ def test_relevance(name, expected):
     assert value(name, PLAIN) == pytest.approx(expected, rel=1e-15, abs=1e-15)
 
 
-def test_bpref_where_more_items_were_judged_not_relevant_than_relevant():
+def test_bpref_with_more_irrelevant_than_relevant_judged_items():
     ranks = rank([9, 8, 8, 8, 7, 6, 6, 5], [0, 1, 0, 0, 0, 1, 0, NAN])
-    # 1, 2 or 3 of them come before the first relevant item, of which 2 count; 4 or 5 before the
-    # second.
+    # 1, 2 or 3 judged irrelevant items, but at most 2 of them count, come before the first relevant
+    # item, and 4 or 5 before the second.
     expected = (1 - (1 + 2 + 2) / 3 / 2 + 0) / 2
     assert value("bpref", ranks) == pytest.approx(expected, rel=1e-15)
 
@@ -104,19 +104,19 @@ def test_gains(name, expected):
     assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
 
 
-def test_the_first_relevant_items_are_paired_though_more_are_tied():
-    """The third of four relevant items stands, as the last two do, before all three others."""
+def test_partial_auc_pairs_the_first_relevant_items_despite_ties():
+    """The third of four relevant items, like the last two, comes before all three others."""
     ranks = rank([9, 8, 7, 7, 1, 1, 1], [1, 1, 1, 1, NAN, NAN, NAN])
     assert value("partial_auc@3(denominator=min)", ranks) == 1
 
 
-def test_the_best_order_may_be_as_many_items_of_the_largest_gain():
+def test_ideal_order_can_repeat_the_largest_gain():
     found = value("ndcg@4(discount=graded,ideal=k)", GRADED)
     ideal = sum(3 / math.log2(3 * place + 1) for place in (1, 2, 3, 4))
     assert found == pytest.approx((1 / math.log2(2) + 3 / math.log2(7)) / ideal, rel=1e-15)
 
 
-def test_gains_of_0_and_those_without_a_logarithm_where_discounts_are_graded():
+def test_graded_discounts_of_zero_and_negative_gains():
     name = "ndcg@2(discount=graded,ideal=signed)"
     assert value(name, rank([3, 2, 1], [0, 2, NAN])) == 2 / math.log2(5) / (2 / math.log2(3))
     names = f"{name} ndcg@2(discount=graded)"
@@ -129,21 +129,21 @@ def test_gains_of_0_and_those_without_a_logarithm_where_discounts_are_graded():
 @pytest.mark.parametrize(
     ("gains", "ones"), [([2, 1, NAN], 3), ([1, -1, NAN], 1), ([-2, 1, NAN], 4), ([4, 9, NAN], 4)]
 )
-def test_the_best_order_may_be_as_many_ones_as_the_gains_have_in_sum(gains, ones):
-    """Below 0 they are taken off k + 1."""
+def test_ideal_order_can_have_the_sum_of_gains_as_ones(gains, ones):
+    """Negative sums are subtracted from k + 1."""
     found = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
     assert found == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
 
 
-def test_shifted_gains_begin_where_relevance_does():
+def test_shifted_gains_begin_at_the_relevance_threshold():
     ranks = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN], relevant_from=2)
     name = "dcg@2(gain=shifted)"
     assert value(name, ranks, relevant_from=2) == pytest.approx(3 / math.log2(3), rel=1e-15)
 
 
 @pytest.mark.parametrize("ideal", ["list", "signed"])
-def test_what_was_judged_irrelevant_is_worth_nothing(ideal):
+def test_judged_irrelevant_items_gain_nothing(ideal):
     ranks = rank([3, 2, 1], [0, 1, 1])
     found = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
     assert found == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
@@ -160,14 +160,14 @@ def test_pairs_within_lists_of_one_kind(one_kind, expected):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_lists_of_an_unknown_catalogue_have_no_area_among_all_candidates():
+def test_no_area_among_all_candidates_without_a_catalogue():
     name = "roc_auc@2(domain=extended)"
     result = rm.evaluate(rm.Lists({1: ["a", "b"]}), {1: ["a", "c"]}, metrics=name)
     assert math.isnan(result[name][0])
     assert result.reasons[name].tolist() == [Reason.NO_CANDIDATES]
 
 
-def test_what_the_list_holds():
+def test_metrics_of_the_listed_items():
     """The relevant item with gain 5 is not in the list of four."""
     ranks = rank([4, 3, 2, 1, 0], [1, NAN, 2, NAN, 5], unranked=[False] * 4 + [True])
     ideal = 2 + 1 / math.log2(3)
@@ -188,8 +188,8 @@ def test_training_items_as_negatives():
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
-def test_relevant_items_that_are_no_candidates_lie_behind_the_training_items(rules, n_trained):
-    """Tied with them, they would have half a pair for each: 1/6 with one of three, 2/6 with two."""
+def test_relevant_items_that_are_not_candidates_rank_below_training_items(rules, n_trained):
+    """As ties, they would count half a pair each: 1/6 with one of three, 2/6 with two."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -207,8 +207,8 @@ def test_relevant_items_that_are_no_candidates_lie_behind_the_training_items(rul
 
 
 @given(cases(max_items=8))
-def test_the_curve_by_distinct_scores(case):
-    """A point per distinct score, written out from the scores themselves."""
+def test_pr_curve_by_distinct_scores(case):
+    """The curve has a point per distinct score, computed from the scores themselves."""
     values, _ = compute(
         RankedUsers(case.ranks()),
         parse("pr_auc(rule=distinct) pr_auc(rule=trapezoid)"),
@@ -274,7 +274,7 @@ def one_group(start: int, size: int, gains: list[float]):
 @pytest.mark.parametrize("start", [0, 3, 5_000])
 @pytest.mark.parametrize("size", [2, 50, 1_000])
 def test_one_item_in_a_large_group(start, size):
-    """Its place is uniform: a plain mean over the places."""
+    """All its places are equally likely: a plain mean over the places."""
     ranks = one_group(start, size, [2.0])
     places = range(start + 1, start + size + 1)
     k = start + max(size // 2, 1)
@@ -295,16 +295,16 @@ def test_one_item_in_a_large_group(start, size):
         assert value(name, ranks) == pytest.approx(exact, rel=1e-11, abs=1e-14), name
 
 
-def test_precisions_of_hits_are_meant_over_the_orders_of_a_pair_before_the_parted_group():
-    """The pair has its hit first or second; the fourth place holds a hit in two of three orders."""
+def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
+    """The pair's hit comes first or second; the fourth place is a hit in two of three orders."""
     ranks = rank([3, 3, 2, 1, 1, 1], [1, NAN, NAN, 1, 1, NAN])
     expected = (1 + 1 / 2) / 2
     expected = expected / 3 + 2 / 3 * (expected + 2 / 4) / 2
     assert value("ap@4(denominator=hits)", ranks) == pytest.approx(expected)
 
 
-def test_all_of_a_large_group_is_relevant():
-    """There is only one order then."""
+def test_large_group_of_only_relevant_items():
+    """All orders are equal."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
     k = 100
@@ -316,8 +316,8 @@ def test_all_of_a_large_group_is_relevant():
         assert value(name, tied) == pytest.approx(value(name, tied, ties="item"), rel=1e-12), name
 
 
-def test_what_no_longer_matters_of_large_groups_changes_nothing(monkeypatch):
-    """The first 100 of 600 tied relevant items satisfy somebody with near certainty."""
+def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
+    """The first 100 of 600 tied relevant items almost certainly satisfy the user."""
     generator = np.random.default_rng(3)
     gains = np.where(generator.random(1000) < 0.6, generator.integers(1, 5, 1000), np.nan)
     ranks = rank(generator.integers(0, 2, 1000).astype(float), gains)
@@ -329,12 +329,12 @@ def test_what_no_longer_matters_of_large_groups_changes_nothing(monkeypatch):
 
 
 def test_huge_gains():
-    """2^gain would overflow: it does not where only ratios count, and is undefined elsewhere."""
+    """2^gain overflows: this does not matter to ratios, and makes other values undefined."""
     ranks = rank([3, 2, 1], [5_000, 4_999, NAN])
     assert value("err(max_gain=5000)", ranks) == pytest.approx(1.0)
     assert math.isnan(value("ndcg@2(gain=exponential)", ranks))
     assert value("ndcg@2", ranks) == 1
-    # As it is among gains whose power of 2 is a number.
+    # The value is undefined among gains whose power of 2 is finite, too.
     assert math.isnan(value("ndcg@2(gain=exponential)", rank([3, 2, 1], [1, 1e20, 2])))
 
 
@@ -363,8 +363,8 @@ def test_evaluate_states_the_largest_gain_and_the_parameters(tmp_path):
     assert "f@2(beta=0.5)" in result.per_user().columns
 
 
-def test_places_beyond_the_cutoff_are_asked_for():
-    """A limited depth would hide relevant items that these read."""
+def test_metrics_request_places_beyond_the_cutoff():
+    """With limited depth, these metrics would miss relevant items."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(30, 4)), rng.normal(size=(200, 4))
     test = rng.random((30, 200)) < 0.05
@@ -375,7 +375,7 @@ def test_places_beyond_the_cutoff_are_asked_for():
         np.testing.assert_array_equal(alone[name], whole[name])
 
 
-def test_threads_do_not_change_a_bit(monkeypatch):
+def test_threads_do_not_change_values(monkeypatch):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 7)
     rng = np.random.default_rng(1)
     ranks = rank(rng.integers(0, 4, (60, 12)), np.where(rng.random((60, 12)) < 0.4, 1.0, NAN))
@@ -386,7 +386,7 @@ def test_threads_do_not_change_a_bit(monkeypatch):
         assert values.tobytes() == two[name].tobytes()
 
 
-def test_sums_over_places_are_those_of_dcg():
+def test_sums_over_places_match_dcg():
     ranks = rank([5, 5, 5, 2, 1], [NAN, 2, 1, 3, NAN])
     groups = resolve(ranks, by="gain")
     cutoffs = np.array([1, 2, 4])
@@ -394,7 +394,7 @@ def test_sums_over_places_are_those_of_dcg():
     np.testing.assert_allclose(sums, METRICS["dcg"].function(groups, cutoffs), rtol=1e-14)
 
 
-def test_a_law_that_is_broken_names_the_metric():
+def test_broken_law_names_the_metric():
     from recometer.testing import check_laws
 
     @metric(formula="the number of the first user's hits, for all", upper=math.inf)
@@ -402,7 +402,7 @@ def test_a_law_that_is_broken_names_the_metric():
         hits = METRICS["hits"].function(groups, cutoffs)
         return np.repeat(hits[:1], len(hits), axis=0)
 
-    # The counterexample is shown as it was found: making it small takes far longer than finding it.
+    # Show the counterexample as it was found: shrinking it takes far longer than finding it.
     found_only = [Phase.explicit, Phase.generate]
     settings.register_profile("found only", settings.default, phases=found_only)
     settings.load_profile("found only")
@@ -423,8 +423,8 @@ def test_a_law_that_is_broken_names_the_metric():
         ("precision(denominator=min)", 1 / 3),
     ],
 )
-def test_without_a_cutoff_no_relevant_item_is_left_out_of_the_least(name, expected):
-    """min(k, R) is R where there is no k, however short the list; pooled means take it so, too."""
+def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expected):
+    """Without k, min(k, R) is R, however short the list is, in pooled means too."""
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "c", "d"]}
     result = rm.evaluate(lists, test, metrics=name)
     assert result[name] == pytest.approx(expected, rel=1e-15)
@@ -432,22 +432,22 @@ def test_without_a_cutoff_no_relevant_item_is_left_out_of_the_least(name, expect
         assert result.mean(weights="pooled")[name] == pytest.approx(expected, rel=1e-15)
 
 
-def test_the_last_place_of_a_short_list_counts_again():
-    """Two relevant items, at the ranks 2 and 3 of 3; or tied with another at the end of 4."""
+def test_last_place_of_a_short_list_is_repeated():
+    """Two relevant items at ranks 2 and 3 of 3, or tied with another item at the end of 4."""
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
     both = rank([3, 2, 2], [0, 1, 1])  # tied with each other, at the same ranks
     for one in (plain, both):
         assert value(name, one, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
-    # One of two is last in two thirds of the orders, as the third.
+    # In two thirds of the orders, one of the two relevant items comes last, at rank 3.
     most = rank([3, 2, 2, 2], [1, 1, 0, 1])
     assert value(name, most, **rules) == pytest.approx((1 + 2 + 3 + 2 / 3 * 3) / 3**2)
     found = value("ap@5(repeat_last)", most, **rules)
     assert found == pytest.approx(value("ap", most) + 2 / 3 * (3 / 4) / 3)
     found = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
     assert found == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
-    # Found last in a third of the orders, as the second; then it counts twice, else once.
+    # In a third of the orders, a relevant item comes last, at rank 2, and counts twice, else once.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 
 
@@ -456,11 +456,11 @@ def test_the_last_place_of_a_short_list_counts_again():
     [
         ("f@9", {}, 2 * 2 / (3 + 9)),
         ("f@9(denominator=list)", {}, 2 * 2 / (3 + 5)),
-        # What is listed twice is one of the two relevant items that are listed.
+        # The repeated item is one of the two relevant items in the list.
         ("ap@5(denominator=listed)", {"duplicates": "counted"}, (1 / 3 + 2 / 4 + 3 / 5) / 2),
     ],
 )
-def test_short_lists_and_lists_that_repeat_an_item(name, rules, expected):
+def test_short_lists_and_lists_with_repeated_items(name, rules, expected):
     last = "a" if rules else "z"
     lists, test = rm.Lists({1: ["x", "y", "a", "c", last]}), {1: ["a", "c", "d"]}
     with pytest.warns(rm.DataWarning) if not rules else contextlib.nullcontext():
@@ -475,15 +475,15 @@ def test_hits_that_share_a_place_count_as_one():
     assert value("ap@3(by_place)", ranks) == pytest.approx((1 + 3 / 3) / 3)
 
 
-def test_relevant_items_that_are_no_candidates_leave_no_others_than_there_are():
-    """Of three candidates, one is listed; more items than these are relevant."""
+def test_mcc_with_relevant_items_that_are_not_candidates():
+    """One of three candidates is listed, and there are more relevant items than candidates."""
     candidates = rm.Interactions.of({1: ["a", "b", "c"]})
     lists, test = rm.Lists({1: ["a"]}), {1: ["d", "e", "f", "g"]}
     result = rm.evaluate(lists, test, candidates=candidates, metrics="mcc@1", min_candidates=1)
     assert result["mcc@1"].tolist() == [0]
 
 
-def test_who_dislikes_all_has_a_worthless_ideal():
+def test_ideal_of_users_who_dislike_everything_is_zero():
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
     for name in ("ndcg@2", "ndcg@2(ideal=list)", "ndcg@1(ideal=k)"):
         values, _ = compute(RankedUsers(ranks), parse(name), Protocol(no_relevant="computed"))

@@ -1,4 +1,4 @@
-"""Values of every metric, worked out by hand."""
+"""Values of every ranking metric, computed by hand."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def log2(x: float) -> float:
     return math.log2(x)
 
 
-# Relevant items at the ranks 2, 3 and 6 of 8.
+# Relevant items at ranks 2, 3 and 6 of 8.
 SIMPLE = rank([8, 7, 6, 5, 4, 3, 2, 1], [NAN, 1, 1, NAN, NAN, 1, NAN, NAN])
-# The same, and a relevant item that the source could not rank: nine items, eight candidates.
+# The same with an unranked relevant item: nine items, eight candidates.
 UNRANKED = rank(
     [8, 7, 6, 5, 4, 3, 2, 1, 0],
     [NAN, 1, 1, NAN, NAN, 1, NAN, NAN, 1],
     unranked=[False] * 8 + [True],
 )
-# Gains 1, 3, -2 at the ranks 1, 2, 3, and 2 at rank 5, of 6.
+# Gains 1, 3, -2 at ranks 1, 2, 3, and 2 at rank 5, of 6.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
-# An item alone in front, then two relevant items among four tied, then one behind.
+# One item, then two relevant items among four tied ones, then another relevant item.
 TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
 
 
@@ -67,14 +67,14 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("rprecision", 2 / 3),
         ("rprecision@2", 1 / 3),
         ("rprecision@5", 2 / 3),
-        # Four, four and two of the five others are behind.
+        # Four, four and two of the five other items are ranked below.
         ("roc_auc", 10 / 15),
         ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
     ],
 )
 def test_plain_ranking(name, expected):
-    # Not only near: without ties the formula itself is computed.
+    # Exactly equal, since without ties the formula itself is computed.
     assert value(name, SIMPLE) == expected
 
 
@@ -87,14 +87,14 @@ def test_plain_ranking(name, expected):
         ("ap", (1 / 2 + 2 / 3 + 3 / 6) / 4),
         ("tap@3", (1 / 2 + 2 / 3) / 3),
         ("rprecision", 2 / 4),
-        # The fourth relevant item is behind all five others.
+        # The fourth relevant item is below all five others.
         ("roc_auc", 10 / 20),
         ("rr", 1 / 2),
         ("ndcg@3", (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
         ("ndcg", (1 / log2(3) + 1 / 2 + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5))),
     ],
 )
-def test_a_relevant_item_that_was_not_ranked_comes_last(name, expected):
+def test_unranked_relevant_item_comes_last(name, expected):
     assert value(name, UNRANKED) == pytest.approx(expected, rel=1e-15)
 
 
@@ -121,15 +121,15 @@ def test_graded_gains(name, expected):
         ("err@3(max_gain=3)", 1 / 8 + 7 / 8 * 7 / 8 / 2),
         ("precision@3", 2 / 3),
         ("recall@3", 2 / 3),
-        # The item with -2 was judged, and stands above one of three relevant items.
+        # The item with -2 is judged, and is above one of three relevant items.
         ("bpref", (1 + 1 + 0) / 3),
     ],
 )
-def test_an_item_with_a_value_below_0_is_judged_and_not_relevant(name, expected):
+def test_item_with_a_negative_value_is_judged_and_irrelevant(name, expected):
     assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
 
 
-def test_small_gains_are_exponential_to_the_last_digit():
+def test_small_exponential_gains_are_accurate():
     ranks = rank([3, 2, 1], [1e-20, 3e-20, NAN])
     found = value("ndcg@1(gain=exponential)", ranks)
     assert found == pytest.approx(1 / 3, rel=1e-15)
@@ -154,14 +154,14 @@ def test_gains_do_not_change_with_relevant_from():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # Two relevant items on the ranks 2 to 5, one on rank 6.
+        # Two relevant items at ranks 2 to 5, one at rank 6.
         ("precision@3", (2 * 2 / 4) / 3),
         ("recall@5", 2 / 3),
         ("tprecision@2", (2 / 4) / 2),
         ("hit@2", 1 / 2),
         ("hit@3", 1 - 1 / 6),
         ("hit@5", 1),
-        # The first of two among four: places 1, 2, 3 with chances 3/6, 2/6, 1/6.
+        # The first of two among four: places 1, 2, 3 with probabilities 3/6, 2/6, 1/6.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
         # At each place: relevant (1/2), the other one before it (places before / 3).
@@ -169,7 +169,7 @@ def test_gains_do_not_change_with_relevant_from():
         ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
         ("tap@2", 1 / 2 * (1 / 2) / 2),
         ("rprecision", (2 * 2 / 4) / 3),
-        # Each of the two: 1 behind, and 2 tied that count half; the third: 1 behind.
+        # Each of the two: 1 below, and 2 tied ones that count half; the third: 1 below.
         ("roc_auc", (2 + 2 + 1) / 12),
         ("ndcg@2", (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
         (
@@ -201,7 +201,7 @@ def test_other_tie_rules(rule, ranks):
 
 
 def test_precision_without_cutoff_counts_all_candidates():
-    # It is the same for every ranking, hence undefined; the formula stands nevertheless.
+    # It is equal for every ranking and hence undefined, but the formula still holds.
     from recometer.ties import WHOLE, resolve
 
     function = METRICS["precision"].function
@@ -209,14 +209,14 @@ def test_precision_without_cutoff_counts_all_candidates():
 
 
 @pytest.mark.parametrize("name", ["ndcg", "ap", "rr", "roc_auc", "pr_auc", "rprecision"])
-def test_a_perfect_ranking_has_exactly_1(name):
+def test_perfect_ranking_scores_exactly_1(name):
     gains = [5.0, 3.3, 3.3, 0.7, 0.1]
     assert value(name, rank(range(50, 0, -1), gains + [NAN] * 45)) == 1
 
 
 def test_huge_catalogues_stay_exact():
-    # Ten million candidates, nine million of them relevant: products beyond float64's
-    # whole numbers were they not taken as integers.
+    # Ten million candidates, nine million of them relevant: as float64, products would exceed the
+    # exact integers.
     n, r = 10_000_000, 9_000_000
     ranks = dataclasses.replace(
         rank([1, 0], [1, NAN]),
@@ -225,5 +225,5 @@ def test_huge_catalogues_stay_exact():
         n_candidates=np.array([n]),
         depth=np.array([n]),
     )
-    # One ranked relevant item, with one other behind it.
+    # One ranked relevant item, with one other item below it.
     assert value("roc_auc", ranks) == 1 / (r * (n - 1))

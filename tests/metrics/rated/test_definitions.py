@@ -1,4 +1,4 @@
-"""Every metric of predicted ratings against its definition, row by row, on generated cases."""
+"""Every rating metric agrees with its definition, row by row, on generated cases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_expected_is_the_mean_over_all_orders(case):
 
 
 @given(rating_cases(max_users=2, max_items=4))
-def test_the_other_rules_are_orders_too(case):
+def test_other_tie_rules_are_orders_too(case):
     rules = ("optimistic", "pessimistic", "random", "item", "item_desc")
     found = {ties: computed(case, ties) for ties in rules}
     for user in range(case.n_users):
@@ -62,7 +62,7 @@ PROBABILITIES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
 @given(rating_cases(predicted=PROBABILITIES), st.lists(st.integers(0, 3), min_size=3, max_size=3))
-def test_over_rows_who_is_drawn_several_times_counts_as_often(case, times):
+def test_resampled_users_count_repeatedly_over_rows(case, times):
     users, weights = RatedUsers(case.ratings()), np.array(times[: case.n_users])
     together = users.together(compute(users, OVER_ROWS, Protocol())[1])
     drawn = together.users(np.repeat(np.arange(case.n_users), weights))

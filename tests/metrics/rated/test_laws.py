@@ -1,4 +1,4 @@
-"""Laws that hold for every metric of predicted ratings."""
+"""Laws for every rating metric."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def largest_of_all(predictions, cutoffs):
 
 @pytest.fixture
 def unshrunk():
-    """Broken laws are found; reducing them to the smallest case would take too long."""
+    """Detect broken laws, but do not shrink the counterexamples, which would take too long."""
     settings.register_profile("before", settings.default)
     settings.register_profile("unshrunk", settings.default, phases=[Phase.generate])
     settings.load_profile("unshrunk")
@@ -53,7 +53,7 @@ def unshrunk():
     ],
 )
 @pytest.mark.usefixtures("unshrunk")
-def test_a_metric_of_ones_own(function, facts, broken):
+def test_custom_rating_metric(function, facts, broken):
     name = function.__name__
     stated = {"cutoff": "none", "reads": "gain", "monotone": False} | facts
     stated = {"upper": math.inf, "higher_is_better": False} | stated

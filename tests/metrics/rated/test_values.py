@@ -1,4 +1,4 @@
-"""Metrics of predicted ratings through evaluate: their formulas, and when there is no value."""
+"""Rating metrics through evaluate: their formulas, and when they are undefined."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 @st.composite
 def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
-    """Rows of a few users, with ties; the last user has as many rows as the cut-offs need."""
+    """Rows of a few users, with ties; the last user has enough rows for all cut-offs."""
     n = draw(st.integers(0, 12))
     user = draw(st.lists(st.integers(0, max_users - 2), min_size=n, max_size=n))
     user += [max_users - 1] * draw(st.integers(4, 7))
@@ -49,7 +49,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluated(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a frame, or pairs that were made of one: making them takes as long as the rest."""
+    """Evaluate a data frame or pairs, since converting frames takes as long as the rest."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -106,17 +106,17 @@ def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
 
 
 def orders(predicted):
-    """Orders of the rows that agree with the predictions, as good as all of them."""
+    """Orders of the rows by prediction; their mean equals that of all such orders."""
     groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
-    # All rotations of a group put every row in every place equally often; both metrics are
-    # linear in the rows, so their mean is that over all orders.
+    # All rotations of a group put every row in every place equally often. Both metrics are
+    # linear in the rows, so the mean over rotations equals the mean over all orders.
     parts = [[np.roll(group, shift) for shift in range(len(group))] for group in groups]
     n = math.lcm(*(len(part) for part in parts))
     return [np.concatenate([part[i % len(part)] for part in parts]) for i in range(n)]
 
 
 @given(frames(), st.randoms(use_true_random=False))
-def test_names_and_order_of_rows_change_nothing(frame, random):
+def test_names_and_order_of_rows_do_not_matter(frame, random):
     order = list(range(len(frame)))
     random.shuffle(order)
     shuffled = frame[order]
@@ -135,8 +135,8 @@ def test_errors_of_perfect_predictions(frame):
 
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
-def test_another_scale(frame, slope, shift):
-    """If both ratings and the threshold change their unit, errors scale and the rest stays."""
+def test_errors_scale_with_the_ratings(frame, slope, shift):
+    """If ratings and threshold change their unit, errors scale and other metrics stay."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluated(frame)
     after = evaluated(scaled, threshold=3.5 * slope + shift)
@@ -147,7 +147,7 @@ def test_another_scale(frame, slope, shift):
 
 
 @given(frames(predictions=STARS), st.sampled_from([np.exp, np.cbrt]))
-def test_concordance_reads_the_order_alone(frame, change):
+def test_concordance_only_depends_on_the_order(frame, change):
     changed = frame.with_columns(score=change(frame["score"].to_numpy()))
     np.testing.assert_array_equal(evaluated(changed, "fcp")["fcp"], evaluated(frame, "fcp")["fcp"])
 
@@ -166,7 +166,7 @@ def test_concordance_of_many_rows():
 
 
 def rows(*pairs):
-    """The rows of a user as (true, predicted), and another with nothing special."""
+    """A user's rows as (true, predicted), and another, ordinary user."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
@@ -211,8 +211,8 @@ def test_undefined(frame, reasons):
     assert all(math.isfinite(value) for value in result.over_rows.values())
 
 
-def test_rules_about_rankings_do_not_hold():
-    """One row is enough, and so are equal predictions."""
+def test_ranking_rules_do_not_apply_to_ratings():
+    """One row is enough, and predictions can be equal."""
     with pytest.warns(
         rm.DataWarning, match="The rule min_.*=9 changes nothing here: metrics of rat"
     ):
@@ -235,7 +235,7 @@ def test_users_without_training_items():
 
 
 @pytest.mark.parametrize("threshold", [3.5, None])
-def test_no_row_is_left(threshold):
+def test_cutoff_without_rows(threshold):
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [5], "score": [math.nan]})
     both = pl.concat(
         [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
@@ -247,7 +247,7 @@ def test_no_row_is_left(threshold):
     }
 
 
-def test_nothing_is_explained_over_rows_that_do_not_differ():
+def test_explained_variance_of_constant_rows_is_undefined():
     frame = pl.DataFrame(
         {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [0.1] * 3, "score": [0.3, 0.2, 0.1]}
     )
@@ -257,10 +257,10 @@ def test_nothing_is_explained_over_rows_that_do_not_differ():
     assert list(map(math.isnan, nobody.values())) == [True, True]
 
 
-# The record.
+# Saving and printing.
 
 
-def test_saved_and_shown(tmp_path):
+def test_rating_metrics_are_saved_and_printed(tmp_path):
     result = evaluated(rows((4, 3.5), (2, 3)), "rmse mae ndcg@2")
     result.save(tmp_path / "ratings.parquet")
     again = rm.load(tmp_path / "ratings.parquet")
@@ -290,15 +290,15 @@ def test_values_do_not_depend_on_blocks(monkeypatch):
     assert table(evaluated(frame)).tobytes() == whole.tobytes()
 
 
-def test_metrics_of_ratings_are_not_computed_without():
+def test_rating_metrics_need_ratings():
     with pytest.raises(rm.InternalError, match="'mae' was asked for without ratings"):
         compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
 
 
-# The mean of errors is the one over rows.
+# The mean of errors is over rows.
 
 
-def test_the_mean_of_errors_is_that_over_rows():
+def test_mean_of_errors_is_over_rows():
     """Two users: three rows with an error of 1, and one row with an error of 3."""
     frame = pl.DataFrame(
         {
@@ -318,7 +318,7 @@ def test_the_mean_of_errors_is_that_over_rows():
     assert 0 <= low < 1.5 < high
 
 
-def test_a_user_without_a_value_of_its_own_counts_over_rows():
+def test_users_with_undefined_values_count_over_rows():
     frame = rows((4, 4))
     result = evaluated(frame, "r2")
     (row,) = result.summary()
@@ -329,7 +329,7 @@ def test_a_user_without_a_value_of_its_own_counts_over_rows():
     assert np.isnan(result["r2"][0])
 
 
-def test_errors_of_groups_are_those_of_their_rows():
+def test_errors_of_groups_are_over_their_rows():
     frame = rows((5, 1), (4, 2))
     result = evaluated(frame, "rmse fcp")
     groups = result.by(["x", "y"])
@@ -338,7 +338,7 @@ def test_errors_of_groups_are_those_of_their_rows():
         assert row.mean == pytest.approx(alone.mean()[row.metric])
 
 
-def test_models_are_compared_by_the_rows(tmp_path):
+def test_models_are_compared_over_rows(tmp_path):
     frame = rows((5, 1), (4, 2))
     better = frame.with_columns(score="rating")
     models = {"one": evaluated(frame, "rmse"), "two": evaluated(better, "rmse")}
@@ -349,7 +349,7 @@ def test_models_are_compared_by_the_rows(tmp_path):
     assert rm.compare(models).standings[1].mean == models["one"].mean()["rmse"]
 
 
-def test_a_saved_result_says_that_it_has_no_rows(tmp_path):
+def test_saved_result_reports_missing_rows(tmp_path):
     result = evaluated(rows((5, 1), (4, 2)), "rmse")
     result.save(tmp_path / "ratings.parquet")
     groups = rm.load(tmp_path / "ratings.parquet").by(["x", "y"])
@@ -362,7 +362,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_of_rows(frame):
-    """As in scikit-learn, equal predictions are half in order and probabilities are clipped."""
+    """As in scikit-learn, ties count half and probabilities are clipped."""
     result = evaluated(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():
@@ -376,15 +376,15 @@ def test_classification_of_rows(frame):
         assert result.mean()[name] == pytest.approx(pooled, rel=1e-12, abs=1e-15, nan_ok=True)
 
 
-def test_a_certain_prediction_that_is_right_loses_next_to_nothing():
-    """As in scikit-learn, which does not take it for certain."""
+def test_certain_correct_predictions_have_almost_no_loss():
+    """As in scikit-learn, which clips it."""
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
     found = evaluated(frame, "log_loss", threshold=None)["log_loss"]
     assert found == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
 
 
-def test_the_averaged_concordance_is_over_the_users_who_have_such_pairs():
-    """User a has three pairs in order, b has one; c has one that is not."""
+def test_averaged_concordance_is_over_users_with_concordant_or_discordant_pairs():
+    """User a has three concordant pairs, b has one, and c has a discordant one."""
     frame = pl.DataFrame(
         {
             "user": [*"aaabbcc"],
@@ -399,13 +399,13 @@ def test_the_averaged_concordance_is_over_the_users_who_have_such_pairs():
     }
 
 
-def test_what_is_no_probability_has_no_loss():
+def test_log_loss_needs_probabilities():
     result = evaluated(rows((1, 0.5), (0, 1.5)), "log_loss mae", threshold=None)
     assert result.reasons["log_loss"].tolist() == [Reason.NOT_PROBABILITY] * 2
     assert math.isnan(result.mean()["log_loss"])
 
 
-def test_only_recall_is_computed_for_users_without_a_relevant_row():
+def test_metrics_of_users_without_a_relevant_row():
     frame = pl.DataFrame(
         {"user": ["a", "a"], "item": [1, 2], "rating": [2.0, 3.0], "score": [1.0, 2.0]}
     )
