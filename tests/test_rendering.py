@@ -198,7 +198,7 @@ def test_narrow_lines_keep_names_whole(kind: str, width: int) -> None:
             assert all(word in letters for word in column.title.replace("-", "").split())
 
 
-def test_limits_are_applied_one_by_one() -> None:
+def test_tables_are_narrowed_step_by_step() -> None:
     columns = [
         Column("model"),
         Column("of what"),

@@ -260,7 +260,7 @@ def test_interval_of_a_share_reaches_the_whole(percent, most):
     assert high == most
 
 
-def test_resampled_means_use_student_intervals():
+def test_intervals_of_resampled_means_match_the_standard_error():
     rng = np.random.default_rng(1)
     values = rng.normal(size=300)
     found = resampled(

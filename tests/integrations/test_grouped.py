@@ -100,5 +100,5 @@ def test_tables_of_gains_without_effect():
     ForLightGBM("ndcg@3", protocol="recometer")(SCORE, lightgbm_data(label_gain=[0, 1, 5, 50]))
 
 
-def test_repr_and_name_of_grouped_metrics():
+def test_repr_of_grouped_metrics():
     assert repr(ForLightGBM("rr ndcg@5")) == "<RankingMetrics 'rr ndcg@5', lightgbm>"

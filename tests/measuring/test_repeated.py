@@ -193,7 +193,7 @@ def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
         assert rm.evaluate(lists, test, metrics="rr").n_relevant.tolist() == [2, 1]
 
 
-def test_threshold_error_does_not_mention_sums() -> None:
+def test_rejected_threshold_gives_no_warning_about_sums() -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

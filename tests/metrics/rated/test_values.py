@@ -235,7 +235,7 @@ def test_users_without_training_items():
 
 
 @pytest.mark.parametrize("threshold", [3.5, None])
-def test_cutoff_without_rows(threshold):
+def test_user_without_valid_rows(threshold):
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [5], "score": [math.nan]})
     both = pl.concat(
         [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
