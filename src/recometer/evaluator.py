@@ -18,9 +18,8 @@ from recometer.data.fingerprints import Fingerprinting
 from recometer.data.frames import is_frame
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
-from recometer.data.numbers import are_ignored, as_array, without_mask
+from recometer.data.numbers import are_ignored, as_array, size_in_words, without_mask
 from recometer.data.sessions import are_pairs
-from recometer.data.sizes import size_in_words
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating.arguments import Arguments

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.data.checksums import PLACEHOLDER, is_sealed, sealed
+from recometer.data.storage import PLACEHOLDER, is_sealed, sealed
 
 
 def result(seed: int) -> rm.Evaluation:

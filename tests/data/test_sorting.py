@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recometer.data import sorting
+from recometer.data import interactions
 
 
 @pytest.mark.parametrize("n_users", [1, 2, 7, 5000])
@@ -17,23 +17,23 @@ def test_parts_are_as_one_stable_sort(n_users, n_items, skewed, monkeypatch):
     items = rng.integers(0, min(n_items, 40), 3000)
     whole = np.lexsort((items, users))
     for rows in (10_000, 100, 1):
-        monkeypatch.setattr(sorting, "ROWS_PER_TASK", rows)
-        found = sorting.order_of_pairs(users, items, n_users, n_items)
+        monkeypatch.setattr(interactions, "ROWS_PER_TASK", rows)
+        found = interactions.order_of_pairs(users, items, n_users, n_items)
         np.testing.assert_array_equal(found, whole)
 
 
 def test_pairs_that_ascend_need_no_order():
     users, items = np.array([0, 0, 2]), np.array([1, 4, 0])
-    assert sorting.order_of_pairs(users, items, 3, 5) is None
-    assert sorting.order_of_pairs(users, np.array([1, 1, 0]), 3, 5).tolist() == [0, 1, 2]
+    assert interactions.order_of_pairs(users, items, 3, 5) is None
+    assert interactions.order_of_pairs(users, np.array([1, 1, 0]), 3, 5).tolist() == [0, 1, 2]
 
 
 def test_pairs_whose_key_would_overflow_are_sorted():
     users = np.array([2**40, 3, 2**40, 3], dtype=np.int64)
     items = np.array([1, 2**31 - 2, 0, 5], dtype=np.int64)
-    order = sorting.order_of_pairs(users, items, n_users=2**40 + 1, n_items=2**31 - 1)
+    order = interactions.order_of_pairs(users, items, n_users=2**40 + 1, n_items=2**31 - 1)
     assert order.tolist() == [3, 1, 2, 0]
-    assert sorting.order_of_pairs(users[order], items[order], 2**40 + 1, 2**31 - 1) is None
+    assert interactions.order_of_pairs(users[order], items[order], 2**40 + 1, 2**31 - 1) is None
     # The largest key that fits.
     users = np.array([2**31 + 1, 0])
-    assert sorting.order_of_pairs(users, items[:2], 2**31 + 2, 2**31 - 1).tolist() == [1, 0]
+    assert interactions.order_of_pairs(users, items[:2], 2**31 + 2, 2**31 - 1).tolist() == [1, 0]

@@ -13,7 +13,7 @@ import recometer as rm
 from recometer.cli._factors import read_factors
 from recometer.data import unpacking
 from recometer.data.array_files import open_sparse
-from recometer.data.checksums import sealed
+from recometer.data.storage import sealed
 from recometer.errors import FileError
 
 REFUSED = r"unpacks to \d+ GiB or more, and to 200 times its size.*Hint"

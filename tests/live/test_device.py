@@ -16,7 +16,7 @@ import recometer as rm
 from recometer._kernel import NanRule, TieOrder
 from recometer.errors import InputError, InputTypeError
 from recometer.sources import _torch
-from recometer.sources._top import Shelf
+from recometer.sources._top_lists import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.sources.base import Request
-from recometer.sources.cut import Cut
+from recometer.sources.truncated import Cut
 
 METRICS = "precision@2 precision recall@2 recall hit@3 rr ap ap@3 ndcg ndcg@2 rprecision"
 ORDERED = ("item", "item_desc", "input")

@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from recometer.sources._align_draw import RACE, STREAM, draw_items
+from recometer.sources.alignment import RACE, STREAM, draw_items
 
 N_ITEMS = 50
 

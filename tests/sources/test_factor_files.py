@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.errors import DataWarning, FileError
 from recometer.ranks import UserFlag
-from recometer.sources import _factor_order, _factor_work
+from recometer.sources import _factor_ranking
 from recometer.sources._factor_arrays import Converted
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
@@ -74,9 +74,9 @@ def small_blocks():
     """Let the order by lengths always pay, and few items be converted at once."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
-            patch.setattr(_factor_order, name, 0)
-        patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
-        patch.setattr(_factor_work, "CONVERTED_AT_ONCE", 100)
+            patch.setattr(_factor_ranking, name, 0)
+        patch.setattr(_factor_ranking, "MOST_ALIKE", np.inf)
+        patch.setattr(_factor_ranking, "CONVERTED_AT_ONCE", 100)
         yield
 
 

@@ -351,8 +351,8 @@ def test_many_users_are_sorted_in_tasks(monkeypatch):
     rng = np.random.default_rng(5)
     source, test = rm.Scores(rng.random((11, 20))), rng.random((11, 20)) < 0.3
     once = rm.evaluate(source, test, metrics="ndcg@5 ap")
-    monkeypatch.setattr("recometer.sources._assemble.BRIEF", 0)
-    monkeypatch.setattr("recometer.sources._assemble.USERS_PER_TASK", 3)
+    monkeypatch.setattr("recometer.sources._rank_counts.BRIEF", 0)
+    monkeypatch.setattr("recometer.sources._rank_counts.USERS_PER_TASK", 3)
     for threads in (1, 2):
         again = rm.evaluate(source, test, metrics="ndcg@5 ap", threads=threads)
         assert again.mean() == once.mean()

@@ -13,7 +13,7 @@ from recometer.draws import drawn_places
 from recometer.errors import InputError
 from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import read_candidates, read_items
-from recometer.sources.cut import Cut
+from recometer.sources.truncated import Cut
 
 RULES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
 

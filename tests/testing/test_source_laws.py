@@ -8,7 +8,7 @@ import pytest
 
 import recometer as rm
 from recometer.sources.base import Source
-from recometer.sources.cut import Cut
+from recometer.sources.truncated import Cut
 from recometer.testing import SOURCE_LAWS, SourceCase, check_source
 
 

@@ -9,16 +9,16 @@ from scripts import run_script
 
 from recometer import _kernel
 from recometer.measuring import listed, ranked
-from recometer.sources import _factor_lists, _factor_work, _list_work
+from recometer.sources import _factor_ranking, _list_ranking
 
 TIES = ("expected", "random")
 SETS = _kernel.instruction_sets()
 # The number of users, items or places per block, and the test data that need several blocks.
 BLOCKS = (
-    (_factor_work, "USERS_PER_TASK"),
-    (_factor_lists, "USERS_PER_BLOCK"),
-    (_factor_lists, "PLACES_PER_TASK"),
-    (_list_work, "USERS_PER_TASK"),
+    (_factor_ranking, "USERS_PER_TASK"),
+    (_factor_ranking, "USERS_PER_BLOCK"),
+    (_factor_ranking, "PLACES_PER_TASK"),
+    (_list_ranking, "USERS_PER_TASK"),
     (ranked, "BLOCK_USERS"),
     (ranked, "BLOCK_JUDGED"),
     (listed, "BLOCK_PLACES"),

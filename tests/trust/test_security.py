@@ -16,7 +16,7 @@ import recometer as rm
 from recometer.cli._app import app
 from recometer.cli._factors import read_factors
 from recometer.data.array_files import open_sparse
-from recometer.data.checksums import PLACEHOLDER, sealed
+from recometer.data.storage import PLACEHOLDER, sealed
 
 # Modules and functions that run programs, or code that is in data.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}

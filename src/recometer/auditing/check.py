@@ -8,8 +8,7 @@ from typing import Any
 from recometer.auditing import _evaluable, _leakage, _shifts
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Audit
-from recometer.data.combined import together
-from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting

@@ -42,9 +42,9 @@ from recometer.data.files import (
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
 from recometer.sources.base import Source
-from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
+from recometer.sources.truncated import Cut
 
 if TYPE_CHECKING:
     import polars as pl

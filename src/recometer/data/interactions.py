@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64, laid_out
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, match, show
+from recometer.data.ids import as_ids, common, match, show
 from recometer.data.numbers import extent
 from recometer.data.rows import (
     MAX_NUMBER,
@@ -25,23 +26,14 @@ from recometer.data.rows import (
     read_rows,
 )
 from recometer.data.sessions import are_pairs, kinds
-from recometer.data.sorting import order_of_pairs
 from recometer.data.times import times_in_words, values_in_words
-from recometer.errors import (
-    ColumnError,
-    InputError,
-    InputTypeError,
-    RecometerError,
-    brief,
-    warn,
-)
+from recometer.errors import ColumnError, InputError, InputTypeError, RecometerError, brief, warn
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.tasks import any_in_blocks
+from recometer.tasks import ROWS_PER_TASK, any_in_blocks, on_all_threads
 
 if TYPE_CHECKING:
     import scipy.sparse
-
 
 MAX_REPEATED = 5  # pairs that are kept as examples
 DTYPES = {
@@ -552,3 +544,91 @@ def _check_ids(name: str, ids: Array) -> None:
         raise InputError(
             f"{name} must be sorted and distinct, of a type that can be compared and hashed."
         )
+
+
+def together(first: Interactions, second: Interactions) -> Interactions:
+    """Return the interactions of two parts of the same data, without their values.
+
+    Users and items of both are matched by id, or are the same positions.
+    """
+    rows = _all_rows(first, second)
+    if first.times is not None and second.times is not None:
+        rows.times = np.concatenate([first.times, second.times])
+    return build(rows)
+
+
+def in_either(first: Interactions, second: Interactions) -> Interactions:
+    """Return the pairs of user and item that are in one of two, without values and times.
+
+    Users and items are matched by id, or are positions.
+
+    Raises
+    ------
+    InputError
+        If one has ids, and the other has positions, or both have positions of different numbers of
+        users or items.
+    """
+    for name in ("user", "item"):
+        has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
+        if has[0] != has[1]:
+            raise InputError(
+                f"One of test and candidates has {name} ids, and the other does not. Hint: give "
+                f"both of them {name} ids, or neither."
+            )
+        numbers = [getattr(side, f"n_{name}s") for side in (first, second)]
+        if not has[0] and numbers[0] != numbers[1]:
+            raise InputError(
+                f"The sets of candidates have {numbers[0]:,} {name}s, but test has {numbers[1]:,}. "
+                f"Hint: without ids both count the same {name}s; an array of positions "
+                "[n_users, n] holds whole numbers, and a matrix has a column for every item."
+            )
+    rows = _all_rows(first, second)
+    assert rows.users is not None
+    # Pairs that both have are no repetitions of which to warn.
+    keys = np.unique(ragged.pairs(rows.users, rows.items, rows.n_items))
+    rows.users, rows.items = np.divmod(keys, max(rows.n_items, 1))
+    return build(rows)
+
+
+def _all_rows(*sides: Interactions) -> Rows:
+    """Return the rows of both sides, one after the other, by common users and items."""
+    users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
+    numbered = list(zip(users, items, sides, strict=True))
+    who = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
+    what = np.concatenate([codes[side.items] for _, codes, side in numbered])
+    return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
+
+
+MOST_PARTS = 2**16  # as many as their numbers, of 16 bits, can tell apart
+
+
+def order_of_pairs(
+    users: Int64, items: Array, n_users: int, n_items: int
+) -> npt.NDArray[np.intp] | None:
+    """Return the stable order by user, then item; None where the pairs ascend already."""
+    same = users[1:] == users[:-1]
+    if ((users[1:] > users[:-1]) | (same & (items[1:] > items[:-1]))).all():
+        return None
+    n_parts = min(-(-len(users) // ROWS_PER_TASK), MOST_PARTS, n_users)
+    if n_parts == 1:
+        return _order(users, items, n_items, n_users)
+    # Part by part, so that several threads sort, and none of them long: Ctrl-C has to wait for it.
+    # Numbers of 16 bits are sorted in one pass each byte.
+    part = (users * n_parts // n_users).astype(np.uint16)
+    order = np.argsort(part, kind="stable")
+    ends = np.cumsum(np.bincount(part, minlength=n_parts)).tolist()
+
+    def sort(bounds: tuple[int, int]) -> None:
+        rows = order[slice(*bounds)]
+        rows[:] = rows[_order(users[rows], items[rows], n_items, n_users)]
+
+    on_all_threads(sort, list(itertools.pairwise([0, *ends])))
+    return order
+
+
+def _order(users: Int64, items: Array, n_items: int, n_users: int) -> npt.NDArray[np.intp]:
+    # One sort of one key is faster than two, as long as the key fits in int64.
+    if n_users * n_items < 2**63:
+        return np.argsort(users * np.int64(n_items) + items, kind="stable")
+    return np.lexsort((items, users))

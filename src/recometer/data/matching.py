@@ -62,6 +62,11 @@ class SourceIndex:
             _checked_ids(what, "item", n_items, item_ids),
         )
 
+    @property
+    def ids(self) -> dict[str, Array | None]:
+        """The ids of its users and items, by the names that they have in `Facts.arrays`."""
+        return {"user_ids": self.user_ids, "item_ids": self.item_ids}
+
     @classmethod
     def of_data(cls, data: Interactions, what: str) -> SourceIndex:
         """Take data as a source: train, in which users and items of test are found."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import io
 import json
 import os
@@ -15,7 +16,6 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids, sessions
-from recometer.data.checksums import MARK, PLACEHOLDER, end_of, is_sealed, sealed
 from recometer.data.forks import check_threads
 from recometer.data.paths import as_path, check_readable, is_replaced, unreadable, write_whole
 from recometer.data.unpacking import check_nested, check_table
@@ -23,7 +23,6 @@ from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
     import polars
-
 
 KEY = "recometer"  # of the header in the file's metadata
 PARQUET = b"PAR1"  # at both ends of such files
@@ -281,3 +280,48 @@ def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
         return series.to_numpy()
     read = TEXTS[kind.removeprefix("object ")][1]
     return np.fromiter(map(read, series.to_list()), object, len(series))
+
+
+MARK = b"recometer-sha256:"  # the checksum follows
+DIGITS = 64
+PLACEHOLDER = MARK.decode() + "0" * DIGITS
+"""What a file holds in place of its checksum, of which the checksum is taken, too."""
+
+AT_END = 2**22  # bytes: in the last ones is the checksum of a file
+PIECE = 2**20
+
+
+def sealed(content: bytes) -> bytes:
+    """Return content with its checksum where its last `PLACEHOLDER` is."""
+    at = content.rindex(MARK) + len(MARK)
+    return content[:at] + _digest(content, at) + content[at + DIGITS :]
+
+
+def is_sealed(content: bytes) -> bool:
+    """Tell whether content holds the checksum of all of its other bytes."""
+    at = content.rfind(MARK) + len(MARK)
+    return at >= len(MARK) and content[at : at + DIGITS] == _digest(content, at)
+
+
+def _digest(content: bytes, at: int) -> bytes:
+    whole, view = hashlib.sha256(), memoryview(content)
+    for part in (view[:at], b"0" * DIGITS, view[at + DIGITS :]):
+        whole.update(part)
+    return whole.hexdigest().encode()
+
+
+def end_of(file: BinaryIO) -> bytes:
+    """Return the last bytes of a file, which is then at its begin again."""
+    file.seek(max(file.seek(0, os.SEEK_END) - AT_END, 0))
+    end = file.read(AT_END)
+    file.seek(0)
+    return end
+
+
+def checksum_of(file: BinaryIO) -> str:
+    """Return the checksum of a file, which is then at its begin again."""
+    whole = hashlib.sha256()
+    while piece := file.read(PIECE):
+        whole.update(piece)
+    file.seek(0)
+    return whole.hexdigest()

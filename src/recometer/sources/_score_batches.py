@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable
@@ -13,15 +14,16 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
 from recometer.arrays import Array, Bool, Int32, Int64, all_of, slices
+from recometer.data.matching import SourceIndex
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
-from recometer.ranks import Ranks, UserFlag
-from recometer.sources import _align_narrow, _assemble, _torch
-from recometer.sources._align_result import Aligned
-from recometer.sources._compared import compared
-from recometer.sources._constant import constant, to_look_at
-from recometer.sources._top import Best, Rule, Shelf
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources import _rank_counts, _top_lists, _torch
+from recometer.sources._constant_scores import constant, to_look_at
+from recometer.sources._score_rules import compared
+from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Counts
-from recometer.sources.base import Request
+from recometer.sources.alignment import Aligned, align, renumbered
+from recometer.sources.base import Request, Source
 from recometer.tasks import BRIEF_NUMBERS, POLL, Ticker, run_tasks
 
 if TYPE_CHECKING:
@@ -109,8 +111,8 @@ class Batches(NamedTuple):
     ask: Callable[[Int64], Any]
     request: Request
     n_columns: int  # the items of the source
-    bytes_per_batch: int  # what the scores of a batch may take
-    ahead: bool  # ask on a thread of its own, one batch ahead
+    bytes_per_batch: int = 64 * 2**20  # what the scores of a batch may take
+    ahead: bool = False  # ask on a thread of its own, one batch ahead
 
     @property
     def most_users(self) -> int:
@@ -161,6 +163,34 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     return work.best
 
 
+class ScoredInBatches(Source):
+    """A source that gives the scores of all items for some users at a time.
+
+    A class that derives from it has `index`, `describe`, `facts`, and the method `batches`.
+    """
+
+    index: SourceIndex
+    """The users and items that the scores are for."""
+
+    @abc.abstractmethod
+    def batches(self, aligned: Aligned, request: Request) -> Batches:
+        """Return how the scores of users of test are asked for."""
+
+    def rank(self, request: Request) -> Ranks:
+        """Return where each judged item of each user of test is ranked; see `Ranks`."""
+        aligned = align(self.index, request)
+        return rank_batches(aligned, self.batches(aligned, request))
+
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's ranking; see `TopLists`."""
+        return _top_lists.lists(self, request, k, self._best)
+
+    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
+        aligned = rule.applied(align(self.index, request))
+        best = top_batches(aligned, self.batches(aligned, request), k, rule)
+        return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
+
+
 class TopWork:
     """The best candidates of users so far; each task writes the part of its users."""
 
@@ -178,7 +208,7 @@ class TopWork:
         """Find the best items for some users of test, whose scores these are."""
         aligned, best, rule = self.aligned, self.best, self.rule
         scores = compared(scores, self.protocol)
-        scores = _align_narrow.mask_scores(aligned, users, scores)
+        scores = mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         scores = _torch.brought_where_drawn(scores, rule.order)
@@ -234,7 +264,7 @@ class RankWork:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
         scores = compared(scores, self.protocol)
-        scores = _align_narrow.mask_scores(aligned, users, scores)
+        scores = mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)
         who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
@@ -294,8 +324,8 @@ class RankWork:
         if self.limit is not None:
             beyond = above >= self.limit
             above[beyond], tied[beyond], before[beyond] = -1, 0, 0
-        order = _assemble.best_first(aligned.judged_indptr, above, before, threads)
-        ranks = _assemble.assemble(
+        order = _rank_counts.best_first(aligned.judged_indptr, above, before, threads)
+        ranks = _rank_counts.assemble(
             aligned, above, tied, before, order, self.no_candidates, self.limit
         )
         if self.score is not None:
@@ -303,7 +333,7 @@ class RankWork:
         if self.limit is None:
             return ranks
         # A score of -inf is not a candidate: `assemble` cannot tell.
-        return dataclasses.replace(ranks, n_rankable=_assemble.n_rankable(aligned, candidates))
+        return dataclasses.replace(ranks, n_rankable=_rank_counts.n_rankable(aligned, candidates))
 
 
 def _rank_scores(
@@ -352,7 +382,49 @@ def _rank_scores(
         flags=flags,
         no_candidates=no_candidates,
     )
-    _assemble.check_own_scores(lost, judged)
+    _rank_counts.check_own_scores(lost, judged)
     if not every:
-        above, tied, before = _assemble.spread(candidate, n_judged, above, tied, before)
+        above, tied, before = _rank_counts.spread(candidate, n_judged, above, tied, before)
     return Counts(above, tied, before, flags, no_candidates)
+
+
+def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
+    """Give items that are not candidates of a user the score -inf.
+
+    `scores`, an array or a tensor, have a row for each of some users of test, and a column per
+    item row of the source.
+    """
+    if aligned.offered is None:
+        return scores
+    indptr, at = ragged.take(aligned.offered[0], users)
+    who, columns = ragged.users_of(indptr), _columns(aligned, aligned.offered[1][at])
+    _drain(aligned, users, scores)
+    if is_tensor(scores):
+        return _torch.only_cells(scores, who, columns)
+    masked = np.full_like(scores, -np.inf)
+    masked[who, columns] = scores[who, columns]
+    return masked
+
+
+def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
+    """Take items that the model itself does not rank (-inf) out of the pool."""
+    absent = scores == -np.inf
+    absent = to_numpy(absent) if is_tensor(absent) else absent
+    if not absent.any():
+        return
+    assert aligned.pool is not None
+    item = aligned.item if aligned.numbers is None else renumbered(aligned.numbers, aligned.item)
+    in_pool = np.zeros(absent.shape, bool)
+    in_pool[:, _columns(aligned, np.arange(aligned.n_items, dtype=np.int32))] = True
+    for indptr, items in (
+        (aligned.excluded_indptr, aligned.excluded),
+        (aligned.judged_indptr, item),
+    ):
+        indptr, at = ragged.take(indptr, users)
+        known = items[at] >= 0
+        in_pool[ragged.users_of(indptr)[known], _columns(aligned, items[at][known])] = False
+    aligned.pool[users] -= np.count_nonzero(in_pool & absent, axis=1)
+
+
+def _columns(aligned: Aligned, items: Int32) -> Array:
+    return items if aligned.item_rows is None else aligned.item_rows[items]

@@ -29,7 +29,7 @@ from recometer.data.tensors import (
 from recometer.errors import InputError, InputTypeError
 from recometer.ragged import users_of
 from recometer.ranks import UserFlag
-from recometer.sources._top import Shelf
+from recometer.sources._top_lists import Shelf
 from recometer.sources.base import Request
 
 Tensor = Any

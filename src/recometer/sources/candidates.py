@@ -10,7 +10,6 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids
-from recometer.data.combined import in_either
 from recometer.data.frames import (
     in_numpy,
     is_column,
@@ -19,7 +18,7 @@ from recometer.data.frames import (
     open_frame,
     twice_readable,
 )
-from recometer.data.interactions import Interactions, build, read_interactions
+from recometer.data.interactions import Interactions, build, in_either, read_interactions
 from recometer.data.rows import Rows
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 

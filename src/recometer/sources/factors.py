@@ -14,14 +14,13 @@ from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
-from recometer.sources._align import align
-from recometer.sources._align_result import Aligned
+from recometer.sources import _factor_ranking, _top_lists, _torch
 from recometer.sources._factor_arrays import FactorArrays, counted
-from recometer.sources._factor_work import FactorsWork
+from recometer.sources._factor_ranking import FactorsWork
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
-from recometer.sources._top import Rule
+from recometer.sources._top_lists import Rule
 from recometer.sources._torch import Pieces
+from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source
 
 UNREAD = {
@@ -129,8 +128,7 @@ class Factors(Source):
             "items": Pieces.of(self._factors.items),
             "user_bias": self._factors.user_bias,
             "item_bias": self._factors.item_bias,
-            "user_ids": self._index.user_ids,
-            "item_ids": self._index.item_ids,
+            **self._index.ids,
         }
         return Facts(arrays, unread=UNREAD)
 
@@ -144,27 +142,25 @@ class Factors(Source):
             if aligned.candidates is None:
                 work.rank_all(request)
             else:
-                _factor_candidates.rank_all(work, request)
+                _factor_ranking.rank_candidates(work, request)
             work.flag_constant(request)
             return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
         with self._factors.files:
-            return _top.lists(self, request, k, self._best)
+            return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        aligned = align(self._index, request)
-        if rule.unjudged_only:
-            aligned = _top.only_unjudged(aligned)
+        aligned = rule.applied(align(self._index, request))
         if is_tensor(self._factors.items):
             best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
-            best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
+            best_of = _factor_ranking.best_of_listed if listed else _factor_ranking.best_of_all
             best = best_of(work, request, k, rule)
-        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
+        return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         """Multiply on a device: some users with all items at a time."""

@@ -15,16 +15,15 @@ from recometer.errors import InputError, brief
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.sources import _top
-from recometer.sources._align import align
-from recometer.sources._compared import compared_in_lists
-from recometer.sources._list_candidates import catalogue_size
+from recometer.sources import _top_lists
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
+from recometer.sources._list_ranking import ListWork, Repeats, catalogue_size
 from recometer.sources._list_reading import read_lists
 from recometer.sources._list_runs import take_apart
 from recometer.sources._list_table import ListTable, joined, judged_scores
-from recometer.sources._list_work import ListWork, Repeats
-from recometer.sources._top import Rule
+from recometer.sources._score_rules import compared_in_lists
+from recometer.sources._top_lists import Rule
+from recometer.sources.alignment import align
 from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import Items
 
@@ -298,8 +297,8 @@ class Lists(Source):
         protocol = dataclasses.replace(request.protocol, duplicates="removed")
         request = dataclasses.replace(request, protocol=protocol)
         if self._depth is not None and request.protocol.ties == "random":
-            return _top.cut_at_random(self, request, k, self._depth, self._best)
-        return _top.lists(self, request, k, self._best)
+            return _top_lists.cut_at_random(self, request, k, self._depth, self._best)
+        return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         table, request = with_all_items(self._table, _as_listed(request))
@@ -313,9 +312,9 @@ class Lists(Source):
     ) -> tuple[ListWork, ListCatalogue]:
         catalogue = catalogue_of(table, request)
         aligned = align(table.index, request, catalogue.inside)
+        if rule is not None:
+            aligned = rule.applied(aligned)
         table = compared_in_lists(table, request.protocol)
-        if rule is not None and rule.unjudged_only:
-            aligned = _top.only_unjudged(aligned)
         work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
             work.leave_candidates()

@@ -14,11 +14,10 @@ from recometer.arrays import Array, Bool, Int64
 from recometer.data.matching import SourceIndex
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources import _top, _torch
-from recometer.sources._align import align
-from recometer.sources._align_result import Aligned
+from recometer.sources import _top_lists, _torch
 from recometer.sources._score_batches import Batches, RankWork, TopWork
-from recometer.sources._top import Rule
+from recometer.sources._top_lists import Rule
+from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Kind, Request, Source
 from recometer.sources.kept import NO_BATCH, Strangers
 from recometer.sources.scores import MATRIX_BYTES, Scores
@@ -54,9 +53,11 @@ class StreamedScores(Source):
         self._ranked: dict[int | None, RankWork] = {}
         self._listed: dict[TieOrder, TopWork] = {}
         if k is not None:
-            rules = _top.rules(request)
+            rules = _top_lists.rules(request)
             for rule in rules:
-                aligned = _top.only_unjudged(self._aligned) if rule.unjudged_only else self._aligned
+                aligned = (
+                    _top_lists.only_unjudged(self._aligned) if rule.unjudged_only else self._aligned
+                )
                 self._listed[rule.order] = TopWork(_copied(aligned), request, k, rule)
             if len(rules) > 1:
                 self._add_ranked(k)
@@ -112,12 +113,12 @@ class StreamedScores(Source):
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user who came; see `TopLists`."""
-        return _top.lists(self, request, k, self._best)
+        return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         work = self._listed[rule.order]
         aligned = self._as_came(work.aligned)
-        return _top.finished(aligned, work.best, k, n_catalogue=aligned.n_items)
+        return _top_lists.finished(aligned, work.best, k, n_catalogue=aligned.n_items)
 
     def _as_came(self, aligned: Aligned) -> Aligned:
         """Return what was aligned as if the source knew the users who came, and no others."""

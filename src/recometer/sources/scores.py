@@ -21,13 +21,11 @@ from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.sources import _top, _torch
-from recometer.sources._align import align
-from recometer.sources._align_result import Aligned
-from recometer.sources._score_batches import Batches, rank_batches, top_batches
-from recometer.sources._top import Rule
+from recometer.sources import _torch
+from recometer.sources._score_batches import Batches, ScoredInBatches
 from recometer.sources._torch import Pieces
-from recometer.sources.base import Facts, Request, Source
+from recometer.sources.alignment import Aligned
+from recometer.sources.base import Facts, Request
 
 # Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
 # a function, more, because models are faster on many users at once, and so is reading a matrix in
@@ -37,7 +35,7 @@ FUNCTION_BYTES = 64 * 2**20
 NAMED = 3  # users that a message names
 
 
-class Scores(Source):
+class Scores(ScoredInBatches):
     """Scores of every item for a user, from a matrix or a function.
 
     Parameters
@@ -117,13 +115,8 @@ class Scores(Source):
             n_users, n_items = shape
         if not n_items:
             raise InputError("Scores has no items to rank.")
-        self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
-        self._files = MappedFiles([self._matrix, self._index.user_ids, self._index.item_ids])
-
-    @property
-    def index(self) -> SourceIndex:
-        """The users and items that the scores are for."""
-        return self._index
+        self.index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
+        self._files = MappedFiles([self._matrix, self.index.user_ids, self.index.item_ids])
 
     @property
     def on_device(self) -> bool:
@@ -137,7 +130,7 @@ class Scores(Source):
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
-        shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
+        shape = f"{self.index.n_users:,} users x {self.index.n_items:,} items"
         if self._matrix is not None:
             return f"Scores: a matrix, {shape}{self.kind}"
         return f"Scores: {_called(self._function)}, {shape}"
@@ -147,8 +140,7 @@ class Scores(Source):
         """The matrix and the ids. A function has no arrays."""
         arrays = {
             "matrix": Pieces.of(self._matrix),
-            "user_ids": self._index.user_ids,
-            "item_ids": self._index.item_ids,
+            **self.index.ids,
         }
         return Facts(arrays, sized=self._matrix is not None)
 
@@ -191,7 +183,7 @@ class Scores(Source):
                 f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
                 f"{_dense_hint(returned)}"
             )
-        expected = (len(rows), self._index.n_items)
+        expected = (len(rows), self.index.n_items)
         if tuple(scores.shape) != expected:
             raise InputError(
                 f"The function of Scores returned shape {tuple(scores.shape)} for "
@@ -206,22 +198,15 @@ class Scores(Source):
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
         with self._files:
-            aligned = align(self._index, request)
-            return rank_batches(aligned, self._batches(aligned, request))
+            return super().rank(request)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
         with self._files:
-            return _top.lists(self, request, k, self._best)
+            return super().top(request, k)
 
-    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        aligned = align(self._index, request)
-        if rule.unjudged_only:
-            aligned = _top.only_unjudged(aligned)
-        best = top_batches(aligned, self._batches(aligned, request), k, rule)
-        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
-
-    def _batches(self, aligned: Aligned, request: Request) -> Batches:
+    def batches(self, aligned: Aligned, request: Request) -> Batches:
+        """Return how the scores are asked for: of a function, one batch ahead."""
         bytes_per_batch = FUNCTION_BYTES
         if self.on_device:
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
@@ -230,7 +215,7 @@ class Scores(Source):
         return Batches(
             lambda users: self.batch(aligned.rows[users]),
             request,
-            n_columns=self._index.n_items,
+            n_columns=self.index.n_items,
             bytes_per_batch=bytes_per_batch,
             ahead=self._matrix is None,
         )
@@ -242,7 +227,7 @@ class Scores(Source):
         else:
             numbers = _some([str(row) for row in rows[:NAMED]], len(rows))
         where = f"user row{'s' if len(rows) > 1 else ''} {numbers}"
-        user_ids = self._index.user_ids
+        user_ids = self.index.user_ids
         if user_ids is None:
             return f"the {where}"
         names = _some([show(user_ids, row) for row in rows[:NAMED]], len(rows))

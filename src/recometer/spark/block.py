@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.combined import in_either
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, in_either
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
 from recometer.evaluating.arguments import Arguments, counts_listed

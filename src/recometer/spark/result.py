@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64
-from recometer.data.sizes import size_in_words
+from recometer.data.numbers import size_in_words
 from recometer.errors import InputError
 from recometer.evaluating.finish import versions
 from recometer.evaluation import Evaluation

@@ -12,7 +12,7 @@ import numpy as np
 import recometer.sources.factors as one_machine
 from recometer.arrays import Array
 from recometer.data.columns import choose_columns
-from recometer.data.sizes import size_in_words
+from recometer.data.numbers import size_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists as OneLists

@@ -16,10 +16,19 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array
-from recometer.data.checksums import PLACEHOLDER, checksum_of, is_sealed, sealed
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path, check_readable, is_replaced, unreadable
-from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids, read_frame
+from recometer.data.storage import (
+    DAMAGED,
+    PLACEHOLDER,
+    check_replaced,
+    checksum_of,
+    decode_ids,
+    encode_ids,
+    is_sealed,
+    read_frame,
+    sealed,
+)
 from recometer.errors import FileError, InputTypeError
 
 try:

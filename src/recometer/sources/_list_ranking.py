@@ -1,4 +1,4 @@
-"""Ranking by lists: what the tasks of one call share."""
+"""Ranking by lists: where judged items landed, and the first places of each user."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids
 from recometer.errors import InputError, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources import _top
-from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import assemble, best_first, spread
-from recometer.sources._list_candidates import has_list, only_candidates
+from recometer.sources import _top_lists
 from recometer.sources._list_catalogue import ListCatalogue
 from recometer.sources._list_table import ListTable
-from recometer.sources._top import Best, Rule, Shelf
+from recometer.sources._rank_counts import assemble, best_first, spread
+from recometer.sources._top_lists import Best, Rule, Shelf
+from recometer.sources.alignment import Aligned
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import BRIEF, Ticker, run_tasks
@@ -30,7 +29,7 @@ from recometer.tasks import BRIEF, Ticker, run_tasks
 USERS_PER_TASK = 4096
 
 
-class Facts(NamedTuple):
+class ListFacts(NamedTuple):
     """What is known of the users of test, besides where items landed."""
 
     n_excluded: Int64
@@ -147,12 +146,12 @@ class ListWork:
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue, self._beside(catalogue))
         self._warn_of_duplicates(counts)
-        lists = _top.finished(
+        lists = _top_lists.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking)
 
-    def facts(self, catalogue: ListCatalogue, known: Bool) -> Facts:
+    def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
         """Return what does not depend on where items landed; `known` is what `known` returned."""
         aligned = self.aligned
         n_excluded, beside = np.diff(aligned.excluded_indptr), self._beside(catalogue)
@@ -168,10 +167,10 @@ class ListWork:
             n_beside = np.bincount(beside // self.table.n_items, minlength=aligned.n_users)
             n_candidates = catalogue.n_items - n_excluded + n_beside
             self._check(n_candidates)
-        return Facts(n_excluded, n_candidates, self._counts(known, catalogue, beside))
+        return ListFacts(n_excluded, n_candidates, self._counts(known, catalogue, beside))
 
     def ranks(
-        self, catalogue: ListCatalogue, threads: int, without_repeats: Facts | None = None
+        self, catalogue: ListCatalogue, threads: int, without_repeats: ListFacts | None = None
     ) -> Ranks:
         """Put the users together.
 
@@ -471,3 +470,60 @@ def _with_later(item_ids: Array, more: int) -> Array:
     width = len(str(more))
     texts = np.array([f"{last}~{n:0{width}}" for n in range(more)], object)
     return np.concatenate([item_ids, texts])
+
+
+def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
+    """Drop the entries that are not candidates; what follows moves up.
+
+    Returns the table, whose items are numbered as `aligned.judged` is, and how many entries of
+    users of test were dropped.
+    """
+    who = _users_of_entries(table, aligned)
+    items = aligned.locate(np.maximum(who, 0), table.items)
+    dropped = int(np.count_nonzero((items < 0) & (table.items >= 0) & (who >= 0)))
+    ids_left = table.item_ids
+    if aligned.numbers is not None:
+        left = np.flatnonzero(aligned.numbers >= 0)
+        ids_left = left if ids_left is None else ids_left[left]
+    keep = items >= 0
+    narrowed = dataclasses.replace(
+        table,
+        indptr=ragged.offsets(keep, table.indptr),
+        items=items[keep].astype(np.int32),
+        scores=None if table.scores is None else table.scores[keep],
+        n_items=aligned.n_items,
+        item_ids=ids_left,
+    )
+    return narrowed, dropped
+
+
+def has_list(table: ListTable, aligned: Aligned) -> Bool:
+    """Return which users of test have a list with an item: bool [n_users]."""
+    who = _users_of_entries(table, aligned)
+    has = np.zeros(aligned.n_users, bool)
+    has[who[(who >= 0) & (table.items >= 0)]] = True
+    return has
+
+
+def catalogue_size(
+    n_items: int | None, inside: Bool | None, aligned: Aligned, request: Request
+) -> int | None:
+    """Return how many items can be recommended to anybody, given the size of the catalogue.
+
+    `inside` tells which items are in it, where that is known.
+    """
+    if isinstance(request.candidates, Items):
+        return aligned.n_items  # the list of candidates is the catalogue
+    if n_items is None or aligned.numbers is None:
+        return n_items
+    if inside is not None:
+        return int(np.count_nonzero(inside[aligned.numbers >= 0]))
+    return n_items - int(np.count_nonzero(aligned.numbers < 0))
+
+
+def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
+    """Return the user of test of each entry, -1 where the list is nobody's."""
+    users = np.full(table.n_lists, -1)
+    known = np.flatnonzero(aligned.rows >= 0)
+    users[aligned.rows[known]] = known
+    return users[ragged.users_of(table.indptr)]

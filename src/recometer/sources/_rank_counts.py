@@ -8,7 +8,7 @@ from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int64, any_of, slices, steps
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources._align_result import Aligned
+from recometer.sources.alignment import Aligned
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 2**10  # that are sorted at a time

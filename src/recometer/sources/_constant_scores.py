@@ -1,8 +1,8 @@
 """Users all of whose candidates have the same score, where no judged item of theirs shows it.
 
 A judged item that is a candidate is compared with all others, so that it is known whether all of
-them tie with it (`recometer.sources._assemble`). Where a user has none, some candidates are looked
-at, then more: nearly always, two of the first few differ.
+them tie with it (`recometer.sources._rank_counts`). Where a user has none, some candidates are
+looked at, then more: nearly always, two of the first few differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recometer import ragged
 from recometer._kernel import NanRule
 from recometer.arrays import Array, Bool, Int64, steps
 from recometer.protocol import Protocol
-from recometer.sources._align_result import Aligned
+from recometer.sources.alignment import Aligned
 
 AT_FIRST = 8  # candidates of each user
 TIMES_MORE = 4

@@ -9,8 +9,8 @@ import numpy as np
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
-from recometer.sources import _top
-from recometer.sources._top import Rule
+from recometer.sources import _top_lists
+from recometer.sources._top_lists import Rule
 from recometer.sources.base import Facts, Request, Source
 
 
@@ -59,7 +59,7 @@ class Cut(Source):
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list, as far as it is kept."""
         if request.protocol.ties == "random":
-            return _top.cut_at_random(self, request, k, self._depth, self._by_item)
+            return _top_lists.cut_at_random(self, request, k, self._depth, self._by_item)
         return self._source.top(request, min(k, self._depth))
 
     def _by_item(self, request: Request, k: int, rule: Rule) -> TopLists:

@@ -15,7 +15,7 @@ from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data import ids
 from recometer.draws import drawn_places, mix, mixed_seed
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources._align_result import Aligned
+from recometer.sources.alignment import Aligned
 from recometer.sources.base import Request, Source
 
 UNDEFINED = UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE
@@ -34,6 +34,10 @@ class Rule:
     def users(self, block: slice) -> Rule:
         """Return the rule for some users."""
         return dataclasses.replace(self, keys=self.keys[block])
+
+    def applied(self, aligned: Aligned) -> Aligned:
+        """Return test and train without the items that the rule leaves out."""
+        return only_unjudged(aligned) if self.unjudged_only else aligned
 
 
 class Best(NamedTuple):

@@ -1,0 +1,652 @@
+"""Alignment: test, train and candidates in the order of a source.
+
+Items are numbered by their place in the order of the sorted item ids ("item positions"), and
+`Aligned.item_rows` says in which row of the source each lies. Items that are left out for everybody
+are not numbered, so that a source ranks a smaller catalogue and knows no better. Candidates of
+each user are a ragged table beside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ragged
+from recometer.arrays import (
+    Array,
+    Bool,
+    Float64,
+    Int32,
+    Int64,
+    UInt32,
+    UInt64,
+    all_equal,
+    slices,
+    steps,
+)
+from recometer.data import ids, matching
+from recometer.data.interactions import Interactions, gains
+from recometer.data.matching import SourceIndex
+from recometer.draws import mix
+from recometer.errors import InputError
+from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
+from recometer.ranks import UserFlag
+from recometer.sources.base import Request
+from recometer.sources.candidates import Items, SampledCandidates, check_sets
+from recometer.tasks import Ticker, run_tasks
+
+Found = TypeVar("Found")
+
+
+@dataclasses.dataclass(frozen=True)
+class Aligned:
+    """Test and train as the source sees them."""
+
+    rows: Int64  # the source's row of each user of test, -1 where it has none
+    n_items: int
+    item_rows: Int64 | None  # the source's row of each item position; None if they are the same
+    judged_indptr: Int64
+    # Item positions, ascending within a user, -1 where the source has no such item or it is no
+    # candidate. Items of train are gone.
+    judged: Int32
+    # Which of the judged rows can be ranked (known user, known item; None if all can); and those
+    # rows as a table of their own.
+    ranked: Int64 | None
+    ranked_indptr: Int64
+    ranked_items: Int32
+    gain: Float64  # of each judged row
+    relevant: Bool
+    excluded_indptr: Int64
+    excluded: Int32
+    flags: UInt32
+    counts: dict[str, int]
+    item: Int32  # `judged` before candidates were chosen: positions in the whole catalogue
+    # The item position of each position of the whole catalogue, which `n_items`, `item_rows`,
+    # `judged` and all else here count by, -1 where it is nobody's candidate; None if all are.
+    numbers: Int32 | None = None
+    # The candidates of each user, ascending, without items of train; None for all items.
+    candidate_indptr: Int64 | None = None
+    candidates: Int32 | None = None
+    # Where users have candidates of their own: the items of the catalogue that are neither in
+    # train nor in test of each user.
+    pool: Int64 | None = None
+    item_ids: Array | None = None  # of the whole catalogue, sorted; None for positions
+    n_offered: int | None = None  # items in the sets of candidates, where they were given
+    # What was found of these, kept for the copies that `anew` makes.
+    found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
+
+    def anew(self) -> Aligned:
+        """Return a copy, in which the arrays that sources change are copied, too."""
+        found = object.__new__(type(self))  # as `dataclasses.replace`, in a fraction of its time
+        pool = None if self.pool is None else self.pool.copy()
+        vars(found).update(vars(self), flags=self.flags.copy(), pool=pool)
+        return found
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of test."""
+        return len(self.rows)
+
+    @property
+    def n_relevant(self) -> Int64:
+        """Relevant items of each user: int64 [n_users], not to be changed."""
+        return self._once(
+            "relevant", lambda: steps(ragged.offsets(self.relevant, self.judged_indptr))
+        )
+
+    @property
+    def n_excluded(self) -> Int64:
+        """Excluded items of each user: int64 [n_users], not to be changed."""
+        return self._once("excluded", lambda: steps(self.excluded_indptr))
+
+    def in_order(self, order: Int64) -> tuple[Float64, Bool]:
+        """Return gains and relevance in another order; not copied where all rows are alike."""
+        alike = self._once("alike", lambda: (all_equal(self.gain), all_equal(self.relevant)))
+        gain = self.gain if alike[0] else self.gain[order]
+        return gain, self.relevant if alike[1] else self.relevant[order]
+
+    def _once(self, what: str, find: Callable[[], Found]) -> Found:
+        if what not in self.found:
+            self.found[what] = find()
+        known: Found = self.found[what]
+        return known
+
+    @property
+    def offered(self) -> tuple[Int64, Int32] | None:
+        """The candidates of each user: where they begin, and which; None for all items."""
+        if self.candidate_indptr is None:
+            return None
+        assert self.candidates is not None
+        return self.candidate_indptr, self.candidates
+
+    @property
+    def n_candidates(self) -> Int64:
+        """How many candidates each user has, if the source scores them all: int64 [n_users]."""
+        return self.n_items - self.n_excluded - self.outside
+
+    @property
+    def outside(self) -> Int64:
+        """How many items are neither candidates of a user nor excluded: int64 [n_users]."""
+        if self.candidate_indptr is None:
+            return np.zeros(self.n_users, np.int64)
+        listed = np.diff(self.candidate_indptr)
+        return self.n_items - np.diff(self.excluded_indptr) - listed
+
+    def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
+        """Find candidates of users of test among items of the whole catalogue.
+
+        `items` are positions in the order of the (sorted) item ids, -1 for none. Returns the
+        positions in the numbering of `judged`, -1 for what is not a candidate of its user; items of
+        the user's train count as if they were candidates.
+        """
+        found = items.astype(np.int64)
+        if self.numbers is not None:
+            found = np.where(found >= 0, self.numbers[found], -1)
+        if self.offered is not None:
+            inside = np.zeros(len(found), bool)
+            for indptr, known in (self.offered, (self.excluded_indptr, self.excluded)):
+                listed = ragged.numbered(indptr, known, self.n_items)
+                inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
+            found = np.where(inside & (found >= 0), found, -1)
+        return found
+
+
+def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
+    """Match the users and items of test and train with those of a source.
+
+    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None for all). What
+    was matched for an earlier request is reused, except for what sources change.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit, or only one side has ids.
+    InputTypeError
+        If ids have different types.
+    """
+    rules = request.protocol.relevant_from, request.protocol.seen
+    sizes = index.n_users, index.n_items, request.test.n_items
+    aligned = request.memory.find(
+        "aligned",
+        (index.what, sizes, rules),
+        lambda: _aligned(index, request, catalogue),
+        same=(request.test, request.train, request.candidates, request.exclude),
+        equal=(index.user_ids, index.item_ids, catalogue),
+    )
+    return aligned.anew()
+
+
+def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
+    """Match them anew."""
+    test = request.test
+    rows = matching.match_users(index, test)
+    if rows is None:
+        rows = np.arange(test.n_users)
+    item_rows, sorted_ids = matching.sorted_items(index)
+    positions = matching.match_items(index, sorted_ids, test, "test")
+    flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
+    counts: dict[str, int] = {}
+    excluded_indptr = np.zeros(test.n_users + 1, np.int64)
+    excluded = np.zeros(0, np.int32)
+    rows_of_train = None
+    if request.train is not None:
+        rows_of_train = matching.rows_of(index, sorted_ids, test, request.train, "train")
+    judged = _judged(request)
+    if rows_of_train is not None:
+        train_indptr, trained, known = rows_of_train
+        flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
+        if request.protocol.seen != "kept":
+            counts["train_test_overlap"] = len(test) - len(judged.items)
+            excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
+            if len(trained) and not len(excluded) and not request.some_users:
+                matching.warn_of_unknown_train(index.what)
+    places = judged.items if positions is None else positions[judged.items].astype(np.int32)
+    if positions is not None:
+        unknown = places < 0
+        counts["items_unknown"] = len(np.unique(judged.items[unknown]))
+        counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
+        if not request.some_users:
+            matching.check_items(index, sorted_ids, test, judged.items, unknown)
+    counts["users_unknown"] = int(np.count_nonzero(rows < 0))
+    ranked, ranked_indptr, ranked_items = None, judged.indptr, places
+    if counts["users_unknown"] or counts.get("items_unknown"):
+        ranked, ranked_indptr, ranked_items = ranked_rows(rows, judged.indptr, places)
+    aligned = Aligned(
+        rows=rows,
+        n_items=index.n_items,
+        item_rows=item_rows,
+        judged_indptr=judged.indptr,
+        judged=places,
+        ranked=ranked,
+        ranked_indptr=ranked_indptr,
+        ranked_items=ranked_items,
+        gain=judged.gain,
+        relevant=judged.relevant,
+        excluded_indptr=excluded_indptr,
+        excluded=excluded,
+        flags=flags,
+        counts={name: count for name, count in sorted(counts.items()) if count},
+        item=places,
+        item_ids=sorted_ids,
+    )
+    return _choose(aligned, index, sorted_ids, request, catalogue)
+
+
+class _Judged(NamedTuple):
+    """The rows of test that are judged; items as test numbers them."""
+
+    indptr: Int64
+    items: Int32
+    gain: Float64
+    relevant: Bool
+
+
+def _judged(request: Request) -> _Judged:
+    """Return the rows of test that are judged: not those that are in train, too."""
+    relevant_from, seen = request.protocol.relevant_from, request.protocol.seen
+    return request.memory.find(
+        "judged",
+        (relevant_from, seen),
+        lambda: _without_train(request),
+        same=(request.test, request.train),
+    )
+
+
+def _without_train(request: Request) -> _Judged:
+    test, train = request.test, request.train
+    relevant = matching.relevant_rows(test, request.protocol.relevant_from)
+    judged = _Judged(test.indptr, test.items, gains(test), relevant)
+    if train is None or request.protocol.seen == "kept":
+        return judged
+    keep = ~request.in_train()
+    if keep.all():
+        return judged
+    indptr = ragged.offsets(keep, test.indptr)
+    return _Judged(indptr, test.items[keep], judged.gain[keep], relevant[keep])
+
+
+def _choose(
+    aligned: Aligned,
+    index: SourceIndex,
+    sorted_ids: Array | None,
+    request: Request,
+    catalogue: Bool | None,
+) -> Aligned:
+    """Leave only what `candidates` and `exclude` of the request allow."""
+    test, train, wanted = request.test, request.train, request.candidates
+    if wanted is None and request.exclude is None:
+        return aligned
+    kept = np.ones(aligned.n_items, bool)
+    if catalogue is not None and isinstance(wanted, SampledCandidates):
+        kept = catalogue.copy()
+    counts: dict[str, int] = {}
+    sets = None
+    if isinstance(wanted, Interactions):
+        indptr, items, places = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
+        if places is not None and (places < 0).any():
+            counts["candidates_unknown"] = int(np.count_nonzero(places < 0))
+        sets = matching.known_rows(indptr, items, places)
+    if isinstance(wanted, Items):
+        kept[:] = False
+        kept[positions_of(index, sorted_ids, wanted, counts)] = True
+    if request.exclude is not None:
+        kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
+    aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+    aligned = leave_out(aligned, kept)
+    if sets is not None:
+        aligned = restrict(aligned, *sets)
+    elif isinstance(wanted, SampledCandidates):
+        keys = ids.user_keys(test.user_ids, test.n_users)
+        popularity = None
+        if wanted.by == "popularity":
+            if train is None:
+                raise InputError(f"{wanted} needs train=, whose interactions it counts.")
+            popularity = _popularity(index, sorted_ids, train, request)
+        aligned = draw(aligned, wanted, keys, popularity, request.threads, request.progress)
+    if aligned.candidates is not None and not request.some_users:
+        n_known = int(np.count_nonzero(aligned.rows >= 0))
+        check_sets(aligned.counts.get("users_without_candidates", 0), n_known)
+    return aligned
+
+
+def _popularity(
+    index: SourceIndex, sorted_ids: Array | None, train: Interactions, request: Request
+) -> Int64:
+    """Return how many users of train have each item of the source: int64 [n_items]."""
+    found: Int64
+    if request.popularity is not None:
+        named, users = request.popularity
+        if named is None or sorted_ids is None:
+            return users
+        positions = ids.match(named, sorted_ids, "item ids of train")
+        found = np.zeros(index.n_items, np.int64)
+        found[positions[positions >= 0]] = users[positions >= 0]
+        return found
+    positions_of_train = matching.match_items(index, sorted_ids, train, "train")
+    bought = train.items.astype(np.int64)
+    if positions_of_train is not None:
+        bought = positions_of_train[train.items]
+    found = np.bincount(bought[bought >= 0], minlength=index.n_items)
+    return found
+
+
+def positions_of(
+    index: SourceIndex, sorted_ids: Array | None, items: Items, counts: dict[str, int]
+) -> Int64:
+    """Return where the items lie that the source has; count the others."""
+    what = f"items of {items.what}"
+    if sorted_ids is None:
+        if items.ids.dtype.kind not in "iu":
+            matching.both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
+        wrong = (items.ids < 0) | (items.ids >= index.n_items)
+        if wrong.any():
+            raise InputError(
+                f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
+                f"are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, or "
+                "give the source item_ids=."
+            )
+        return items.ids.astype(np.int64)
+    positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")
+    unknown = positions < 0
+    if unknown.all() and items.what == "candidates":
+        raise InputError(
+            f"{index.what} knows none of the {len(unknown):,} {what}, such as "
+            f"{ids.show(items.ids, 0)}. Hint: they must be ids like those of {index.what}, such "
+            f"as {ids.show(sorted_ids, 0)}."
+        )
+    if unknown.any():
+        counts[f"{items.what}_unknown"] = len(set(items.ids[unknown].tolist()))
+    return positions[~unknown]
+
+
+def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
+    """Take items out of the catalogue for everybody, unless `kept` (bool [n_items]).
+
+    There is no table of candidates yet.
+
+    Raises
+    ------
+    InputError
+        If no item is left.
+    """
+    if kept.all():
+        return aligned
+    if not kept.any():
+        raise InputError(
+            f"No candidate is left of the {aligned.n_items:,} items that the source has. "
+            "Hint: see candidates= and exclude=."
+        )
+    left = np.flatnonzero(kept)
+    numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
+    judged = renumbered(numbers, aligned.judged)
+    stays = kept[aligned.excluded]
+    return dataclasses.replace(
+        _ranking(aligned, judged),
+        n_items=len(left),
+        item_rows=left if aligned.item_rows is None else aligned.item_rows[left],
+        numbers=numbers,
+        excluded_indptr=offsets(stays, aligned.excluded_indptr),
+        excluded=numbers[aligned.excluded[stays]],
+    )
+
+
+def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
+    """Give every user a set of candidates, less what is excluded.
+
+    `items` are positions in the order of the (sorted) item ids, ascending within a user.
+    """
+    if aligned.numbers is not None:
+        items = aligned.numbers[items]
+    listed = numbered(indptr, items, aligned.n_items)[items >= 0]
+    narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
+    in_a_set = np.zeros(aligned.n_items, bool)
+    in_a_set[items[items >= 0]] = True
+    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(in_a_set)))
+
+
+def draw(
+    aligned: Aligned,
+    sample: SampledCandidates,
+    user_keys: UInt64,
+    popularity: Int64 | None,
+    threads: int,
+    progress: bool | None,
+) -> Aligned:
+    """Give every user their items of test and some others, drawn at random.
+
+    `user_keys` stand for the users in the draw; `popularity` (int64 [n_items]) counts the
+    interactions of each position in train, where items are drawn by them.
+
+    Raises
+    ------
+    InputError
+        If there are not that many items, or none can be drawn.
+    """
+    if sample.n > aligned.n_items:
+        raise InputError(
+            f"{sample} draws more items than there are: {aligned.n_items:,}. "
+            "Hint: leave candidates= out to rank all of them."
+        )
+    pool, weights = np.arange(aligned.n_items, dtype=np.int32), None
+    if popularity is not None:
+        weights = popularity if aligned.numbers is None else popularity[aligned.numbers >= 0]
+        pool, weights = pool[weights > 0], weights[weights > 0]
+        if not len(pool):
+            raise InputError(
+                f"{sample} has nothing to draw from: train has no interaction with an item that "
+                "the source knows. Hint: by='uniform' needs no train."
+            )
+    judged = aligned.judged >= 0
+    own = numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[judged]
+    has_row = aligned.rows >= 0
+    known = np.flatnonzero(has_row)
+    forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
+    user, item = np.divmod(forbidden, aligned.n_items)
+    # A user is a row of the block that is drawn for, so the pairs are of positions in `known`.
+    row = np.cumsum(has_row) - 1
+    forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
+    drawn = draw_items(
+        sample.n,
+        sample.seed,
+        user_keys[known],
+        forbidden,
+        pool,
+        weights,
+        aligned.n_items,
+        threads,
+        progress,
+    )
+    who = known[drawn // aligned.n_items]
+    short = int(np.count_nonzero(np.bincount(who, minlength=aligned.n_users)[known] < sample.n))
+    drawn = pairs(who, drawn % aligned.n_items, aligned.n_items)
+    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])))
+    return _counted(narrowed, candidates_short=short)
+
+
+def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64, Int32]:
+    """Return which judged items can be ranked (known user, candidate), and their own table."""
+    can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
+    ranked = np.flatnonzero(can)
+    return ranked, offsets(can, indptr), judged[ranked]
+
+
+def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
+    """Make ascending pairs the table of candidates."""
+    n_users, n_items = aligned.n_users, aligned.n_items
+    lengths = np.bincount(listed // n_items, minlength=n_users)
+    indptr = indptr_of(lengths)
+    judged = aligned.judged
+    known = judged >= 0
+    users = users_of(aligned.judged_indptr)
+    inside = known & among(pairs(users, judged, n_items), listed)
+    pool = n_items - np.diff(aligned.excluded_indptr)
+    pool -= np.bincount(users[known], minlength=n_users)
+    narrowed = dataclasses.replace(
+        _ranking(aligned, np.where(inside, judged, np.int32(-1)).astype(np.int32)),
+        candidate_indptr=indptr,
+        candidates=(listed % n_items).astype(np.int32),
+        pool=pool,
+    )
+    without = int(np.count_nonzero((lengths == 0) & (aligned.rows >= 0)))
+    return _counted(narrowed, users_without_candidates=without)
+
+
+def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
+    """Replace the judged items, some of which are not candidates any more."""
+    lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
+    ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
+    before = aligned.counts.get("relevant_not_candidates", 0)
+    return _counted(
+        dataclasses.replace(
+            aligned,
+            judged=judged,
+            ranked=ranked,
+            ranked_indptr=ranked_indptr,
+            ranked_items=ranked_items,
+        ),
+        relevant_not_candidates=before + lost,
+    )
+
+
+def _counted(aligned: Aligned, **counts: int) -> Aligned:
+    found = {name: count for name, count in counts.items() if count}
+    return dataclasses.replace(aligned, counts=aligned.counts | found)
+
+
+def _excluded(aligned: Aligned) -> Int64:
+    return numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
+
+
+def renumbered(numbers: Int32, items: Int32) -> Int32:
+    """Return what items are numbered in another numbering, -1 for those that are not in it."""
+    return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
+
+
+STREAM = np.uint64(0x63616E64)  # so that other draws with the same seed differ
+RACE = np.uint64(1 << 63)  # beyond every counter of the first draws
+CELLS_AT_ONCE = 2**19  # users x draws in memory at a time
+LOG_TERMS = 12
+
+
+def draw_items(
+    n: int,
+    seed: int,
+    user_keys: UInt64,
+    forbidden: Int64,
+    pool: Int32,
+    weights: Int64 | None,
+    n_items: int,
+    threads: int,
+    progress: bool | None,
+) -> Int64:
+    """Draw n items of the pool for each user; all there are where there are fewer.
+
+    Parameters
+    ----------
+    n, seed, user_keys
+        How many, and what stands for the draw and for each user in it.
+    forbidden : int64 [n_forbidden]
+        What a user must not get, as ascending `pairs` among the `n_items` of the catalogue.
+    pool : int32 [n_pool]
+        The items, ascending.
+    weights : int64 [n_pool] or None
+        All above 0. None draws uniformly.
+
+    Returns
+    -------
+    int64 [n_drawn]
+        Ascending `pairs` of users and items.
+    """
+    totals = None if weights is None else np.cumsum(weights)
+    times = None if weights is None else 1 / weights
+    counters = np.arange(n + n // 2 + 16, dtype=np.uint64)
+    keys = mix(mix(np.array([seed], np.uint64) ^ STREAM) ^ user_keys)
+
+    def draw(block: slice, ticker: Ticker) -> Int64:
+        ticker.advance()
+        users = np.arange(block.start, block.stop)
+        bits = mix(keys[block, np.newaxis] ^ counters)
+        if totals is None:
+            drawn = (bits % np.uint64(len(pool))).astype(np.int64)
+        else:
+            drawn = np.searchsorted(
+                totals, (bits % np.uint64(totals[-1])).astype(np.int64), "right"
+            )
+        found = pairs(users[:, np.newaxis], pool[drawn], n_items)
+        low, high = np.searchsorted(forbidden, [block.start * n_items, block.stop * n_items])
+        refused = forbidden[low:high]
+        allowed = _first_of_its_kind(drawn) & ~among(found, refused)
+        allowed &= np.cumsum(allowed, axis=1) <= n
+        taken = [found[allowed]]
+        missing = n - np.count_nonzero(allowed, axis=1)
+        late = np.flatnonzero(missing)
+        for few in slices(len(late), CELLS_AT_ONCE // len(pool)):
+            ticker.advance()
+            some = late[few]
+            bits = mix(mix(keys[users[some], np.newaxis] ^ RACE) ^ pool.astype(np.uint64))
+            finish = _uniform(bits) if times is None else _minus_log(_uniform(bits)) * times
+            row, draw_ = np.nonzero(allowed[some])
+            finish[row, drawn[some][row, draw_]] = np.inf
+            finish[_in_pool(refused, users[some], pool, n_items)] = np.inf
+            row, place = np.nonzero(_least(finish, missing[some]))
+            taken.append(pairs(users[some][row], pool[place], n_items))
+        return np.sort(np.concatenate(taken))
+
+    blocks = slices(len(user_keys), CELLS_AT_ONCE // len(counters))
+    drawn = run_tasks(draw, blocks, threads=threads, progress=progress, label="Drawing")
+    return np.concatenate([np.zeros(0, np.int64), *drawn])
+
+
+def _first_of_its_kind(rows: Int64) -> Bool:
+    """Return, row by row, which numbers did not come before."""
+    # Number and place in one, which sorts faster than an order that is stable.
+    bits = rows.shape[1].bit_length()
+    ordered = np.sort(rows << bits | np.arange(rows.shape[1]), axis=1)
+    first = np.ones(rows.shape, bool)
+    first[:, 1:] = np.diff(ordered >> bits, axis=1) != 0
+    result = np.empty_like(first)
+    np.put_along_axis(result, ordered & ((1 << bits) - 1), first, axis=1)
+    return result
+
+
+def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[Int64, Int64]:
+    """Return which pairs are of some users, both ascending, and of items of the pool."""
+    user, item = np.divmod(numbers, n_items)
+    row = np.minimum(np.searchsorted(users, user), len(users) - 1)
+    place = np.minimum(np.searchsorted(pool, item), len(pool) - 1)
+    both = (users[row] == user) & (pool[place] == item)
+    return row[both], place[both]
+
+
+def _least(values: Float64, n: Int64) -> Bool:
+    """Return, row by row, which values are the n least; infinite values never are."""
+    last = np.minimum(n, values.shape[1]) - 1
+    limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
+    found: Bool = (values <= limit) & np.isfinite(values)
+    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal times: hardly ever
+        found[row] = False
+        found[row, np.argsort(values[row], kind="stable")[: n[row]]] = True
+    return found
+
+
+def _uniform(bits: UInt64) -> Float64:
+    """Return numbers between 0 and 1, both excluded."""
+    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def _minus_log(values: Float64) -> Float64:
+    """Return -log(values), from operations that give the same bits on every platform."""
+    fraction, exponent = np.frexp(values)
+    low = fraction < np.sqrt(0.5)
+    fraction = np.where(low, 2 * fraction, fraction)
+    exponent = exponent - low
+    ratio = (fraction - 1) / (fraction + 1)
+    square, total = ratio * ratio, np.zeros_like(ratio)
+    for term in range(LOG_TERMS, -1, -1):  # log((1 + r) / (1 - r)) = 2 (r + r³/3 + r⁵/5 + ...)
+        total = total * square + 1 / (2 * term + 1)
+    result: Float64 = -(exponent * 0.6931471805599453 + 2 * ratio * total)
+    return result

@@ -1,0 +1,58 @@
+"""A source of one's own that scores some users at a time: a sparse matrix of scores."""
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.data.matching import SourceIndex
+from recometer.sources._score_batches import Batches, ScoredInBatches
+from recometer.sources.base import Facts
+from recometer.testing import check_source
+
+sparse = pytest.importorskip("scipy.sparse")
+
+
+class SparseScores(ScoredInBatches):
+    """Scores in a SciPy matrix [n_users, n_items]; what is not stored is not a candidate."""
+
+    def __init__(self, matrix, *, user_ids=None, item_ids=None):
+        self.matrix = matrix.tocsr()
+        self.index = SourceIndex.of("SparseScores", *matrix.shape, user_ids, item_ids)
+
+    @property
+    def facts(self):
+        arrays = {name: getattr(self.matrix, name) for name in ("indptr", "indices", "data")}
+        return Facts({**arrays, **self.index.ids})
+
+    def describe(self):
+        return f"SparseScores: {self.index.n_users:,} users x {self.index.n_items:,} items"
+
+    def scores(self, rows):
+        some = self.matrix[rows].tocoo()
+        scores = np.full(some.shape, -np.inf)
+        scores[some.row, some.col] = some.data
+        return scores
+
+    def batches(self, aligned, request):
+        return Batches(lambda u: self.scores(aligned.rows[u]), request, self.index.n_items)
+
+
+def stored(scores):
+    """The scores above -inf, 0 included, as a sparse matrix."""
+    cells = np.nonzero(scores > -np.inf)
+    return sparse.coo_array((scores[cells], cells), shape=scores.shape)
+
+
+def test_the_laws_of_sources_hold():
+    check_source(
+        lambda scores, users, items: SparseScores(stored(scores), user_ids=users, item_ids=items)
+    )
+
+
+def test_it_is_measured_as_the_dense_matrix_is():
+    rng = np.random.default_rng(0)
+    scores = np.where(rng.random((30, 40)) < 0.3, rng.integers(0, 9, (30, 40)), -np.inf)
+    test, train = rng.random((30, 40)) < 0.1, rng.random((30, 40)) < 0.1
+    options = {"train": train, "metrics": "ndcg@5 recall@3 coverage@4 roc_auc"}
+    found = rm.evaluate(SparseScores(stored(scores)), test, **options)
+    assert found.mean() == rm.evaluate(rm.Scores(scores), test, **options).mean()
