@@ -1,4 +1,4 @@
-"""What is evaluated: sizes and data, the same for all that are compared."""
+"""The evaluated cases: sizes and data, the same for everything that is compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL_METRICS = f"{CUTOFF_METRICS} roc_auc pr_auc rprecision"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A size of problem: random factors, random training and test items."""
+    """The size of a problem: random factors, random training and test items."""
 
     name: str
     n_users: int = 8_192
@@ -31,12 +31,12 @@ class Case:
     mapped: bool = False  # item factors in a memory-mapped file
 
     def but(self, name: str, **changes: Any) -> Case:
-        """Return a case that differs in something."""
+        """Return a copy of this case with some changes."""
         return dataclasses.replace(self, name=name, **changes)
 
     @property
     def size(self) -> str:
-        """Return the size in words."""
+        """Describe the size."""
         return (
             f"{self.n_users:,} users x {self.n_items:,} items, {self.n_factors} factors, "
             f"{self.dtype}, {self.n_train} training and {self.n_relevant} relevant items a user"
@@ -57,11 +57,11 @@ class Data:
 
     @property
     def operations(self) -> int:
-        """Return the floating-point operations of the product of the factors."""
+        """Return the number of floating-point operations in the product of the factors."""
         return 2 * len(self.users) * self.items.size
 
     def first_users(self, n_users: int) -> Data:
-        """Return the same for the first users only."""
+        """Return the same data for the first users only."""
         return Data(self.users[:n_users], self.items, self.train[:n_users], self.test[:n_users])
 
 
@@ -74,7 +74,7 @@ def make(case: Case, seed: int = 1) -> Data:
 
 
 def of_length_1(data: Data) -> Data:
-    """Return the same with rows of factors of length 1: no item's scores are bounded lower."""
+    """Return the data with factors of length 1, so that no item has a lower bound than others."""
     users, items = (
         rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (data.users, data.items)
     )
@@ -82,14 +82,14 @@ def of_length_1(data: Data) -> Data:
 
 
 def trained(case: Case, seed: int = 1) -> tuple[Data, dict[str, float]]:
-    """Return factors that were fitted, and what they are worth.
+    """Return fitted factors and the quality of the model.
 
     Each user draws distinct items with probabilities proportional to
     ``popularity[i] * exp(taste[u] . style[i])``, where popularity is log-normal (sigma 1.5)
-    and tastes have 16 normally distributed dimensions (sigma 0.8). Some of the items, drawn
-    at random, are test; implicit's AlternatingLeastSquares learns from the others. The
-    sigmas are chosen so that the model is about as good as published ones are on data of
-    this size: recall@20 is 0.12 and hit@10 is 0.60 for 8,192 users and 40,000 items.
+    and tastes have 16 normally distributed dimensions (sigma 0.8). A random part of the items is
+    test; implicit's AlternatingLeastSquares is fitted to the rest. With these sigmas, the model is
+    about as good as published ones on data of this size: recall@20 is 0.12 and hit@10 is 0.60 for
+    8,192 users and 40,000 items.
     """
     from implicit.cpu.als import AlternatingLeastSquares
     from threadpoolctl import threadpool_limits
@@ -101,7 +101,7 @@ def trained(case: Case, seed: int = 1) -> tuple[Data, dict[str, float]]:
     drawn = np.empty((case.n_users, case.n_train + case.n_relevant), np.int64)
     for start in range(0, case.n_users, 256):
         block = slice(start, start + 256)
-        # The largest of log-probabilities with Gumbel noise are a draw without replacement.
+        # The largest log-probabilities with Gumbel noise are a sample without replacement.
         keys = taste[block] @ style.T + popularity
         noise = generator.standard_exponential(keys.shape, dtype=np.float32)
         keys -= np.log(np.maximum(noise, np.finfo(np.float32).tiny))
@@ -122,7 +122,7 @@ def trained(case: Case, seed: int = 1) -> tuple[Data, dict[str, float]]:
 
 
 def read_ml1m(shared: Path) -> Data | None:
-    """Return the factors of an ALS model of MovieLens 1M, or None where they are missing."""
+    """Return the factors of an ALS model of MovieLens 1M, or None if they are missing."""
     folder = shared / "data" / "ml1m_als"
     if not folder.is_dir():
         return None
@@ -140,7 +140,7 @@ def _normal(generator: np.random.Generator, n: int, case: Case) -> npt.NDArray[A
 
 
 def _mapped(generator: np.random.Generator, case: Case) -> npt.NDArray[Any]:
-    with tempfile.NamedTemporaryFile() as file:  # the mapping outlives the name
+    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the name
         for start in range(0, case.n_items, 100_000):
             _normal(generator, min(100_000, case.n_items - start), case).tofile(file)
         file.flush()

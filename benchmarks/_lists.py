@@ -1,7 +1,7 @@
 """Lists and test data for lists.py, and the libraries that evaluate them.
 
-Each library's function takes frames, prepares what a user of it has in memory, and returns a
-call and what turns its result into means.
+The function for a library takes frames and converts them to what its users have in memory. It
+returns a call, and a function that converts the call's result to means.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ METRICS = ("ndcg", "recall", "precision", "ap", "rr", "hit", "rprecision")
 
 
 class Contestant(NamedTuple):
-    """What is timed, and how its result becomes {metric: mean}."""
+    """A timed call, and how its result becomes {metric: mean}."""
 
     call: Call
     means: Callable[[Any], dict[str, float]]
@@ -41,7 +41,7 @@ class Data:
 
     @classmethod
     def generate(cls, n_users: int) -> Data:
-        """About a third of the items of test are in the lists."""
+        """About a third of the test items are in the lists."""
         rng = np.random.default_rng(0)
         some = np.stack([rng.choice(N_ITEMS, LENGTH, replace=False) for _ in range(1000)])
         lists = some[rng.integers(0, len(some), n_users)]
@@ -61,7 +61,7 @@ class Data:
         return len(self.lists)
 
     def first(self, n_users: int) -> Data:
-        """Return the first users alone."""
+        """Return the data of the first users only."""
         some = self.test_users < n_users
         return Data(self.lists[:n_users], self.test_users[some], self.test_items[some])
 
@@ -181,7 +181,7 @@ def ranx(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
 
     names = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate", "r-precision")
     metrics = [name if name == "r-precision" else f"{name}@{K}" for name in names]
-    # Its frames hold texts as ids; a user who has integers converts them.
+    # Its frames contain text ids, so a user with integers has to convert them.
     texts = pl.col("user_id", "item_id").cast(pl.String)
     columns = {"q_id_col": "user_id", "doc_id_col": "item_id", "score_col": "score"}
 
@@ -211,8 +211,8 @@ def torchmetrics(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
     }
 
     def call() -> dict[str, float]:
-        # It takes scored pairs, and recommends none whose score is not positive: the items of
-        # test that are in no list come last, with 0.
+        # It takes scored pairs and never recommends scores that are not positive, so test items
+        # that are in no list come last, with score 0.
         on = ["user_id", "item_id"]
         pairs = lists.join(test.with_columns(target=pl.lit(True)), on=on, how="full", coalesce=True)
         columns = (
@@ -231,8 +231,8 @@ def torchmetrics(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
     return Contestant(call, dict)
 
 
-# Where a library's definition is another: RecTools divides the hits among the first k, not R,
-# by R; torchmetrics divides AP by the relevant items that were found.
+# Definitions that differ: RecTools' R-precision divides the hits among the first k, not R, by R;
+# torchmetrics divides AP by the number of relevant items that were found.
 DIFFERENT = {
     "rectools": {"rprecision"},
     "pytrec_eval": {"rr"},

@@ -1,4 +1,4 @@
-"""Where and with what was measured."""
+"""The machine and the versions used for a measurement."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The same work of another library and of recometer, in turns, in processor time.
+"""Another library and recometer do the same work in alternation, measured in processor time.
 
-Both sides get the same objects in the same process and one thread. What counts is processor time
-(time.process_time), in turns, the median of the ratios of neighbours: it can be measured while
-others use the machine. Compilation (Numba) and imports come before, in a round that does not count.
+Both sides get the same objects in the same process, and one thread. The result is the median ratio
+of adjacent runs in processor time (time.process_time), which other users of the machine hardly
+affect. Compilation (Numba) and imports happen in an earlier round that does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Before NumPy is imported.
+# This must come before NumPy is imported.
 os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")})
 
 from _machine import describe
@@ -27,7 +27,7 @@ from _table import markdown, number, seconds
 
 
 class Pair(NamedTuple):
-    """The same call of the library and of recometer."""
+    """The same call of a library and of recometer."""
 
     name: str
     theirs: Callable[[], Any]
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 class Library(NamedTuple):
-    """What is called, for how many users or queries, and the package whose version counts."""
+    """The calls, the number of users or queries, and the package whose version is reported."""
 
     pairs: Callable[[int], list[Pair]]
     n_users: int
@@ -43,14 +43,14 @@ class Library(NamedTuple):
 
 
 def measured(pair: Pair, repeats: int) -> dict[str, Any]:
-    """Return the processor seconds of both, in turns, and the median of their ratios."""
+    """Return the processor seconds of both sides in alternation, and the median of their ratios."""
     times: dict[str, list[float]] = {"theirs": [], "ours": []}
     for call in (pair.theirs, pair.ours):
         call()
     for _ in range(repeats):
         for side, taken in times.items():
             call = getattr(pair, side)
-            # What takes less than a clock's tick is repeated.
+            # Calls shorter than a clock tick are repeated.
             calls, spent = 0, 0.0
             while spent < 0.05:
                 begin = time.process_time()
@@ -62,7 +62,7 @@ def measured(pair: Pair, repeats: int) -> dict[str, Any]:
 
 
 def main(libraries: Mapping[str, Library], results: Path, description: str | None) -> None:
-    """Print a table, and write every time down."""
+    """Print a table, and save all times."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--library", action="append", choices=[*libraries])
     parser.add_argument("--repeats", type=int, default=5)

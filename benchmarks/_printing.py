@@ -1,4 +1,4 @@
-"""How long print(result) takes, with its intervals, beside the evaluation itself."""
+"""The time of print(result) with its intervals, compared with the evaluation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST = 0.1  # of the time of the evaluation
 
 
 def printing(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
-    """Return times of evaluations of the default metrics, and of printing what they found."""
+    """Return the times of evaluations with default metrics, and of printing their results."""
     n_users = 2_000 if options.quick else 100_000
     times: dict[str, Any] = {}
     table = []
-    # With few items, an evaluation is quick; with grades, nearly all values differ.
+    # With few items, evaluation is fast; with grades, almost all values are distinct.
     for n_items, grades in ((20_000, 1), (1_000, 5)):
         generator = np.random.default_rng(0)
         train, test = (_rows(generator, n_users, n_items, each, grades) for each in (50, 10))
@@ -32,7 +32,7 @@ def printing(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]
             return rm.evaluate(source, test, train=train, threads=options.threads)
 
         result = evaluate()
-        # A result keeps the intervals that it once computed; its copy has none.
+        # A result caches its intervals, but a copy does not have them.
         found = side_by_side(
             {"evaluate": evaluate, "print": lambda one=result: str(dataclasses.replace(one))},  # type: ignore[misc]
             5,

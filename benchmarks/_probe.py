@@ -1,6 +1,6 @@
-"""Measurements in a process of their own: memory, Ctrl-C, other instruction sets, imports.
+"""Measurements in a separate process: memory, Ctrl-C, other instruction sets, imports.
 
-`probe` starts this file as a script, which prints what it measured as JSON.
+`probe` runs this file as a script, which prints its measurements as JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from _rivals import evaluate, large_product, rank
 from _timing import side_by_side
 from threadpoolctl import threadpool_limits
 
-SAMPLE = 0.001  # seconds between two looks at a process's memory
+SAMPLE = 0.001  # seconds between two samples of a process's memory
 INTERRUPT_AFTER = (0.02, 0.1, 0.3, 0.6, 1.0, 1.5)  # seconds of work before Ctrl-C
 
 
@@ -58,9 +58,9 @@ def probe(
 
 
 def import_seconds(repeats: int) -> list[list[float]]:
-    """Return the seconds that imports take one after the other.
+    """Return the seconds of successive imports.
 
-    NumPy's, that of recometer, and what an evaluation of factors imports when it first runs.
+    First NumPy, then recometer, then the modules that the first evaluation of factors imports.
     """
     code = (
         "import time; a = time.perf_counter(); import numpy; b = time.perf_counter(); "
@@ -73,11 +73,11 @@ def import_seconds(repeats: int) -> list[list[float]]:
         subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         for _ in range(repeats + 1)
     ]
-    # The first one may compile to bytecode.
+    # The first run may compile bytecode.
     return [list(map(float, column)) for column in zip(*lines[1:], strict=True)]
 
 
-# In the process that starts the other.
+# In the parent process.
 
 
 def _read(child: subprocess.Popen[str]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _wait(child: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def _watch(child: subprocess.Popen[str]) -> dict[str, Any]:
-    """Sample the memory that is the child's own: not that of files mapped into memory."""
+    """Sample the memory that belongs to the child, without memory-mapped files."""
     found = _read(child)
     if not found:
         return found
@@ -131,7 +131,7 @@ def _anonymous(process: int) -> int:
 
 
 def _interrupt(child: subprocess.Popen[str]) -> dict[str, Any]:
-    """Send SIGINT, what Ctrl-C sends, and see how long the child takes to be back."""
+    """Send SIGINT, like Ctrl-C, and measure how long the child takes to return."""
     latencies, alive = [], 0
     for delay in INTERRUPT_AFTER:
         if not _read(child):
@@ -149,7 +149,7 @@ def _interrupt(child: subprocess.Popen[str]) -> dict[str, Any]:
     return {"seconds": latencies, "threads": alive}
 
 
-# In the process that was started.
+# In the child process.
 
 
 def _say(**found: object) -> None:
@@ -171,11 +171,11 @@ def _share(case: Case, threads: int, repeats: int) -> None:
 
 def _memory(case: Case, threads: int, repeats: int) -> None:
     data = make(case)
-    # Load what is imported on first use, and start what stays.
+    # Import lazily imported modules, and start threads that stay alive.
     evaluate(data.first_users(threads * 2), threads)()
     call = evaluate(data, threads)
     gc.collect()
-    # Memory that is free, but kept for the next allocation, would hide what is allocated.
+    # Free memory that is kept for the next allocation would hide later allocations.
     ctypes.CDLL(None).malloc_trim(0)
     _say(ready=True)
     sys.stdin.readline()
@@ -188,7 +188,7 @@ def _memory(case: Case, threads: int, repeats: int) -> None:
         for array in (value.values() if isinstance(value, dict) else [value])
         if isinstance(array, np.ndarray)
     )
-    # The peak is known: further calls only for their time.
+    # The peak is known, so further calls only measure time.
     _say(ended=True, outputs=outputs)
     sys.stdin.readline()
     for _ in range(repeats - 1):
@@ -199,7 +199,7 @@ def _memory(case: Case, threads: int, repeats: int) -> None:
 
 
 def _be_interrupted(case: Case, threads: int, repeats: int) -> None:
-    # What a shell started in the background ignores it.
+    # Processes started in the background by a shell ignore this signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     data = make(case)
     call = evaluate(data, threads)
@@ -211,7 +211,7 @@ def _be_interrupted(case: Case, threads: int, repeats: int) -> None:
             _say(started=True)
             call()
             finished = True
-            signal.pause()  # too quick to be interrupted: this takes the signal
+            signal.pause()  # too fast to be interrupted: receive the signal here
         except KeyboardInterrupt:
             at = time.monotonic()
         _say(interrupted=not finished, at=at, threads=threading.active_count() - 1)

@@ -1,4 +1,4 @@
-"""What is timed: recometer and what it is measured against.
+"""The timed calls of recometer and of other libraries.
 
 Each function prepares its inputs and returns a call.
 """
@@ -22,7 +22,7 @@ USERS_AT_ONCE = 256
 
 
 def evaluate(data: Data, threads: int, metrics: str = ALL_METRICS) -> Call:
-    """Return all of `evaluate`, from matrices to means."""
+    """Return a complete `evaluate`, from matrices to means."""
 
     def call() -> object:
         source = rm.Factors(data.users, data.items)
@@ -32,21 +32,21 @@ def evaluate(data: Data, threads: int, metrics: str = ALL_METRICS) -> Call:
 
 
 def rank(data: Data, threads: int) -> Call:
-    """Return the ranking alone, of interactions that were read before."""
+    """Return ranking alone, with interactions read beforehand."""
     source = rm.Factors(data.users, data.items)
     test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
-    return lambda: source.rank(Request(test, train, threads=threads))  # nothing is remembered
+    return lambda: source.rank(Request(test, train, threads=threads))  # no caches
 
 
 def lists(data: Data, threads: int) -> Call:
-    """Return the first places of each user, training items excluded: no metrics."""
+    """Return the top items of each user without training items, and without metrics."""
     source = rm.Factors(data.users, data.items)
     test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
     return lambda: source.top(Request(test, train, threads=threads), K)
 
 
 def large_product(dtype: str) -> Call:
-    """Return a square product, which shows what the processor can do."""
+    """Return a large square matrix product, which shows the capacity of the processor."""
     generator = np.random.default_rng(1)
     kind: Any = np.dtype(dtype)
     left, right = (generator.standard_normal((LARGE, LARGE), dtype=kind) for _ in range(2))
@@ -55,7 +55,7 @@ def large_product(dtype: str) -> Call:
 
 
 def product(data: Data) -> Call:
-    """Return the product of the factors alone, by blocks of users into the same memory."""
+    """Return the product of the factors alone, in blocks of users that reuse the same memory."""
     out = np.empty((USERS_AT_ONCE, len(data.items)), data.users.dtype)
     items = data.items.T
 
@@ -68,7 +68,7 @@ def product(data: Data) -> Call:
 
 
 def faiss_lists(data: Data, threads: int) -> Call:
-    """Return the search for the best items of each user, training items included: no metrics."""
+    """Return faiss's search for each user's top items, including training items; no metrics."""
     import faiss
 
     faiss.omp_set_num_threads(threads)
@@ -84,12 +84,12 @@ def implicit_metrics(data: Data, threads: int) -> Call:
 
     blas = ThreadpoolController()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of what the limit below is for
+        warnings.simplefilter("ignore", RuntimeWarning)  # warnings about the threads limited below
         model = AlternatingLeastSquares(factors=data.items.shape[1], num_threads=threads)
     model.user_factors, model.item_factors = data.users, data.items
 
     def call() -> object:
-        with blas.limit(limits=1, user_api="blas"):  # faster, and what implicit recommends
+        with blas.limit(limits=1, user_api="blas"):  # faster, and recommended by implicit
             return ranking_metrics_at_k(
                 model, data.train, data.test, K=K, show_progress=False, num_threads=threads
             )
@@ -98,7 +98,7 @@ def implicit_metrics(data: Data, threads: int) -> Call:
 
 
 def recometrics_metrics(data: Data, threads: int) -> Call:
-    """Return all metrics of recometrics: the same eleven but R-precision."""
+    """Return all metrics of recometrics: the same eleven except R-precision."""
     import recometrics
 
     dtype = data.users.dtype

@@ -1,4 +1,4 @@
-"""Tables of what benchmarks/stats.py found of intervals, tests and power."""
+"""Tables of the results of benchmarks/stats.py: intervals, tests and power."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = Sequence[dict[str, Any]]
 
 
 def tables(found: dict[str, Rows]) -> str:
-    """Return the tables of coverage, of errors of the first kind and of power."""
+    """Return the tables of coverage, type I errors and power."""
     return "\n\n".join(
         [_of_coverage(found["coverage"]), _of_errors(found["errors"]), _of_power(found["power"])]
     )
@@ -28,7 +28,7 @@ def _range(values: Sequence[float], digits: int = 3) -> str:
 
 
 def _of_coverage(rows: Rows) -> str:
-    """Return a table of the coverage by the number of users: the least and the mean."""
+    """Return a table of coverage by number of users: the minimum and the mean."""
     lines = []
     for of, n in itertools.product(("mean", "difference"), _sizes(rows)):
         own = [row for row in rows if (row["of"], row["n"]) == (of, n)]
@@ -42,7 +42,7 @@ def _of_coverage(rows: Rows) -> str:
 
 
 def _of_errors(rows: Rows) -> str:
-    """Return a table of how often tests reject where models do not differ, by number of users."""
+    """Return a table of rejection rates between equal models, by number of users."""
     tests = ("randomisation", "t", "wilcoxon", "sign")
     lines = []
     for hits, n in itertools.product((False, True), _sizes(rows)):
@@ -54,7 +54,7 @@ def _of_errors(rows: Rows) -> str:
 
 
 def _of_power(rows: Rows) -> str:
-    """Return a table of how far power is from what was predicted, by number of users."""
+    """Return a table of the difference between actual and predicted power, by number of users."""
     lines = []
     for how, hits, n in itertools.product(("swapped", "shifted"), (False, True), _sizes(rows)):
         own = [

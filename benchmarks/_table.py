@@ -1,4 +1,4 @@
-"""What was measured, against what was to be reached, as a table."""
+"""Measurements and their targets as a table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A line of the table.
+    """A row of the table.
 
-    `ours` and `other` are numbers in words; `value` is compared with `target`.
+    `ours` and `other` are formatted numbers; `value` is compared with `target`.
     """
 
     name: str
@@ -22,13 +22,13 @@ class Measure:
 
     @property
     def reached(self) -> bool | None:
-        """Return whether the target is reached, None without one."""
+        """Return whether the target is reached, or None without a target."""
         if self.target is None:
             return None
         return self.value <= self.target if self.at_most else self.value >= self.target
 
     def cells(self) -> list[str]:
-        """Return the line as texts."""
+        """Return the cells of the row."""
         words = {None: "", True: "yes", False: "NO"}
         bound = "" if self.target is None else f"{'≤' if self.at_most else '≥'} {self.target:g}"
         return [self.name, self.ours, self.other, number(self.value), bound, words[self.reached]]
@@ -38,12 +38,12 @@ HEADERS = ["measure", "ours", "other", "value", "to reach", "reached"]
 
 
 def number(value: float) -> str:
-    """Return three digits: 123, 12.3, 1.23, 0.0123."""
+    """Format a number with three digits: 123, 12.3, 1.23, 0.0123."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def seconds(value: float) -> str:
-    """Return a time in words."""
+    """Format a time."""
     return f"{number(value)} s" if value >= 1 else f"{number(1000 * value)} ms"
 
 

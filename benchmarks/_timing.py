@@ -1,4 +1,4 @@
-"""Timing side by side: never two things at once, and not while others use the processors."""
+"""Interleaved timing: one call at a time, while no other process uses the processors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-# Seconds before each call: waiting threads of BLAS and OpenMP keep a processor busy for a while,
-# and allocators keep memory that the next one would find ready (Polars' for half a second).
+# Seconds before each call. Waiting BLAS and OpenMP threads keep a processor busy for a while, and
+# allocators keep memory that would be ready for the next call (Polars' for half a second).
 PAUSE = 1.0
 QUIET = 0.05  # share of the processors that other processes may use
-PATIENCE = 3  # quiet repeats are looked for in this multiple of the repeats
-WAIT = 120.0  # seconds at most that all rounds wait for quiet
+PATIENCE = 3  # try at most this multiple of the repeats to find quiet ones
+WAIT = 120.0  # seconds that all rounds together may wait for quiet
 
 
 @dataclasses.dataclass(frozen=True)
 class Timed:
-    """How long something took, and how busy other processes kept the processors meanwhile."""
+    """The times of something, and how busy other processes kept the processors."""
 
     seconds: list[float]
     others: list[float]
@@ -41,11 +41,11 @@ def side_by_side(
     warm_up: bool = True,
     wait: float = WAIT,
 ) -> Times:
-    """Time each in turn, in an order drawn anew for each round.
+    """Time several calls in turn, in a new random order for each round.
 
-    Who is next finds the memory that the one before gave back: a fixed order would favour one of
-    them. A round waits a while for other processes to be quiet. Where they used more than 5 % of
-    the processors nevertheless, it is repeated; the quietest rounds count.
+    Each call finds the memory that the previous one released, so a fixed order would favour one of
+    them. A round waits a while for other processes to be quiet. If these use more than 5 % of the
+    processors nevertheless, the round is repeated. The quietest rounds count.
     """
     if warm_up:
         for call in contestants.values():
@@ -86,10 +86,10 @@ def _time(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def _busy_seconds() -> float:
-    """Return the processor time that all processes used, also of other virtual machines."""
+    """Return the processor time of all processes, including other virtual machines."""
     try:
         ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    except OSError:  # not Linux
+    except OSError:  # not on Linux
         return _own_seconds()
     user, nice, system, _idle, _waiting, interrupts, soft_interrupts, stolen = ticks
     busy = user + nice + system + interrupts + soft_interrupts + stolen

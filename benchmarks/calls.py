@@ -1,7 +1,7 @@
-"""How long small and repeated evaluations take, beside other libraries, in one run.
+"""The time of small and repeated evaluations, compared with other libraries in the same run.
 
-Prints a table and writes ``results/calls.json``. See README.md. Others that are not installed are
-left out: pip install scikit-learn ranx torchmetrics
+Prints a table and writes ``results/calls.json``. See README.md. Libraries that are not installed
+are left out: pip install scikit-learn ranx torchmetrics
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TEN = f"{FIVE} hit@10 rprecision roc_auc tprecision@10 f@10"
 
 @dataclasses.dataclass
 class Run:
-    """The options of a run, and what it has measured so far."""
+    """The options of a run, and its measurements so far."""
 
     threads: int
     repeats: int
@@ -43,12 +43,12 @@ class Run:
     times: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def add(self, *measure: Any, **more: Any) -> None:
-        """Note a line of the table, and show it."""
+        """Add a row to the table, and print it."""
         self.measures.append(Measure(*measure, **more))
         print("  " + " | ".join(self.measures[-1].cells()), flush=True)
 
     def time(self, name: str, contestants: Mapping[str, Call], calls: int) -> dict[str, float]:
-        """Return the median processor time of a call, each in turn in an order drawn anew."""
+        """Return each call's median processor time; the order is drawn again for each round."""
         spent: dict[str, list[float]] = {what: [] for what in contestants}
         for call in contestants.values():
             call()
@@ -63,7 +63,7 @@ class Run:
 
 
 def _data(n_users: int, n_items: int, share: float, seed: int = 0) -> tuple[Any, Any]:
-    """Return scores, and which of the items are relevant: at least one of each user."""
+    """Return scores, and which items are relevant: at least one for each user."""
     rng = np.random.default_rng(seed)
     relevant = (rng.random((n_users, n_items)) < share).astype(float)
     relevant[np.arange(n_users), rng.integers(0, n_items, n_users)] = 1
@@ -111,7 +111,7 @@ def hundred(run: Run) -> None:
         "its mean": lambda: evaluator.mean(rm.Scores(scores)),
     }
     title = "100 users x 1,000 items, 10 metrics"
-    # Epoch after epoch; others in between would drive it out of the caches.
+    # Epoch after epoch without other calls, which would evict its data from the caches.
     times = run.time("100 users", contestants, 20)
     own, mean = times["Evaluator"], times["its mean"]
     run.add(f"{title}: Evaluator (ms)", seconds(own), "", 1000 * own, 2, at_most=True)
@@ -124,7 +124,7 @@ def hundred(run: Run) -> None:
 
 
 def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
-    """Return its metrics of retrieval that are nearest: nine, of which one is a fall-out."""
+    """Return its most similar retrieval metrics: nine, one of them fall-out."""
     if not _there("torchmetrics"):
         return {}
     import torch
@@ -148,7 +148,7 @@ def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
 
 
 def ranx(scores: Any, relevant: Any) -> dict[str, Call]:
-    """Return its ten metrics, of a run that is ready, and of one that is made of arrays."""
+    """Return its ten metrics, with an existing run and with one built from arrays."""
     if not _there("ranx"):
         return {}
     from ranx import Qrels, evaluate
@@ -174,7 +174,7 @@ def ranx(scores: Any, relevant: Any) -> dict[str, Call]:
 
 
 def models(run: Run) -> None:
-    """200 models on the same test and train, by an Evaluator and each by itself."""
+    """200 models with the same test and train, with an Evaluator and with separate calls."""
     rng = np.random.default_rng(0)
     n_users, n_items, n_models = 1000, 2000, 200
     _, relevant = _data(n_users, n_items, 0.005)
@@ -210,8 +210,8 @@ def models(run: Run) -> None:
 
 
 def stream(run: Run) -> None:
-    """100 batches, and the whole of them in one call: of scores, and of candidates with a truth."""
-    # A small catalogue shows what a call itself takes.
+    """100 batches compared with a single call: of scores, and of labelled candidates."""
+    # With a small catalogue, the overhead of a call dominates.
     for n_items in (8000, 1000):
         scores, relevant = _data(10_000, n_items, 5 / n_items)
         evaluator = rm.Evaluator(relevant, metrics=FIVE, threads=run.threads)
@@ -232,11 +232,11 @@ def stream(run: Run) -> None:
 
 
 def lists(run: Run) -> None:
-    """100 batches of lists, and all of them in one call."""
+    """100 batches of lists compared with a single call."""
     scores, relevant = _data(10_000, 1000, 0.005)
     best = np.argsort(scores, axis=1)[:, :-21:-1].copy()
     evaluator = rm.Evaluator(relevant, metrics=FIVE, catalogue=1000, threads=run.threads)
-    # They are there, as a loop has them: to cut them out is not part of the stream.
+    # Cut the batches beforehand: this is not part of the stream.
     batches = [(best[rows], rows) for rows in np.array_split(np.arange(len(best)), 100)]
 
     def streamed() -> object:

@@ -1,8 +1,8 @@
-"""How fast the drop-ins of recometer.compat are, beside the libraries that they stand for.
+"""The speed of the drop-ins of recometer.compat, compared with the libraries they replace.
 
 Run: python benchmarks/dropins.py --library ranx
 
-`_pairs.py` says how the two sides are timed.
+`_pairs.py` explains how the two sides are timed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ K = 10
 
 
 def implicit(n_users: int) -> list[Pair]:
-    """ALS factors of 64, 20,000 items, 50 items of train and 10 of test a user."""
+    """ALS with 64 factors, 20,000 items, 50 train items and 10 test items per user."""
     from implicit import evaluation
     from implicit.als import AlternatingLeastSquares
 
@@ -51,7 +51,7 @@ def implicit(n_users: int) -> list[Pair]:
 
 
 def pytrec_eval(n_users: int) -> list[Pair]:
-    """Dicts of texts, 100 documents a query."""
+    """Dicts with text ids, 100 documents per query."""
     import pytrec_eval as library
 
     from recometer.compat import pytrec_eval as compat
@@ -66,7 +66,7 @@ def pytrec_eval(n_users: int) -> list[Pair]:
 
 
 def ranx(n_users: int) -> list[Pair]:
-    """100 documents a query; the objects of a library are made in the call, and once before."""
+    """100 documents per query; the library's objects are built in the call or beforehand."""
     import polars as pl
     import ranx as library
 
@@ -101,7 +101,7 @@ def ranx(n_users: int) -> list[Pair]:
 
 
 def sklearn(n_users: int) -> list[Pair]:
-    """1,000 scores a row; and one row of 100."""
+    """1,000 scores per row; and a single row of 100."""
     from sklearn import metrics as library
 
     from recometer.compat import sklearn as compat
@@ -132,7 +132,7 @@ def sklearn(n_users: int) -> list[Pair]:
 
 
 def surprise(n_users: int) -> list[Pair]:
-    """50 predictions a user."""
+    """50 predictions per user."""
     from surprise import Prediction, accuracy
 
     from recometer.compat import surprise as compat
@@ -158,7 +158,7 @@ def surprise(n_users: int) -> list[Pair]:
 
 
 def recommenders(n_users: int) -> list[Pair]:
-    """100 rows of predictions a user."""
+    """100 rows of predictions per user."""
     from recommenders.evaluation import python_evaluation as library
 
     from recometer.compat import recommenders as compat
@@ -179,7 +179,7 @@ def recommenders(n_users: int) -> list[Pair]:
 
 
 def torchmetrics(n_users: int) -> list[Pair]:
-    """100 pairs a query in one update; and a function, for one query."""
+    """100 pairs per query in one update; and a function for one query."""
     import torch
     from torchmetrics import retrieval as library
     from torchmetrics.functional import retrieval as functional
@@ -209,7 +209,7 @@ def torchmetrics(n_users: int) -> list[Pair]:
 
 
 def pyg(n_users: int) -> list[Pair]:
-    """Take lists of 20, about 8 true edges a source, in batches of 4,096."""
+    """Use lists of 20 and about 8 relevant edges per source, in batches of 4,096."""
     import torch
     from torch_geometric import metrics as library
 
@@ -239,7 +239,7 @@ def pyg(n_users: int) -> list[Pair]:
 
 
 def rectools(n_users: int) -> list[Pair]:
-    """100 rows of recommendations a user."""
+    """100 rows of recommendations per user."""
     from rectools import metrics as library
 
     from recometer.compat import rectools as compat

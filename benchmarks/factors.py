@@ -1,4 +1,4 @@
-"""How fast factors are evaluated, beside other libraries, in one run.
+"""The speed of evaluating factors, compared with other libraries in the same run.
 
 Prints a table and writes ``results/factors.json``. See README.md.
 """
@@ -25,17 +25,17 @@ from threadpoolctl import threadpool_limits
 HERE = Path(__file__).parent
 LARGE_OPERATIONS = 2 * _rivals.LARGE**3
 MIB = 2**20
-# Operations of the product of the factors above which there are fewer repeats: 1, 3.
+# Repeats are fewer, 3 or 1, if the product of the factors takes more operations than this.
 LONG_FOR_RECOMETRICS, VERY_LONG = 10**10, 10**11
-RECOMETRICS_USERS = 512  # where there is no target, the rest is proportional
+RECOMETRICS_USERS = 512  # without a target, time these users and scale up
 
 MILLION = BASE.but("500,000 items", n_items=500_000)
 MAPPED = BASE.but("2,000,000 items, memory-mapped", n_items=2_000_000, mapped=True)
-# The sizes of the Gowalla data of LightGCN (He et al. 2020); factors are trained on data drawn.
+# The size of LightGCN's Gowalla data (He et al. 2020); the factors are fitted to random data.
 GOWALLA = BASE.but("Gowalla", n_users=29_858, n_items=40_981, n_train=27, n_relevant=7)
 MORE_USERS = BASE.but("10 x users", n_users=10 * BASE.n_users)
 
-# For trained factors: the ratio to what metrics with a cut-off take, or lists.
+# For fitted factors: the ratio to metrics with a cut-off, or to lists.
 TRAINED_TARGETS = {
     "all metrics": 8,
     "NumPy's product of the factors": 5,
@@ -45,7 +45,7 @@ TRAINED_TARGETS = {
 
 @dataclasses.dataclass
 class Run:
-    """The options of a run, and what it has measured so far."""
+    """The options of a run, and its measurements so far."""
 
     threads: int
     repeats: int
@@ -56,13 +56,13 @@ class Run:
     times: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def sized(self, case: Case) -> Case:
-        """Return the case, small if the run is a quick one."""
+        """Return the case, reduced in size in a quick run."""
         if not self.quick:
             return case
         return case.but(case.name, n_users=case.n_users // 32, n_items=case.n_items // 20)
 
     def add(self, *measure: Any, **more: Any) -> None:
-        """Note a line of the table, and show it."""
+        """Add a row to the table, and print it."""
         line = Measure(*measure, **more)
         self.measures.append(dataclasses.replace(line, target=None) if self.quick else line)
         print("  " + " | ".join(self.measures[-1].cells()), flush=True)
@@ -75,14 +75,14 @@ class Run:
         *,
         warm_up: bool = True,
     ) -> Times:
-        """Time side by side, and keep it for the record."""
+        """Time calls in turn, and keep the times for the results."""
         repeats = min(self.repeats, repeats or self.repeats)
         options = {"wait": 0.0} if self.quick else {}
         times = side_by_side(contestants, repeats, warm_up=warm_up, **options)
         return self.keep(name, times)
 
     def keep(self, name: str, times: Times) -> Times:
-        """Keep times for the record."""
+        """Keep times for the results."""
         kept = self.times.setdefault(name, {})
         kept.update({what: dataclasses.asdict(timed) for what, timed in times.items()})
         return times
@@ -90,13 +90,13 @@ class Run:
     def ratio(
         self, what: str, other: Timed, ours: Timed, target: float | None = None, **more: Any
     ) -> None:
-        """Note how many times longer the other took."""
+        """Add how many times longer the other call took."""
         ratio = other.median / ours.median
         self.add(what, seconds(ours.median), seconds(other.median), ratio, target, **more)
 
 
 def compare(run: Run, name: str, data: Data, targets: dict[str, float]) -> None:
-    """Time ours, the other libraries and the large product side by side."""
+    """Time recometer, the other libraries and the large product in turn."""
     threads = run.threads
     contestants: dict[str, Callable[[], object]] = {
         "evaluate": _rivals.evaluate(data, threads),
@@ -127,7 +127,7 @@ def compare(run: Run, name: str, data: Data, targets: dict[str, float]) -> None:
 
 
 def shares(run: Run, name: str, operations: int, times: Times, targets: dict[str, float]) -> None:
-    """Note the rates, as shares of the large product's."""
+    """Add the rates as shares of the rate of the large product."""
     large = LARGE_OPERATIONS / times["large product"].median
     for what, title in (("rank", "ranks alone"), ("evaluate", "evaluate")):
         ours = operations / times[what].median
@@ -141,7 +141,7 @@ def shares(run: Run, name: str, operations: int, times: Times, targets: dict[str
 
 
 def compare_recometrics(run: Run, name: str, data: Data, ours: Timed, target: float | None) -> None:
-    """Time recometrics: all users where there is a target, else the first."""
+    """Time recometrics: for all users if there is a target, else for the first ones."""
     some = len(data.users) if target else min(len(data.users), RECOMETRICS_USERS)
     _rivals.recometrics_metrics(data.first_users(16), run.threads)()
     call = _rivals.recometrics_metrics(data.first_users(some), run.threads)
@@ -167,7 +167,7 @@ def base(run: Run) -> None:
 
 
 def varied(name: str, kernel: float | None = None, **changes: Any) -> Callable[[Run], None]:
-    """Return a case that differs from the base case in something."""
+    """Return a case that changes something in the base case."""
 
     def measure(run: Run) -> None:
         targets = {} if kernel is None else {"rank": kernel}
@@ -177,7 +177,7 @@ def varied(name: str, kernel: float | None = None, **changes: Any) -> Callable[[
 
 
 def ml1m(run: Run) -> None:
-    """Measure factors of a real model, where ../shared holds them."""
+    """Measure the factors of a real model, if ../shared has them."""
     data = _cases.read_ml1m(run.shared)
     if data is None:
         print(f"  skipped: there is no data/ml1m_als in {run.shared}")
@@ -186,7 +186,7 @@ def ml1m(run: Run) -> None:
 
 
 def avx2(run: Run) -> None:
-    """Measure AVX2 on both sides, in a process of its own."""
+    """Measure AVX2 on both sides, in a separate process."""
     case = run.sized(BASE)
     env = {"RECOMETER_INSTRUCTION_SET": "avx2", "OPENBLAS_CORETYPE": "Haswell"}
     found = probe("share", case, run.threads, run.repeats, env)
@@ -196,7 +196,7 @@ def avx2(run: Run) -> None:
 
 
 def cutoffs(run: Run) -> None:
-    """Measure metrics with a cut-off, and lists: both may stop early."""
+    """Measure metrics with a cut-off, and lists; both can stop early."""
     model, worth = _cases.trained(run.sized(BASE.but("trained", n_items=40_000)))
     worths = ", ".join(f"{name} {value:.2f}" for name, value in worth.items())
     random = _cases.make(run.sized(BASE))
@@ -212,7 +212,7 @@ def cutoffs(run: Run) -> None:
 
 
 def stop_early(run: Run, name: str, data: Data, targets: Mapping[str, float]) -> None:
-    """Time what may stop early beside what scores all items."""
+    """Time calls that can stop early against calls that score all items."""
     contestants: dict[str, Callable[[], object]] = {
         "cut-offs": _rivals.evaluate(data, run.threads, CUTOFF_METRICS),
         "lists": _rivals.lists(data, run.threads),
@@ -232,7 +232,7 @@ def stop_early(run: Run, name: str, data: Data, targets: Mapping[str, float]) ->
 
 
 def threads(run: Run) -> None:
-    """Measure one thread against two."""
+    """Compare one thread with two."""
     data = _cases.make(run.sized(BASE))
     contestants = {"two": _rivals.evaluate(data, 2), "one": _rivals.evaluate(data, 1)}
     times = run.time("threads", contestants)
@@ -251,7 +251,7 @@ def growth(run: Run) -> None:
 
 
 def memory(run: Run) -> None:
-    """Measure memory above inputs and outputs, for catalogues of very different sizes."""
+    """Measure memory beyond inputs and outputs, for catalogues of very different sizes."""
     small = BASE.but("5,000 items", n_items=5_000)
     for case in (small, BASE.but("50,000 items"), MILLION, MAPPED):
         peak = probe("memory", run.sized(case), run.threads)["peak"] / MIB
@@ -260,7 +260,7 @@ def memory(run: Run) -> None:
 
 
 def imports(run: Run) -> None:
-    """Measure ``import recometer`` beyond NumPy, and what it leaves to the first evaluation."""
+    """Measure ``import recometer`` beyond NumPy, and what the first evaluation imports."""
     numpys, ours, later = import_seconds(5 if run.quick else 21)
     run.times["import"] = {"recometer": ours, "when first used": later, "numpy": numpys}
     median, used = statistics.median(ours), statistics.median(later)
@@ -272,12 +272,12 @@ def imports(run: Run) -> None:
 
 
 def interrupt(run: Run) -> None:
-    """Measure the return from Ctrl-C at several moments, and note the slowest."""
+    """Measure the return from Ctrl-C at several moments; keep the slowest one."""
     for case in (MORE_USERS, MILLION, MAPPED, MORE_USERS.but("256 factors", n_factors=256)):
         found = probe("interrupt", run.sized(case), run.threads)
         run.times[f"Ctrl-C, {case.name}"] = found
         latencies = found["seconds"]
-        if not latencies:  # it had ended before
+        if not latencies:  # it ended before Ctrl-C
             continue
         said = f"Ctrl-C to prompt, the slowest of {len(latencies)}, {case.name} (s)"
         run.add(said, seconds(max(latencies)), "", max(latencies), 0.5, at_most=True)
@@ -341,7 +341,7 @@ def main() -> None:
 
 
 def table(record: dict[str, Any]) -> str:
-    """Return what was measured as a Markdown table."""
+    """Return the measurements as a Markdown table."""
     lines = [
         Measure(**measure).cells()
         for name in CASES

@@ -1,6 +1,6 @@
-"""How well intervals of few users, or of few clusters, cover: where one method gives way.
+"""The coverage of intervals with few users or clusters, near the switch between methods.
 
-Draws differences, whose means are known, and prints the tables of docs/statistics.md.
+Draws differences with known means, and prints the tables in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLUSTERS = (5, 10, 20, 50, 200)
 
 
 def hits(generator: np.random.Generator, n: int) -> Float64:
-    """Three in four who differ gain a hit, and the others lose one."""
+    """Three in four of the differing users gain a hit, the others lose one."""
     return np.where(generator.random(n) < 0.75, 1.0, -1.0)
 
 
@@ -35,7 +35,7 @@ def laplace(generator: np.random.Generator, n: int) -> Float64:
 
 
 def losses(generator: np.random.Generator, n: int) -> Float64:
-    """Nearly all who differ gain up to 0.1, and one in twelve loses 0.5 to 1."""
+    """Most differing users gain up to 0.1; one in twelve loses 0.5 to 1."""
     lost = generator.random(n) < 1 / 12
     return np.where(lost, -0.5 - 0.5 * generator.random(n), 0.1 * generator.random(n))
 
@@ -44,7 +44,7 @@ MEANS: dict[Draw, float] = {hits: 0.5, laplace: 0.1, losses: 11 / 12 * 0.05 - 1 
 
 
 def drawn(draw: Draw, n: int, share: float, repeats: int) -> Iterator[Float64]:
-    """Yield samples of differences, of which a share is not 0."""
+    """Yield samples of differences; the given share of them is not 0."""
     seed = [zlib.crc32(draw.__name__.encode()), n, round(100 * share)]
     generator = np.random.default_rng(seed)
     for _ in range(repeats):
@@ -52,7 +52,7 @@ def drawn(draw: Draw, n: int, share: float, repeats: int) -> Iterator[Float64]:
 
 
 def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
-    """Return how often inversion and Gaffke's bound cover, and how often they exclude 0."""
+    """Return how often inversion and Gaffke's bound cover the mean and how often they exclude 0."""
     truth, found = share * MEANS[draw], []
     for sample in drawn(draw, n, share, repeats):
         differences = group(sample)
@@ -67,7 +67,7 @@ def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
 
 
 def methods(repeats: int) -> list[list[str]]:
-    """Return a line per number of users and share of them that differs."""
+    """Return a row per number of users and share of differing users."""
     lines = []
     for n, share in itertools.product(USERS, SHARES):
         usual, of_hits, rare = (both_methods(d, n, share, repeats) for d in MEANS_IN_ORDER)
@@ -94,12 +94,12 @@ SIZES: dict[str, Draw] = {
 
 
 def cluster_means(how: str, n: int, repeats: int) -> list[str]:
-    """Return a line: how often intervals of means over clusters of unequal size cover."""
+    """Return a row: the coverage of intervals for means over clusters of unequal size."""
     generator = np.random.default_rng([zlib.crc32(how.encode()), n])
     truth, found = 0.2, []
     for _ in range(repeats):
         sizes = SIZES[how](generator, n)
-        # Users of a cluster are alike: 0 in most clusters, and up to 1 in some.
+        # Users in a cluster are similar: 0 in most clusters, up to 1 in some.
         of_cluster = generator.beta(0.3, 1.2, n)
         clusters = np.repeat(np.arange(n), sizes.astype(np.int64))
         values = (generator.random(len(clusters)) < of_cluster[clusters]).astype(np.float64)
@@ -114,9 +114,9 @@ def cluster_means(how: str, n: int, repeats: int) -> list[str]:
 
 
 def unseen(repeats: int, sizes: Sequence[int] = (50, 200, 1_000)) -> list[list[str]]:
-    """Return a line per number of users: how often nobody shows a loss, and who covers then.
+    """Return a row per number of users: how often no loss is seen, and the coverage in that case.
 
-    Everybody gains up to 0.04, but 1 % lose all there is.
+    All users gain up to 0.04, except for 1 % who lose everything.
     """
     lines = []
     for n in sizes:

@@ -1,17 +1,17 @@
-"""How fast factors are ranked on a CUDA device, and in which memory; beside torch.topk.
+"""The speed and memory of ranking factors on a CUDA device, compared with torch.topk.
 
 Run: python benchmarks/gpu.py           # 100,000 users x 1,000,000 items x 64 factors, float32
-     python benchmarks/gpu.py --quick   # tries the script, tiny, also where there is no such device
+     python benchmarks/gpu.py --quick   # tests the script at a tiny size, even without a device
 
-Needs torch. Times are on the clock, medians of rounds in which all take turns, after one round to
-warm up. What is measured:
+Needs torch. Times are wall times: medians of rounds that run all calls in turn, after a warm-up
+round. Measurements:
 
 plain        operations per second of torch's product of two large matrices, float32 without TF32
-ranks        `Factors.rank` of all users: test and train read before, all items scored and counted
-evaluate     all of `rm.evaluate`, metrics and intervals included
-topk         torch.topk of the product for blocks of users: no item excluded, no metric
-share        operations per second of the product within `ranks`, of the plain ones
-memory       the most that torch allocated on the device while ranking, less what lay there before
+ranks        `Factors.rank` for all users: test and train prepared, all items scored and counted
+evaluate     a complete `rm.evaluate`, including metrics and intervals
+topk         torch.topk of the product for blocks of users: no excluded items, no metrics
+share        operations per second of the product within `ranks`, relative to plain
+memory       the peak that torch allocates on the device while ranking, beyond existing tensors
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from recometer.sources.base import Request
 
 RESULTS = Path(__file__).with_name("results") / "gpu.json"
 METRICS = "ndcg@10 recall@10 ap rr roc_auc"
-K = 10  # places that topk finds
-BLOCK_BYTES = 2**30  # of the scores that topk gets at once
+K = 10  # places found by topk
+BLOCK_BYTES = 2**30  # size of the scores passed to topk at once
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """What is measured."""
+    """The size of a measurement."""
 
     users: int = 100_000
     items: int = 1_000_000
     factors: int = 64
-    judged: int = 10  # a user
+    judged: int = 10  # per user
     train: int = 50
     side: int = 8_192  # of the matrices of the plain product
     rounds: int = 5
@@ -56,7 +56,7 @@ QUICK = Size(users=300, items=500, factors=8, judged=3, train=5, side=64, rounds
 
 
 def drawn(rng: np.random.Generator, size: Size) -> tuple[rm.Interactions, rm.Interactions]:
-    """Return test and train: random items of each user, none of them twice."""
+    """Return test and train: distinct random items for each user."""
     each = size.judged + size.train
     gaps = rng.integers(1, size.items // each, (size.users, each))
     items = (rng.integers(0, size.items, (size.users, 1)) + gaps.cumsum(axis=1)) % size.items
@@ -74,17 +74,17 @@ def drawn(rng: np.random.Generator, size: Size) -> tuple[rm.Interactions, rm.Int
 
 
 class Device:
-    """Where tensors lie; the processor stands in for a CUDA device to try the script."""
+    """The device of the tensors; for testing the script, the CPU replaces a CUDA device."""
 
     def __init__(self) -> None:
         self.real = torch.cuda.is_available()
         self.where = torch.device("cuda" if self.real else "cpu")
         if not self.real:
-            # Tensors are ranked as on a device nevertheless.
+            # Make recometer rank the tensors as if they were on a device.
             tensors.CPU = "none"
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Return how long some work takes on the clock."""
+        """Return the wall time of some work."""
         self.wait()
         begin = time.perf_counter()
         work()
@@ -92,12 +92,12 @@ class Device:
         return time.perf_counter() - begin
 
     def wait(self) -> None:
-        """Wait until the device has done what it was given."""
+        """Wait until the device has finished its work."""
         if self.real:
             torch.cuda.synchronize()
 
     def bytes_above(self, work: Callable[[], object]) -> int | None:
-        """Return the most bytes that some work allocates; None where nobody counts them."""
+        """Return the most bytes that some work allocates; None if they are not counted."""
         if not self.real:
             return None
         torch.cuda.empty_cache()
@@ -107,13 +107,13 @@ class Device:
         return int(torch.cuda.max_memory_allocated() - before)
 
     def describe(self) -> dict[str, Any]:
-        """Return its name and the version of torch."""
+        """Return the name of the device and the version of torch."""
         name = torch.cuda.get_device_name() if self.real else "none: tried on the processor"
         return {"device": name, "torch": torch.__version__}
 
 
 def measure(size: Size, device: Device) -> dict[str, Any]:
-    """Return all that is measured, by the names above."""
+    """Return all measurements, by the names above."""
     torch.set_float32_matmul_precision("highest")
     rng, generator = np.random.default_rng(0), torch.Generator(device.where).manual_seed(0)
 
@@ -157,7 +157,7 @@ def measure(size: Size, device: Device) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print, and write what was measured on a device."""
+    """Measure and print; save results measured on a device."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="try the script at a tiny size")
     quick: bool = parser.parse_args().quick

@@ -1,7 +1,7 @@
-"""How many instructions the kernel for 64-bit Arm takes for a user and an item, under an emulator.
+"""The kernel's number of instructions per user and item on 64-bit Arm, under an emulator.
 
-Counts do not depend on what else the machine does. `.ci/check_aarch64` makes the Python that this
-needs, and a compiler (cc) makes the plug-in of QEMU that counts.
+Counts do not depend on the load of the machine. `.ci/check_aarch64` installs the Python for this,
+and a compiler (cc) builds the QEMU plug-in that counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PYTHON = HERE.parent / "build" / "aarch64" / "python"
-# Factors, and relevant items of each user: with one factor it is nearly all counting.
+# Factors, and relevant items per user. With one factor, counting dominates.
 CASES = [(1, 1), (1, 10), (1, 50), (65, 10)]
 DTYPES = ["float32", "float64"]
 USERS, ITEMS = 120, 2048
@@ -69,19 +69,19 @@ def counted() -> dict[tuple[str, str, int, int], float]:
 
 
 def run_cases() -> None:
-    """Rank all items for all users, in every case, on every instruction set."""
+    """Rank all items for all users, in every case and with every instruction set."""
     from recometer import _kernel
 
     for name in _kernel.instruction_sets():
         for dtype in DTYPES:
             for factors, relevant in CASES:
-                for _ in range(2):  # the first also translates
+                for _ in range(2):  # the first run also translates
                     rank(name, dtype, factors, relevant)
                 print("case", name, dtype, factors, relevant, flush=True)
 
 
 def rank(name: str, dtype: str, n_factors: int, n_relevant: int) -> None:
-    """Rank random relevant items, with a mark before and after."""
+    """Rank random relevant items, with a marker before and after."""
     import numpy as np
 
     from recometer import _kernel

@@ -1,4 +1,4 @@
-"""How fast, and in how much memory, lists in a Parquet file of 100 million rows are evaluated.
+"""The speed and memory of evaluating lists in a Parquet file with 100 million rows.
 
 Prints a table and writes ``results/list_files.json``. See README.md.
 """
@@ -36,9 +36,9 @@ LARGEST = 2.5e9  # bytes
 
 
 def write(folder: Path, n_users: int) -> None:
-    """Write the lists of all users, grouped and not, and a test, some rows at a time."""
+    """Write the lists of all users, grouped and ungrouped, and a test set, in chunks of rows."""
     n = n_users * LENGTH
-    # A step that divides nothing visits every row once; users are named at random beside.
+    # A step coprime to the number of rows visits every row once; users get random ids in addition.
     step = next(s for s in range(int(n * 0.618), n) if np.gcd(s, n) == 1)
     names = np.random.default_rng(0).permutation(n_users)
     for order in MILLION_ROWS_A_SECOND:
@@ -57,7 +57,7 @@ def write(folder: Path, n_users: int) -> None:
 
 
 def measure_file(files: list[str], threads: int) -> None:
-    """Evaluate a file and print how long it took, and the most memory that this process held."""
+    """Evaluate a file; print the time and the peak memory of this process."""
     warnings.simplefilter("ignore")
     lists, test = files
     begin = time.perf_counter()

@@ -1,7 +1,7 @@
-"""How fast lists are evaluated, beside other libraries, in one run.
+"""The speed of evaluating lists, compared with other libraries in the same run.
 
-Seven metrics at k = 20, from what the user has in memory to the values, conversions counted.
-Prints a table and writes ``results/lists.json``. Others that are not installed are left out.
+Seven metrics at k = 20, from the user's data in memory to the values, including conversions.
+Prints a table and writes ``results/lists.json``. Libraries that are not installed are left out.
 See README.md.
 """
 
@@ -25,13 +25,13 @@ from _timing import Times, side_by_side
 
 HERE = Path(__file__).parent
 USERS = (30_000, 1_000_000)
-# More would take the others hours, and more memory than there is: the rest is proportional, which
-# favours them (ten times the users take RecTools 17 to 22 times as long).
+# More users would take the others hours and too much memory. Their time is scaled up, which favours
+# them: for ten times the users, RecTools takes 17 to 22 times as long.
 OTHERS_USERS = 300_000
 WARM_UP_USERS = 100
 QUICK = ("rectools", "pytrec_eval")  # the others are timed once
 FASTEST = ("rectools",)
-# With more users, the slower ones are left out, and Python's objects do not fit.
+# With more users, the slower libraries are left out, and Python objects do not fit into memory.
 FEW_USERS = 30_000
 OTHERS = (*QUICK, "ranx", "torchmetrics")
 TOLERANCE = 1e-6  # torchmetrics computes in float32
@@ -39,7 +39,7 @@ TOLERANCE = 1e-6  # torchmetrics computes in float32
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What a user of ours has in memory, and what it is measured against."""
+    """The data that a user has in memory, and the comparisons."""
 
     name: str
     prepare: Callable[[Data], tuple[Any, Any]]  # lists, test
@@ -96,7 +96,7 @@ CASES = (
 
 
 def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]:
-    """Return the other libraries on what they take, by name."""
+    """Return calls of the other libraries with the forms of data that they take, by name."""
     lists, test = data.frames(strings=case.strings or "strings" in case.name)
     if case.dicts:
         dicts = _lists.trec_dicts(lists, test)
@@ -106,7 +106,7 @@ def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]
 
 
 def check(data: Data, names: list[str]) -> None:
-    """Check that all agree on the means, where they define them alike."""
+    """Check that all agree on the means of metrics with the same definition."""
     frames = data.frames()
     own = _lists.ours(*frames, 1)
     expected = own.means(own.call())
@@ -118,7 +118,7 @@ def check(data: Data, names: list[str]) -> None:
 
 
 def run_case(case: Case, n_users: int, options: argparse.Namespace) -> tuple[Times, Measure]:
-    """Time ours and the quick ones of the others, interleaved."""
+    """Time recometer and the faster libraries in turn."""
     data = Data.generate(n_users)
     few = data.first(min(n_users, OTHERS_USERS))
     factor = n_users / few.n_users
@@ -155,7 +155,7 @@ def main() -> None:
     options = parser.parse_args()
     options.others = [name for name in options.others if importlib.util.find_spec(name)]
     warnings.simplefilter("ignore")
-    check(Data.generate(WARM_UP_USERS), options.others)  # ranx compiles itself meanwhile
+    check(Data.generate(WARM_UP_USERS), options.others)  # this also lets ranx compile
     times: dict[str, Times] = {}
     measures = []
     for n_users in options.users:

@@ -1,6 +1,6 @@
-"""How fast metrics are computed once the ranks are known, beside other libraries, in one run.
+"""The speed of computing metrics from ranks, compared with other libraries in the same run.
 
-Prints a table and writes ``results/metrics.json``. See README.md. Others that are not installed
+Prints a table and writes ``results/metrics.json``. See README.md. Libraries that are not installed
 are left out: pip install ranx rectools
 """
 
@@ -38,14 +38,14 @@ Int64 = npt.NDArray[np.int64]
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 30, 50, 70, 100)
 N_ITEMS, N_RELEVANT, GROUP = 50_000, 10, 4
-LENGTH = max(CUTOFFS)  # of the lists that other libraries get
+LENGTH = max(CUTOFFS)  # of the lists given to other libraries
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Where the relevant items of each user landed: places from 0 on, [n_users, N_RELEVANT].
+    """The places of each user's relevant items, from 0 on: [n_users, N_RELEVANT].
 
-    A tenth of the users have one at the top, 90 % have one in the first hundred.
+    A tenth of the users have one at the top, and 90 % have one in the first hundred.
     """
 
     places: Int64
@@ -53,7 +53,7 @@ class Data:
 
     @classmethod
     def generate(cls, n_users: int, *, all_tied: bool = False) -> Data:
-        """Draw places near the top more often than others."""
+        """Draw places near the top more often."""
         rng = np.random.default_rng(0)
         drawn = rng.random((n_users, N_RELEVANT)) ** 4 * (N_ITEMS - N_RELEVANT)
         # Distinct places, ascending.
@@ -62,13 +62,13 @@ class Data:
 
     @property
     def n_users(self) -> int:
-        """Number of users, all with as many relevant items."""
+        """Number of users, all with the same number of relevant items."""
         return len(self.places)
 
     def ranks(self) -> Ranks:
-        """Return the ranks: in groups of four tied items, or with 1 % of the items in one of two.
+        """Return the ranks: in groups of four ties, or with 1 % of the items tied in pairs.
 
-        With few ties, the other item of a group is not relevant and stands behind.
+        In pairs, the other item is irrelevant and comes second.
         """
         above, tied = self.places, np.full(self.places.shape, GROUP - 1)
         if self.all_tied:
@@ -95,18 +95,18 @@ class Data:
         )
 
     def items(self, places: Int64 | None = None) -> Int64:
-        """Return which items are at some places: [n_users, n_places]."""
+        """Return the items at the given places: [n_users, n_places]."""
         shift = np.arange(self.n_users)[:, np.newaxis] * 7
         found: Int64 = ((self.places if places is None else places) + shift) % N_ITEMS
         return found
 
     def lists(self) -> Int64:
-        """Return the best items of each user: [n_users, LENGTH]."""
+        """Return each user's top items: [n_users, LENGTH]."""
         return self.items(np.arange(LENGTH)[np.newaxis])
 
 
 def accuracy_metrics() -> list[Metric]:
-    """Return every metric of rankings: at ten cut-offs, those without one once."""
+    """Return every ranking metric: at ten cut-offs, or once if it has none."""
     found = []
     for name, definition in reading("ranks").items():
         given = [p for p in definition.parameters.values() if p.from_test]
@@ -126,7 +126,7 @@ def ours(data: Data, metrics: list[Metric], threads: int) -> Call:
 
 
 def writing(n_users: int, n_columns: int, threads: int) -> Call:
-    """Return the writing of arrays as large as the result: no computing."""
+    """Return a call that only writes arrays of the size of the result."""
 
     def write(columns: list[npt.NDArray[np.float64]]) -> None:
         for column in columns:
@@ -148,7 +148,7 @@ def writing(n_users: int, n_columns: int, threads: int) -> Call:
 
 @dataclasses.dataclass
 class Run:
-    """The options of a run, and what it has measured so far."""
+    """The options of a run, and its measurements so far."""
 
     threads: int
     repeats: int
@@ -159,12 +159,12 @@ class Run:
     times: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def add(self, *measure: Any, **more: Any) -> None:
-        """Note a line of the table, and show it."""
+        """Add a row to the table, and print it."""
         self.measures.append(Measure(*measure, **more))
         print("  " + " | ".join(self.measures[-1].cells()), flush=True)
 
     def time(self, name: str, contestants: dict[str, Call]) -> Times:
-        """Time side by side, and keep it for the record."""
+        """Time calls in turn, and keep the times for the results."""
         times = side_by_side(contestants, self.repeats, wait=self.wait)
         self.times[name] = {what: dataclasses.asdict(timed) for what, timed in times.items()}
         return times
@@ -181,7 +181,7 @@ def all_metrics(name: str, target: float, *, all_tied: bool) -> Callable[[Run], 
         own, alone = times["ours"].median, times["writing"].median
         title = f"{name}, {run.users:,} users, {len(metrics)} columns"
         run.add(f"{title} (s)", seconds(own), "", own, target, at_most=True)
-        # What other processes take of the processors changes this little.
+        # Other processes hardly affect the processor time.
         run.add(f"{title}: processor time (s)", seconds(spent), "", spent)
         run.add(f"{title}: to writing as many numbers", seconds(own), seconds(alone), own / alone)
         sizes = f"{peak / 2**30:.2f} GiB", f"{result / 2**30:.2f} GiB"
@@ -191,12 +191,12 @@ def all_metrics(name: str, target: float, *, all_tied: bool) -> Callable[[Run], 
 
 
 def _peak(call: Call) -> tuple[int, int, float]:
-    """Return the bytes of a result, the most that were taken above those before, and seconds."""
+    """Return the bytes of a result, the peak above the initial memory, and the seconds."""
     gc.collect()
-    # Memory that is free, but kept for the next allocation, would hide what is allocated.
+    # Free memory that is kept for the next allocation would hide later allocations.
     ctypes.CDLL(None).malloc_trim(0)
     before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     start = time.process_time()
     values: Any = call()
     spent, peak = time.process_time() - start, _memory("VmHWM") - before
@@ -209,7 +209,7 @@ def _memory(field: str) -> int:
 
 
 def ild(run: Run) -> None:
-    """Time ILD of embeddings, the lists being there."""
+    """Time ILD with embeddings, with existing lists."""
     rng = np.random.default_rng(0)
     n_users, length, n_features = max(run.users // 10, 1), 50, 128
     shift = rng.integers(0, N_ITEMS, (n_users, 1))
@@ -230,7 +230,7 @@ def ild(run: Run) -> None:
 
 
 def beside(name: str, others: Callable[[Data], Call], *names: str) -> Callable[[Run], None]:
-    """Compare at ten cut-offs, conversions not counted on either side."""
+    """Compare at ten cut-offs, without conversions on either side."""
 
     def measure(run: Run) -> None:
         if importlib.util.find_spec(name) is None:

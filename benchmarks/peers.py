@@ -1,9 +1,9 @@
-"""How fast libraries that have no drop-in are, beside recometer, for the same lists.
+"""The speed of libraries without a drop-in, compared with recometer on the same lists.
 
 Run, in an environment that has the library: python benchmarks/peers.py --library replay
 
-Each side gets what a user of it has in memory, and makes of it what it needs. Metrics are those at
-10 that both have. `_pairs.py` says how the two sides are timed.
+Each side gets the data that its users have in memory, and converts it as needed. The metrics are
+those at 10 that both have. `_pairs.py` explains how the two sides are timed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ours(lists: object, test: object, metrics: str) -> rm.Evaluation:
 
 
 def ir_measures(n_users: int) -> list[Pair]:
-    """Dicts of texts, 100 documents a query."""
+    """Dicts with text ids, 100 documents per query."""
     import ir_measures as library
     from ir_measures import AP, RR, P, R, nDCG
 
@@ -49,7 +49,7 @@ def ir_measures(n_users: int) -> list[Pair]:
 
 
 def lenskit(n_users: int) -> list[Pair]:
-    """Frames of pandas, 100 rows of recommendations a user."""
+    """Pandas frames, 100 rows of recommendations per user."""
     from lenskit.data import ItemListCollection
     from lenskit.metrics import NDCG, Hit, MeasurementCollector, Precision, Recall, RecipRank
 
@@ -79,7 +79,7 @@ def lenskit(n_users: int) -> list[Pair]:
 
 
 def replay(n_users: int) -> list[Pair]:
-    """Frames of Polars, 100 rows of recommendations a user."""
+    """Polars frames, 100 rows of recommendations per user."""
     from replay import metrics as library
 
     lists, test = Data.generate(n_users).frames()
@@ -99,7 +99,7 @@ def replay(n_users: int) -> list[Pair]:
 
 
 def evidently(n_users: int) -> list[Pair]:
-    """Frames of pandas, with 100 scored and judged rows a user."""
+    """Pandas frames, with 100 scored and judged rows per user."""
     from evidently import DataDefinition, Dataset, Recsys, Report
     from evidently import metrics as library
 
@@ -129,7 +129,7 @@ def evidently(n_users: int) -> list[Pair]:
 
 
 def retrieval_eval_gate(n_users: int) -> list[Pair]:
-    """Files of TREC, 100 documents a query, from reading to the means."""
+    """TREC files, 100 documents per query, from reading to means."""
     import tempfile
 
     from rag_eval_gate.backends import RunFileBackend
@@ -164,7 +164,7 @@ def retrieval_eval_gate(n_users: int) -> list[Pair]:
 def scored(n_users: int) -> tuple[Any, Any, Any]:
     """Return scores of 20,000 items as a tensor [n_users, 20,000], and the pairs of test.
 
-    A third of the items of test are ranked first.
+    A third of the test items are ranked first.
     """
     import torch
 
@@ -189,7 +189,7 @@ def recbole(n_users: int) -> list[Pair]:
     import torch
     from recbole.evaluator import Collector, Evaluator
 
-    vars(np)["float"] = float  # RecBole 1.2.1 reads this name, which NumPy no longer has
+    vars(np)["float"] = float  # RecBole 1.2.1 uses this name, which NumPy has removed
     scores, users, items = scored(n_users)
     config = {
         "metrics": ["NDCG", "Precision", "Recall", "MAP", "MRR", "Hit"],

@@ -1,4 +1,4 @@
-"""How long a report of many models, metrics and users takes to make, and how large it is.
+"""The time and size of a report of many models, metrics and users.
 
 Run: python benchmarks/report.py --users 1000000 --models 10
 """
@@ -21,7 +21,7 @@ N_ITEMS, DEPTH = 2000, 10
 
 
 def evaluations(n_models: int, n_users: int) -> dict[str, rm.Evaluation]:
-    """Return models of rising quality, on users with three relevant items each."""
+    """Return models of increasing quality, for users with three relevant items each."""
     rng = np.random.default_rng(0)
     relevant = rng.integers(0, N_ITEMS // 3, (n_users, 3)) + np.arange(3) * (N_ITEMS // 3)
     indptr = np.arange(0, 3 * n_users + 1, 3)

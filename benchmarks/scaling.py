@@ -33,7 +33,7 @@ TITLES = {
 
 
 def measure(threads: int, repeats: int, shrink: int) -> list[dict[str, Any]]:
-    """Return a record for each size: what varies, seconds, and peak bytes."""
+    """Return a record per size: the varied parameter, seconds, and peak bytes."""
     records = []
     for varied, sizes in SIZES.items():
         for size in sizes[: len(sizes) - shrink]:
@@ -68,7 +68,7 @@ def table(records: list[dict[str, Any]]) -> str:
 
 
 def plot(records: list[dict[str, Any]], path: Path, threads: int) -> None:
-    """Draw time above memory, a column for each thing that varies."""
+    """Plot time above memory, with a column for each varied parameter."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -103,7 +103,7 @@ def plot(records: list[dict[str, Any]], path: Path, threads: int) -> None:
 
 
 def short(size: int) -> str:
-    """Return 2,048 as 2k, 1,000,000 as 1M."""
+    """Format 2,048 as 2k, 1,000,000 as 1M."""
     if size >= 1_000_000:
         return f"{size / 1e6:.3g}M"
     return f"{size / 1e3:.3g}k" if size >= 1_000 else str(size)

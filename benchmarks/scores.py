@@ -1,6 +1,6 @@
-"""How fast dense scores are evaluated, beside torch.topk, in one run.
+"""The speed of evaluating dense scores, compared with torch.topk in the same run.
 
-A float32 matrix of 10,000 users and 50,000 items, 51 training and 10 relevant items a user;
+A float32 matrix of 10,000 users and 50,000 items, with 51 training and 10 relevant items per user;
 ndcg, recall, precision and hit at k = 20. Prints a table and writes ``results/scores.json``.
 See README.md.
 """
@@ -33,7 +33,7 @@ METRICS = f"ndcg@{K} recall@{K} precision@{K} hit@{K}"
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Scores and what each user has in train and test."""
+    """Scores, and the train and test items of each user."""
 
     scores: Any  # float32 [n_users, n_items]
     train: Any  # sparse
@@ -41,11 +41,11 @@ class Data:
 
     @classmethod
     def generate(cls, n_users: int, n_items: int) -> Data:
-        """Scores are normally distributed, items of train and test uniformly."""
+        """Draw normally distributed scores, and uniformly distributed items of train and test."""
         rng = np.random.default_rng(0)
         scores = rng.standard_normal((n_users, n_items), dtype=np.float32)
         n = N_TRAINED + N_RELEVANT
-        # Distinct within a user: one of each of n equal parts of the items.
+        # Distinct within a user: one from each of n equal parts of the items.
         items = np.arange(n) * (n_items // n) + rng.integers(0, n_items // n, (n_users, n))
         items = rng.permuted(items, axis=1)
         return cls(
@@ -73,11 +73,11 @@ def ours(data: Data, threads: int) -> Call:
 
 
 def top_k(data: Data, *, copy: bool) -> Call:
-    """Return the search for the best items, those of train masked in a copy, or for good."""
+    """Return a top-k search that masks train items in a copy, or in place."""
     scores = torch.from_numpy(data.scores)
     users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.train.nonzero())
     if not copy:
-        scores = scores.clone()  # the others are to get what a model gives out
+        scores = scores.clone()  # keep the scores as a model returns them for the other calls
 
     def call() -> Any:
         masked = scores.clone() if copy else scores
@@ -88,7 +88,7 @@ def top_k(data: Data, *, copy: bool) -> Call:
 
 
 def top_k_metrics(data: Data) -> Call:
-    """Return the search in a copy with the metrics of its lists."""
+    """Return the search in a copy, including the metrics of its lists."""
     search = top_k(data, copy=True)
     users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.test.nonzero())
     n_items = data.scores.shape[1]

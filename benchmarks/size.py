@@ -1,9 +1,9 @@
-"""Problems larger than usual: factors in a file, a million users, and bytes per row.
+"""Unusually large problems: factors in a file, a million users, and bytes per row.
 
-`file` times factors in a memory-mapped file beside the same in memory. `million` evaluates
-1,000,000 users x 100,000 items x 64 factors in a process of its own, and watches its memory and
-what its progress bar says. `rows` measures how much memory each kind of input takes per row, in
-processes of their own. Writes ``results/size.json``.
+`file` times factors in a memory-mapped file and in memory. `million` evaluates 1,000,000 users x
+100,000 items x 64 factors in a separate process, and watches its memory and progress bar. `rows`
+measures the memory per row of each kind of input, in separate processes. Writes
+``results/size.json``.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ MIB = 2**20
 FILE = Case("file", n_users=4_096, n_items=1_000_000)
 MILLION = Case("a million users", n_users=1_000_000, n_items=100_000)
 METRICS = {"all eleven metrics": ALL_METRICS, "cut-offs only": CUTOFF_METRICS}
-LEAST_SPEED = 0.9  # of factors in a file, beside the same in memory
+LEAST_SPEED = 0.9  # of factors in a file, relative to memory
 N_ROWS, ROWS_PER_USER, N_ROW_ITEMS = 10_000_000, 10, 100_000
-BYTES_PER_JUDGED = 28  # its score and counts, which fill up while users are ranked
-SHARE = 0.1  # of the work after which the bar's estimate counts
+BYTES_PER_JUDGED = 28  # its score and counts, which are written while users are ranked
+SHARE = 0.1  # share of the work from which on the bar's estimate counts
 SHOWN = re.compile(r"Ranking\D*(\d+)% +(\d+):(\d\d):(\d\d)")
-CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of colours, and where the terminal writes
-SAMPLE = 0.05  # seconds between two looks at a process's memory
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # for colours, and for moving the cursor
+SAMPLE = 0.05  # seconds between two samples of a process's memory
 
 
 def in_file(threads: int, repeats: int, case: Case) -> dict[str, Any]:
-    """Return the times of factors in a file and in memory, for all metrics and for cut-offs."""
+    """Return the times of factors in a file and in memory, for all metrics and only cut-offs."""
     mapped = make(dataclasses.replace(case, mapped=True))
     whole = dataclasses.replace(mapped, items=mapped.items.copy())
     found: dict[str, Any] = {"size": case.size, "seconds": {}, "processor": {}}
@@ -74,7 +74,7 @@ def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evalu
 
 
 def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Return the processor time of each in turns: others may use the machine meanwhile."""
+    """Return each call's processor time, run in turn; others may use the machine meanwhile."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -86,7 +86,7 @@ def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[
 
 
 def million(threads: int, case: Case) -> dict[str, Any]:
-    """Evaluate in a process of its own, whose bar is drawn on a terminal that is read here."""
+    """Evaluate in a separate process, which draws its progress bar on a terminal that we read."""
     ours, theirs = pty.openpty()
     command = [sys.executable, __file__, "child", json.dumps(dataclasses.asdict(case))]
     child = subprocess.Popen(
@@ -123,10 +123,10 @@ def per_row(threads: int, n_rows: int) -> dict[str, Any]:
 
 
 def _write_rows(folder: Path, n_rows: int) -> None:
-    """Write the same rows with ids that are numbers, and texts."""
+    """Write the same rows with numeric and text ids."""
     rng = np.random.default_rng(0)
     user = np.repeat(np.arange(n_rows // ROWS_PER_USER), ROWS_PER_USER)
-    # Distinct items of a user: some steps from the first on.
+    # Distinct items of a user: some steps from the first one.
     first = rng.integers(0, N_ROW_ITEMS, len(user) // ROWS_PER_USER)
     item = (first[user] + 7919 * np.tile(np.arange(ROWS_PER_USER), len(first))) % N_ROW_ITEMS
     score, judged = rng.random(n_rows), rng.random(n_rows) < 1 / ROWS_PER_USER
@@ -146,7 +146,7 @@ def _pairs(path: Path) -> rm.Pairs:
     return rm.Pairs(frame, score="score", rating="rating", threshold=0.5)
 
 
-# What reads each kind of input, and what it is evaluated with: None where it brings the truth.
+# How to read each kind of input, and its test set; None if the input has labels.
 KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "lists": ("numbers", lambda path: rm.Lists(path, score="score")),
     "lists, ids of text": ("texts", lambda path: rm.Lists(path, score="score")),
@@ -158,7 +158,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 
 
 def kind(name: str, folder: Path, threads: int) -> None:
-    """Be the process that reads, and evaluates, a kind of input."""
+    """Run as the child process that reads and evaluates a kind of input."""
     ids, read = KINDS[name]
     warm = rm.Interactions.of(folder / f"test_{ids}.parquet")
     before = _anonymous()
@@ -183,21 +183,21 @@ def kind(name: str, folder: Path, threads: int) -> None:
 
 
 def _anonymous() -> int:
-    """Return the bytes of this process that lie in no file."""
+    """Return the bytes of this process's memory that are not backed by a file."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     line = next(one for one in status.splitlines() if one.startswith("RssAnon"))
     return int(line.split()[1]) * 1024
 
 
 class _Most(threading.Thread):
-    """Looks again and again at how much memory this process has."""
+    """Samples the peak memory of this process."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.most, self._ended = _anonymous(), threading.Event()
 
     def run(self) -> None:
-        """Look until the block ends."""
+        """Sample until the block ends."""
         while not self._ended.wait(0.005):
             self.most = max(self.most, _anonymous())
 
@@ -211,20 +211,20 @@ class _Most(threading.Thread):
 
 
 class _Watch(threading.Thread):
-    """Reads what a process draws on a terminal, and how much memory it has."""
+    """Reads a process's terminal output, and watches its memory."""
 
     def __init__(self, process: int, terminal: int) -> None:
         super().__init__()
         self.text = ""
         self._process, self._terminal = process, terminal
-        self._shown: list[tuple[float, int, int]] = []  # when, percent, seconds that remain
+        self._shown: list[tuple[float, int, int]] = []  # time, percent, remaining seconds
         self._memory: list[tuple[float, int]] = []
 
     def run(self) -> None:
         """Watch until the terminal is closed."""
         sampler = threading.Thread(target=self._sample, daemon=True)
         sampler.start()
-        with contextlib.suppress(OSError):  # what a terminal that was closed raises
+        with contextlib.suppress(OSError):  # raised when the terminal has been closed
             while piece := os.read(self._terminal, 4096):
                 self.text += CODES.sub("", piece.decode(errors="replace"))
                 *_, last = (None, *SHOWN.finditer(self.text[-500:]))
@@ -234,7 +234,7 @@ class _Watch(threading.Thread):
                     self._shown.append((time.monotonic(), percent, left))
 
     def _sample(self) -> None:
-        with contextlib.suppress(OSError, StopIteration):  # it has ended
+        with contextlib.suppress(OSError, StopIteration):  # the process has ended
             while True:
                 status = Path(f"/proc/{self._process}/status").read_text()
                 line = next(one for one in status.splitlines() if one.startswith("RssAnon"))
@@ -242,7 +242,7 @@ class _Watch(threading.Thread):
                 time.sleep(SAMPLE)
 
     def found(self) -> dict[str, Any]:
-        """Return what the bar said after a tenth, what came, and the memory while it ranked."""
+        """Return the bar's estimate after a tenth, the actual time, and memory while ranking."""
         begin, end = self._shown[0][0], next(at for at, done, _ in self._shown if done == 100)
         at, _, left = next(one for one in self._shown if one[1] >= 100 * SHARE)
         ranking = [size for when, size in self._memory if at <= when <= end]
@@ -255,7 +255,7 @@ class _Watch(threading.Thread):
 
 
 def child(case: Case, threads: int) -> None:
-    """Be the process that evaluates."""
+    """Run as the child process that evaluates."""
     data = make(case)
     begin, busy = time.perf_counter(), time.process_time()
     result = rm.evaluate(

@@ -1,6 +1,6 @@
-"""Run the smallest case of every benchmark, to see that it still runs. Measures nothing.
+"""Run the smallest case of every benchmark to check that it still works. Measures nothing.
 
-Runs a copy of the scripts in a folder of its own, so that `results/` stays as it is.
+Runs a copy of the scripts in a separate folder, so that `results/` does not change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ONCE = ["--repeats", "1"]
 QUIET = ["--wait", "0"]
-# The options of the smallest case of each script.
+# The options for each script's smallest case.
 SMALLEST = {
     "calls": ["--case", "one", *ONCE, "--threads", "1"],
     "dropins": ["--quick", "--library", "implicit", *ONCE],
@@ -36,7 +36,7 @@ SMALLEST = {
     "splits": ["--rows", "20000", "--large", "0", *ONCE, *QUIET, "--others"],
     "stats": ["--quick", "--only", "printing", *QUIET],
 }
-# What is left out, and why.
+# The scripts that are skipped, and why.
 ELSEWHERE = {
     "instructions": "needs an emulator (.ci/check_aarch64)",
     "tf32": "needs the factors of a fitted model",
@@ -51,7 +51,7 @@ NEEDS = {
 
 
 def main() -> None:
-    """Run the scripts that are named, or all; fail if one fails or has no line above."""
+    """Run the named scripts, or all; fail if a script fails or has no entry above."""
     scripts = {path.stem for path in HERE.glob("[!_]*.py")} - {Path(__file__).stem}
     unknown = scripts ^ (SMALLEST.keys() | ELSEWHERE.keys())
     if unknown:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def runs(name: str) -> bool:
-    """Return whether a script runs, or cannot here."""
+    """Return whether a script runs, or cannot run here."""
     need = NEEDS.get(name)
     reason = ELSEWHERE.get(name)
     if need is not None and importlib.util.find_spec(need) is None:

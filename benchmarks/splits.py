@@ -1,8 +1,9 @@
-"""How fast interactions are split, beside other libraries, in one run.
+"""The speed of splitting interactions, compared with other libraries in the same run.
 
-From a data frame in memory to frames of train and test, all columns; and from a Parquet file of
-100 million interactions to a folder. Prints a table and writes ``results/splits.json``. Others that
-are not installed are left out: pip install rectools lenskit replay-rec recometrics "polars<2"
+From a data frame in memory to frames of train and test with all columns; and from a Parquet file
+with 100 million interactions to a folder. Prints a table and writes ``results/splits.json``.
+Libraries that are not installed are left out:
+pip install rectools lenskit replay-rec recometrics "polars<2"
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ Call = Callable[[], object]
 
 SHARE = 0.2
 BEGIN, END = 1_000_000_000, 1_200_000_000
-LATER = END - int(SHARE * (END - BEGIN))  # from here on a fifth of the interactions
+LATER = END - int(SHARE * (END - BEGIN))  # a fifth of the interactions come later
 CASES = {
-    # The least ratio of the fastest other's time to ours. None sets no target.
+    # The minimum ratio of the fastest other library's time to ours. None sets no target.
     "last 1 of each user": 4.0,
     "a random fifth of all": 2.0,
     "a random fifth of each user's": None,
@@ -43,7 +44,7 @@ CASES = {
     "5-core, then global time": 2.0,
 }
 SLOW = ("lenskit", "recometrics", "rectools")  # timed once each
-SCALED = {"lenskit": 25}  # on this part of the rows, for a loop over users takes too long
+SCALED = {"lenskit": 25}  # timed on this fraction of the rows, since it loops over users
 OTHERS = ("polars", "replay", "rectools", "lenskit", "recometrics")
 LARGE = 100_000_000
 LARGE_SECONDS, LARGE_GIB = 45.0, 8.0
@@ -52,7 +53,7 @@ LARGE_SECONDS, LARGE_GIB = 45.0, 8.0
 def interactions(n: int, *, distinct: bool = True, seed: int = 0) -> pl.DataFrame:
     """Return interactions of n / 125 users with n / 500 items, both by power laws.
 
-    Users and items are in random order, as are the rows.
+    Users, items and rows are in random order.
     """
     rng = np.random.default_rng(seed)
     n_users, n_items = max(200, n // 125), max(100, n // 500)
@@ -78,7 +79,7 @@ def interactions(n: int, *, distinct: bool = True, seed: int = 0) -> pl.DataFram
 
 
 def ours(data: pl.DataFrame, threads: int) -> dict[str, Call]:
-    """Return what recometer does, by case."""
+    """Return recometer's calls by case."""
 
     def call(what: Any, **options: Any) -> Call:
         return lambda: split(data, what, threads=threads, **options)
@@ -94,7 +95,7 @@ def ours(data: pl.DataFrame, threads: int) -> dict[str, Call]:
 
 
 def with_polars(data: pl.DataFrame) -> dict[str, Call]:
-    """Return what one would write with Polars."""
+    """Return what users would write in Polars."""
     time_ = pl.col("timestamp")
 
     def parts(held: pl.Expr, frame: pl.DataFrame = data) -> object:
@@ -125,7 +126,7 @@ def with_polars(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_replay(data: pl.DataFrame) -> dict[str, Call]:
-    """Return RePlay's splitters, of a Polars frame."""
+    """Return RePlay's splitters with a Polars frame."""
     from replay.preprocessing.filters import MinCountFilter
     from replay.splitters import LastNSplitter, RandomSplitter, TimeSplitter
 
@@ -150,7 +151,7 @@ def with_replay(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_rectools(data: pl.DataFrame) -> dict[str, Call]:
-    """Return RecTools' splitters, of a pandas frame, whose rows are then taken."""
+    """Return RecTools' splitters with a pandas frame, including the selection of rows."""
     from rectools.dataset import Interactions
     from rectools.model_selection import LastNSplitter, RandomSplitter, TimeRangeSplitter
 
@@ -175,7 +176,7 @@ def with_rectools(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_lenskit(data: pl.DataFrame) -> dict[str, Call]:
-    """Return LensKit's splitters, of its data set."""
+    """Return LensKit's splitters with its data set."""
     from lenskit.data import from_interactions_df
     from lenskit.splitting import LastN, SampleFrac, sample_records, sample_users, split_global_time
 
@@ -195,7 +196,7 @@ def with_lenskit(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_recometrics(data: pl.DataFrame) -> dict[str, Call]:
-    """Return recometrics' split of all users, of a sparse matrix."""
+    """Return recometrics' split of all users with a sparse matrix."""
     import scipy.sparse as sp
     from recometrics import split_reco_train_test
 
@@ -219,7 +220,7 @@ MAKERS: Mapping[str, Callable[[pl.DataFrame], dict[str, Call]]] = {
 
 
 def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
-    """Time all cases, the quick ones in turn, the slow ones once each."""
+    """Time all cases: fast libraries in turn, slow ones once each."""
     data = interactions(options.rows).rechunk()
     mine = ours(data, options.threads)
     installed = [name for name in options.others if importlib.util.find_spec(name)]
@@ -229,7 +230,7 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
         calls = {"recometer": mine[case]}
         calls |= {name: made[case] for name, made in quick.items() if case in made}
         times[case] = side_by_side(calls, options.repeats, wait=options.wait)
-    # One at a time: each has the data once more, in a form of its own.
+    # One at a time, since each has another copy of the data in its own form.
     for name in (name for name in installed if name in SLOW):
         part = SCALED.get(name, 1)
         made = MAKERS[name](data if part == 1 else interactions(options.rows // part))
@@ -241,7 +242,7 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
 
 
 def measures(times: Mapping[str, Mapping[str, Timed]]) -> list[Measure]:
-    """Compare ours with each of the others, and the fastest with the target."""
+    """Compare recometer with each library, and the fastest of them with the target."""
     found = []
     for case, timed in times.items():
         own = timed["recometer"].median
@@ -261,7 +262,7 @@ def measures(times: Mapping[str, Mapping[str, Timed]]) -> list[Measure]:
 
 
 def large(n: int, threads: int) -> dict[str, Any]:
-    """Split a file and write the parts, each way in a process of its own."""
+    """Split a file and write the parts, each way in a separate process."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.parquet"
@@ -281,7 +282,7 @@ def large(n: int, threads: int) -> dict[str, Any]:
 
 
 def child(case: str, path: str, threads: int) -> None:
-    """Split a file, write the parts, and say how long it took and how much memory."""
+    """Split a file and write the parts; print the time and the memory."""
     what = {
         "last": Last(1),
         "random": Fraction(SHARE),
@@ -302,7 +303,7 @@ def child(case: str, path: str, threads: int) -> None:
 
 
 def _peak() -> float:
-    """Return the largest resident memory of this process, in GiB."""
+    """Return the peak resident memory of this process, in GiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
     return int(kilobytes) / 2**20

@@ -1,8 +1,8 @@
-"""Whether intervals cover, tests and sequences err as often as they claim, and how fast they are.
+"""Whether intervals, tests and sequences have their nominal error rates, and their speed.
 
-Users are drawn with replacement from those of two data sets, whose means then are the truth. Prints
-tables and writes ``results/stats.json``. (Not statistics.py: benchmarks import the module of that
-name from Python's library.)
+Users are drawn with replacement from those of two data sets, whose means are thus the true means.
+Prints tables and writes ``results/stats.json``. (The name is not statistics.py because benchmarks
+import the standard module of that name.)
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LOOKS = 100
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
-    """The users' values of one metric, of two models; their means are the truth."""
+    """The users' values of one metric for two models; their means are the true means."""
 
     name: str
     first: Float64
@@ -60,7 +60,7 @@ class Population:
 
 
 def populations(shared: Path) -> list[Population]:
-    """Return those of MovieLens 1M (if it is there) and of the data that come with recometer."""
+    """Return populations from MovieLens 1M, if available, and from recometer's own data."""
     found = []
     for name, first, second in itertools.chain(_movies(shared), _visits()):
         for metric in METRICS:
@@ -99,7 +99,7 @@ def _evaluated(source: Any, train: Any, test: Any) -> tuple[rm.Evaluation, rm.Ev
 
 
 def _generator(population: Population, *numbers: int) -> np.random.Generator:
-    """Return one for a population and some numbers, which no other has."""
+    """Return a unique generator for a population and some numbers."""
     return np.random.default_rng([zlib.crc32(population.name.encode()), *numbers])
 
 
@@ -153,10 +153,10 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
 
 
 def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
-    """Return how often each test rejects where the models of all users are swapped at random.
+    """Return each test's rejection rate when the two models of each user are swapped at random.
 
-    Also how often it could: p of tests that count users (sign; randomisation of hits) jumps from
-    one value to the next, and the largest up to 0.05 is smaller than that.
+    Also return the attainable rate: p of tests that count users (sign; randomisation of hits) is
+    discrete, and its largest value up to 0.05 is smaller than that.
     """
     tests: dict[str, Callable[[Any], stats.TestResult]] = {
         "randomisation": stats.randomisation,
@@ -184,7 +184,7 @@ def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
 
 @functools.cache
 def _attainable(n_differ: int) -> float:
-    """Return the chance that a sign test of this number of users has p of at most 0.05."""
+    """Return the probability that a sign test of this many users has p of at most 0.05."""
     from scipy.special import bdtr
 
     p = 2 * bdtr(np.arange(n_differ // 2 + 1), n_differ, 0.5)
@@ -192,10 +192,10 @@ def _attainable(n_differ: int) -> float:
 
 
 def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]:
-    """Return how often the randomisation test rejects where it should, and what was predicted.
+    """Return how often the randomisation test rejects when it should, and the predicted rate.
 
-    Models are swapped at random for enough users that about half of the samples tell (the mean
-    difference is 2 standard errors), or the differences of all users are shifted by that.
+    The models of some users are swapped at random so that about half of the samples reject (the
+    mean difference is 2 standard errors), or the differences of all users are shifted by that.
     """
     differences = population.first - population.second
     unit = stats.unit_of(differences)
@@ -216,7 +216,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
             signs = np.where(generator.random(n) < swapped, -1.0, 1.0)
             sample = generator.choice(values, n) * signs
             rejected.append(stats.randomisation(sample).p_value <= LEVEL)
-        # A shift leaves no unit.
+        # A shift destroys the unit of the differences.
         step = unit if how == "swapped" else 0.0
         found.append(
             {
@@ -233,14 +233,14 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
 
 
 def alarms(population: Population, repeats: int) -> dict[str, Any]:
-    """Return how often a sequence looked at 100 times alarms, the models being equally good."""
+    """Return the false alarm rate of a sequence with 100 looks at equally good models."""
     low, high = population.bounds
     bounds = (low - high, high - low)
     n, alarmed, naive, without = 2_000, 0, 0, 0
     looks = np.linspace(n / LOOKS, n, LOOKS).astype(int)
     for x, y, generator in _drawn(population, n, repeats):
         d = (x - y) * generator.choice([-1.0, 1.0], n)
-        # What is found does not depend on when one looks: once, at the end, is enough.
+        # The result does not depend on the times of the looks: one at the end is enough.
         alarmed += 0.0 not in stats.ConfidenceSequence(bounds).update(d)
         finite = stats.ConfidenceSequence(bounds, population=n).update(d[: n // 2])
         without += d.mean() not in finite
@@ -258,7 +258,7 @@ def alarms(population: Population, repeats: int) -> dict[str, Any]:
 def _each(
     call: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: ProcessPoolExecutor
 ) -> list[Any]:
-    """Return what a function says of each task, from processes of their own."""
+    """Return a function's results for all tasks, computed in separate processes."""
     start, found = time.perf_counter(), list(workers.map(call, *zip(*tasks, strict=True)))
     taken = time.perf_counter() - start
     print(f"{call.__name__}: {len(found)} settings in {taken:.0f} s", file=sys.stderr, flush=True)
@@ -266,13 +266,13 @@ def _each(
 
 
 def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
-    """Return coverage, errors, power and alarms, and what is to be reached."""
+    """Return coverage, errors, power and alarms, and their targets."""
     data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
     repeats = 60 if options.quick else options.repeats
     for_sequences = max(50, repeats // 4)
     cells = [(one, n, repeats) for one, n in itertools.product(data, sizes)]
     large = [cell for cell in cells if cell[1] >= 50]
-    # Small samples take processors nothing that numerical libraries could share out.
+    # Small samples have nothing that numerical libraries could parallelise.
     spawned = multiprocessing.get_context("spawn")
     with (
         threadpool_limits(1),
@@ -284,7 +284,7 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
         alarmed = _each(alarms, [(one, for_sequences) for one in data], workers)
     table = [*_of_intervals(covered, repeats), *_of_power(found, repeats)]
     table += [*_of_sequences(alarmed, for_sequences), *_of_tests(wrong, repeats)]
-    if options.quick:  # so few samples tell nothing
+    if options.quick:  # too few samples to conclude anything
         table = [dataclasses.replace(one, target=None) for one in table]
     return {"coverage": covered, "errors": wrong, "power": found, "alarms": alarmed}, table
 
@@ -338,7 +338,7 @@ def _of_sequences(alarmed: list[dict[str, Any]], repeats: int) -> list[Measure]:
 def _of_tests(wrong: list[dict[str, Any]], repeats: int) -> list[Measure]:
     allowed, table = noise(LEVEL, repeats), []
     hits = [one for one in wrong if "hit" in one["population"]]
-    # Few users who differ: exact tests cannot err in just 5 of 100 cases.
+    # With few differing users, exact tests cannot reject in exactly 5 of 100 cases.
     usual = [one for one in wrong if one["differ"] >= 30 and one not in hits]
     for name in ("randomisation", "t", "wilcoxon", "sign"):
         label = f"type I error of {name}: most"
@@ -357,7 +357,7 @@ def _of_tests(wrong: list[dict[str, Any]], repeats: int) -> list[Measure]:
 
 
 def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
-    """Return models' values between 0 and 1, of which four in ten are above 0."""
+    """Return models' values between 0 and 1; four in ten of them are above 0."""
     generator = np.random.default_rng(seed)
     common, some = generator.random(n_users), generator.random(n_users) < 0.4
     made = []
@@ -371,7 +371,7 @@ def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
 
 
 def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
-    """Return how long a test of 100,000 users takes, beside SciPy, and very many of everything."""
+    """Return the time of a test of 100,000 users, compared with SciPy, and of many tests."""
     from scipy.stats import permutation_test
 
     n = 2_000 if options.quick else 100_000
@@ -421,7 +421,7 @@ def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
 
 
 def child(case: str, n: int, threads: int) -> None:
-    """Time many intervals, or all comparisons of ten models, in a process of its own."""
+    """Time many intervals, or all comparisons of ten models, in a separate process."""
     unit = (0.0, 1.0)
     tables = [columns(n, 255)] if case == "columns" else [columns(n, 10, m) for m in range(30)]
     start = time.perf_counter()

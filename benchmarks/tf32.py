@@ -1,10 +1,10 @@
-"""What rounding factors to TF32 does to ranks and metrics, measured on the processor.
+"""How rounding factors to TF32 affects ranks and metrics, measured on the CPU.
 
 Run: python benchmarks/tf32.py users.npy items.npy test.npz train.npz
 
-The factors are float32, test and train are SciPy matrices. The products of numbers that were
-rounded to TF32 (10 bits after the leading one) are exact in float32, so that rounding the factors
-is what a device does to them, apart from the order in which it adds up.
+The factors are float32; test and train are SciPy matrices. Products of numbers rounded to TF32
+(10 bits after the leading one) are exact in float32. Rounding the factors thus has the same effect
+as a device, except for the order of additions.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ LOST = 13  # bits of float32 that TF32 lacks
 
 
 def nearest(factors: Any) -> Any:
-    """Round to the nearest, as cuBLAS does."""
+    """Round to nearest, like cuBLAS."""
     return cut_off((factors.view(np.uint32) + np.uint32(1 << (LOST - 1))).view(np.float32))
 
 
 def cut_off(factors: Any) -> Any:
-    """Leave out the last bits, as tensor cores do with what they are given."""
+    """Truncate the last bits, like tensor cores."""
     return (factors.view(np.uint32) >> LOST << LOST).view(np.float32)
 
 
 def double(factors: Any) -> Any:
-    """Return the same numbers, which are then multiplied in float64."""
+    """Return the same numbers in float64, for products in double precision."""
     return factors.astype(np.float64)
 
 
 def main(users: str, items: str, test: str, train: str) -> None:
-    """Print what changes."""
+    """Print the changes."""
     factors = [np.ascontiguousarray(np.load(path), np.float32) for path in (users, items)]
     truth, seen = (rm.Interactions.of(sp.load_npz(path)) for path in (test, train))
 
