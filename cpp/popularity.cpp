@@ -53,7 +53,7 @@ void find_bands(const Popularity& found) {
 
 /// The band of each item; items without one are in the last band.
 std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
-    std::vector<std::uint8_t> found(rows.n_items + 1, static_cast<std::uint8_t>(rows.n_bands - 1));
+    std::vector<std::uint8_t> found(rows.n_items, static_cast<std::uint8_t>(rows.n_bands - 1));
     for (std::size_t at = 0; at < rows.n_banded; ++at) {
         const auto item = static_cast<std::size_t>(rows.banded[at]);
         if (item >= rows.n_items) throw std::invalid_argument("no such item");
@@ -86,11 +86,10 @@ void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* c
         for (std::int64_t row = rows.indptr[user]; row < rows.indptr[user + 1]; ++row) {
             if (!rows.counted[row]) continue;
             const std::int64_t item = rows.item[row];
-            if (item < -1 || item >= static_cast<std::int64_t>(rows.n_items)) {
+            if (item < 0 || item >= static_cast<std::int64_t>(rows.n_items)) {
                 throw std::invalid_argument("no such item");
             }
-            const std::size_t at = item == -1 ? rows.n_items : static_cast<std::size_t>(item);
-            const std::size_t band = band_of[at];
+            const std::size_t band = band_of[static_cast<std::size_t>(item)];
             ++counts[band];
             const std::int64_t above = rows.above[row], places = rows.tied[row] + 1;
             if (above < 0 || above >= cutoff) continue;

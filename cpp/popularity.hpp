@@ -32,7 +32,7 @@ void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users
 struct BandedRows {
     std::size_t n_users, n_items, n_bands;
     const std::int64_t* indptr;  ///< [n_users + 1]
-    const std::int64_t* item;    ///< [n_rows]: -1 for an item without a position
+    const std::int64_t* item;    ///< [n_rows]
     const bool* counted;         ///< [n_rows]
     const std::int64_t* above;   ///< [n_rows]: items above; negative if not ranked
     const std::int64_t* tied;    ///< [n_rows]: other items with the same score

@@ -305,7 +305,7 @@ def compare(
     -----
     DataWarning
         If only one of two models has a value for some users, who are left out. If two models are
-        in another order over the users whom all models know than over all users.
+        in another order over the users known to all models than over all users.
 
     Examples
     --------
@@ -503,7 +503,7 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
 def _with_chance(
     metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and what is said of a random order.
+    """Return the metrics to compare, and notes on a random order.
 
     `counted` are the models whose comparisons p is adjusted over.
     """

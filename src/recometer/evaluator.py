@@ -41,7 +41,7 @@ from recometer.sources.scores import Scores
 if TYPE_CHECKING:
     from recometer.sources.models import Recommender
 
-INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # of items, as the kernel takes them
+INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # the types of item positions in the kernel
 Repeated = Literal["error", "first"]
 Counted = StreamedScores | StreamedLists | StreamedPairs
 KINDS = {StreamedScores: "scores", StreamedLists: "lists", StreamedPairs: "candidates"}
@@ -638,7 +638,7 @@ def scores_of(given: object) -> Scores:
 
 
 def are_lists(given: object) -> bool:
-    """Return whether a batch is read as lists, though nobody said so: a table, a dict."""
+    """Return whether a batch must be lists, because it is a table or a dict."""
     return isinstance(given, Lists | Mapping) or is_frame(given)
 
 
@@ -666,7 +666,7 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
 
 
 def unnamed_scores() -> InputError:
-    """Return the error for scores of nobody."""
+    """Return the error for scores without users."""
     return _unnamed("scores")
 
 
@@ -681,12 +681,12 @@ def _unnamed(what: str) -> InputError:
 def pairs_of(
     scores: Any, relevance: object, users: object, padding: object, ignored: Any
 ) -> tuple[Pairs | None, bool]:
-    """Read candidates with the truth beside their scores.
+    """Read candidates with scores and relevance.
 
     Returns
     -------
     pairs
-        None where nothing but padding came.
+        None if the batch has only padding.
     named
         Whether users have ids.
     """
@@ -757,7 +757,7 @@ def _numbers(given: object, what: str) -> Array:
 
 
 def _padding(padding: object, relevance: Array) -> Bool:
-    """Return which candidates are none: bool, in the shape of the relevance."""
+    """Return which entries are padding: bool, in the shape of the relevance."""
     if padding is None:
         return np.zeros(relevance.shape, bool)
     if isinstance(padding, numbers.Real) and not isinstance(padding, bool):
@@ -795,7 +795,7 @@ def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
 
 
 def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
-    """Say what differs between two evaluators, the test first; "" if nothing does."""
+    """Describe the first difference between two evaluators, or return ""."""
     for name in sorted({*one, *other}, key=lambda name: (name != "test", name)):
         mine, theirs = one.get(name), other.get(name)
         if mine == theirs:
@@ -816,7 +816,7 @@ def _prints(
 
 
 def _digest(description: str, prints: Mapping[str, str]) -> str:
-    """Return one short digest of an argument: of its fingerprints, or else what it is called."""
-    # A description may name a path, or where an object lies: another one of the same data.
+    """Return a short digest of an argument: of its fingerprints, or else of its description."""
+    # A description may contain a path or an address, which differs for equal data.
     text = json.dumps(prints, sort_keys=True) if prints else description
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

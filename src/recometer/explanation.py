@@ -1,4 +1,4 @@
-"""explain: why the numbers of two conventions differ, step by step on the data at hand."""
+"""explain: why two conventions give different numbers, step by step on the user's data."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Explanation(Printed):
         How many of the users who differ are shown. None shows all of them, and CSV then has only
         these users.
     notes : tuple of str
-        What the other library computes by a defect, which no step leads to.
+        Defects of the other library that affect the data, which no step shows.
     """
 
     left: Side
@@ -143,7 +143,7 @@ class Explanation(Printed):
 
     @property
     def _parted(self) -> Int64:
-        """The step that changes each user's value most, -1 where none does."""
+        """The step that changes each user's value most, or -1 if none does."""
         if not self.steps:
             return np.full(len(self.values), -1)
         changes = np.column_stack(
@@ -292,7 +292,7 @@ def explain(
 
     def again(one: Metric, rules: Protocol) -> Evaluation:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # was said when the result was made
+            warnings.simplefilter("ignore", DataWarning)  # the user has seen them with the result
             found: Evaluation = evaluate(
                 **given, metrics=[one], protocol=rules, seed=result.seed, progress=False
             )
@@ -304,7 +304,7 @@ def explain(
 
 
 def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
-    """Say what a library computes by a defect on these data, which no step leads to."""
+    """Describe the defects of a library that affect these data, which no step shows."""
     convention = find(protocol.name)
     refused = None if convention is None else convention.refused_for(metric)
     if convention is None or refused is None:
@@ -371,7 +371,7 @@ def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:
-    """Change the metric, or one parameter after the other."""
+    """Change the metric, or its parameters one at a time."""
     if metric.name != last.name or metric.cutoff != last.cutoff:
         yield "formula", f"{metric} becomes {last}.", last
         return
@@ -389,14 +389,14 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric that the other rules mean by the name, or by our name for it."""
+    """Return the metric that the other rules have under this name, or under our name for it."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
     for name in (metric.label, plain):
         with contextlib.suppress(UnknownNameError, InputError):
             return parse_under(name, protocol)[0]
-    return parse_under(plain, protocol)[0]  # raises what fits
+    return parse_under(plain, protocol)[0]  # raises the error that fits
 
 
 def _plain(metric: Metric) -> Metric:
@@ -412,7 +412,7 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
-    """Put the values that count in each result's mean side by side, a row per user."""
+    """Return the values that count in each result's mean, with a row per user."""
     # A rule may let users count who are not in test, so the results may differ in their users.
     largest = max(results, key=len)
     columns = []
@@ -443,7 +443,7 @@ def _counted(result: Evaluation) -> int:
 
 
 def _difference(before: Float64, after: Float64) -> Float64:
-    """Return the distances of values, which are infinite if only one of the two is NaN."""
+    """Return the distances of values, infinite if only one of the two is NaN."""
     one_missing = np.isnan(before) != np.isnan(after)
     return np.where(one_missing, np.inf, np.nan_to_num(np.abs(after - before)))
 

@@ -1,12 +1,12 @@
-"""Ragged tables: the rows of user u are indptr[u]:indptr[u + 1]; and records made of columns.
+"""Ragged tables, in which user u has the rows indptr[u]:indptr[u + 1], and records of columns.
 
-The fields of a record say of what they have an entry, as their metadata:
+The metadata of a record's field say whether it has an entry per row or per user:
 
     item: Int64 = field(metadata=PER_ROW)
     depth: Int64 = field(metadata=PER_USER)
 
-From that follows whether shapes fit, what is left of some users or rows, and how parts are put
-together. A field that holds a record has its users; one without metadata holds for all of them.
+Shape checks, selections of users or rows, and merging follow from this. A field that holds a
+record has the same users. A field without metadata applies to all users.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PER_ROW: Final = {"per": "row"}
 PER_USER: Final = {"per": "user"}
 PER_ITEM: Final = {"per": "item"}
 OFFSETS: Final = {"per": "offset"}  # where the rows of each user begin
-COUNTS: Final = {"per": "count"}  # a mapping of counts over all users, which parts add up
-KEPT: Final = {"per": "nothing"}  # what was computed once, and can be again
+COUNTS: Final = {"per": "count"}  # a mapping of counts over all users; merging adds them up
+KEPT: Final = {"per": "nothing"}  # a cache that can be computed again
 
-# The bits that `sums_of` keeps of the largest number; numbers below cannot be cut.
+# The bits that `sums_of` keeps of the largest number.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")
@@ -43,12 +43,12 @@ def per_row_of(field: str) -> dict[str, str]:
 
 
 def per_user(absent: int) -> dict[str, Any]:
-    """Return the metadata of a column per user, and what stands for a user who is not there."""
+    """Return the metadata of a column per user; `absent` is the entry of missing users."""
     return {"per": "user", "absent": absent}
 
 
 class Record:
-    """A frozen dataclass whose fields say of what they have an entry; see above."""
+    """A frozen dataclass whose fields say what they have an entry for; see above."""
 
     if TYPE_CHECKING:
 
@@ -58,7 +58,7 @@ class Record:
 
         @property
         def n_items(self) -> int:
-            """Number of items, where a column has an entry for each."""
+            """Number of items, for columns with an entry per item."""
 
     def check_shapes(self) -> None:
         """Check that every column has an entry per row, user or item.
@@ -88,13 +88,13 @@ class Record:
                 )
 
     def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
-        """Return what is known of some users.
+        """Return the record of some users.
 
         Parameters
         ----------
         which
-            A slice of users, for whom nothing is copied; or int64 [n_taken], their positions: -1
-            stands for a user of whom nothing is known.
+            A slice of users, which copies nothing; or their positions, int64 [n_taken], where -1
+            stands for a missing user.
         """
         if isinstance(which, slice) and which == slice(0, self.n_users):
             return self
@@ -116,12 +116,12 @@ class Record:
 
     @classmethod
     def concat(cls: type[AnyRecord], parts: Sequence[AnyRecord]) -> AnyRecord:
-        """Put the users of several records one after the other.
+        """Concatenate the users of several records.
 
         Raises
         ------
         InternalError
-            If there are no parts, or they differ in what holds for all users.
+            If there are no parts, or their fields for all users differ.
         """
         if not parts:
             raise InternalError(f"{cls.__name__}.concat needs a part.")
@@ -135,7 +135,7 @@ class Record:
         return cls(**changes)
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-        """Yield the fields that are known, with their values."""
+        """Yield the fields that are not None, with their values."""
         kind: Any = type(self)
         for field in _fields(kind):
             value = getattr(self, field.name)
@@ -143,7 +143,7 @@ class Record:
                 yield field, value
 
     def _table_of(self, field: dataclasses.Field[Any]) -> Table:
-        """Return the table of whose rows a field has entries."""
+        """Return the table whose rows a field has entries for."""
         table = getattr(self, field.metadata["of"]) if "of" in field.metadata else self
         if not isinstance(table, Table):
             raise InternalError(f"{type(self).__name__}.{field.name} belongs to rows of nothing.")
@@ -170,13 +170,13 @@ class Table(Record):
         return users_of(self.indptr)
 
     def rows(self: AnyTable, which: Array) -> AnyTable:
-        """Return some rows; what is known of users stays as it is.
+        """Return some rows; columns per user stay unchanged.
 
         Parameters
         ----------
         which
-            bool [n_rows]: which rows stay; or int64 [n_taken]: the numbers of rows in the order
-            wanted, whose users ascend. A row may be taken several times.
+            bool [n_rows]: which rows stay; or int64 [n_taken]: the numbers of rows, in ascending
+            order of users. A row may occur several times.
         """
         changes: dict[str, Any] = {}
         for field, value in self._columns():
@@ -202,13 +202,13 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return each field and what it has entries for; None for a record, or without entries."""
+    """Return each field with its kind of entries; None for records and other fields."""
     each = ((field, field.metadata.get("per")) for field in _fields(record))
     return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
 
 
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
-    """Return the indptr of some users alone, and where their rows are."""
+    """Return the indptr of some users, and the numbers of their rows."""
     if not isinstance(which, slice):
         return take(indptr, which)
     start, stop, _ = which.indices(len(indptr) - 1)
@@ -218,7 +218,7 @@ def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]
 
 
 def _taken(column: Array, which: slice | Int64, absent: int) -> Array:
-    """Return the entries of some users; `absent` for those at -1."""
+    """Return the entries of some users, and `absent` for those at -1."""
     if isinstance(which, slice):
         return column[which]
     if not len(column):
@@ -229,7 +229,7 @@ def _taken(column: Array, which: slice | Int64, absent: int) -> Array:
 
 
 def _together(name: str, field: dataclasses.Field[Any], values: Sequence[Any]) -> Any:
-    """Put the values of a field of several records together."""
+    """Merge the values of a field of several records."""
     first, per = values[0], field.metadata.get("per")
     known = [value is not None for value in values]
     if not any(known):
@@ -256,7 +256,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
-    """Return the table of some users alone.
+    """Return the rows of some users.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return what `take` returns; for users who come one after the other, a slice of the rows."""
+    """Return what `take` returns, as a slice of the rows if the users are consecutive."""
     if follow(users):
         if len(users) == len(indptr) - 1:
             return indptr, slice(0, int(indptr[-1]))
@@ -286,18 +286,18 @@ def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
-    """Return how many rows each user has; those at -1 have none. `users=None` means all users."""
+    """Return the number of rows of each user, 0 for those at -1. `users=None` means all users."""
     if users is None:
         return steps(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
 
 
 def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
-    """Add up the values of each number, which come in any order: float64 [n].
+    """Add up the values of each number, in any order: float64 [n].
 
-    Bins add one value after the other, and an error of rounding with each. So the values are cut
-    into multiples of a power of two, whose sums are exact (up to 2^26 of the largest), and rests,
-    whose sums are so small that their errors do not count beside the largest value.
+    Plain bins would add a rounding error with each value. Instead, values are split into multiples
+    of a power of two, whose sums are exact (up to 2^26 of the largest), and small remainders, whose
+    rounding errors are negligible relative to the largest value.
     """
     largest = np.abs(values).max(initial=0.0)
     if not np.isfinite(largest) or largest < SMALLEST_CUT:
@@ -310,7 +310,7 @@ def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float6
 
 
 def column_sums(table: Array) -> Array:
-    """Add up each column: pairwise, where ``sum(axis=0)`` adds one row after the other."""
+    """Add up each column pairwise, which is more exact than ``sum(axis=0)``."""
     return np.array([column.sum() for column in table.T], dtype=table[:0].sum(axis=0).dtype)
 
 
@@ -338,18 +338,18 @@ def users_of(indptr: Int64) -> Int64:
 
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
-    """Return the indptr of the rows that are kept."""
+    """Return the indptr of the kept rows."""
     return indptr if all_of(keep) else indptr_of(keep)[indptr]
 
 
 def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
-    """Return a number for each pair of a user and an item, ascending as the pairs do."""
+    """Return a number for each pair of a user and an item, in the order of the pairs."""
     numbers: Int64 = users * np.int64(n_items) + items
     return numbers
 
 
 def among(numbers: Int64, ascending: Int64) -> Bool:
-    """Return which numbers are among others, which ascend."""
+    """Return which numbers are among others, which must be sorted."""
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
     at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
@@ -358,5 +358,5 @@ def among(numbers: Int64, ascending: Int64) -> Bool:
 
 
 def numbered(indptr: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
-    """Return the number of the pair that each row of a table is; see `pairs`."""
+    """Return the number of the pair in each row of a table; see `pairs`."""
     return pairs(users_of(indptr), items, n_items)

@@ -16,14 +16,14 @@ LARGEST_STEP = 2**63 - 1
 
 
 class Tracked:
-    """What has values by flat names."""
+    """A result with values by flat names."""
 
     def flat(self, path: str | os.PathLike[str] | None = None) -> dict[str, float | int]:
         """Return means, the ends of their intervals and numbers of users, by flat names.
 
         A name has ASCII letters, digits and ``_`` alone, so that MLflow, W&B, TensorBoard and DVC
         take it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
-        ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` where that is known.
+        ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` if it is known.
         `recometer.results.flat.FlatName` reads names back. With several models, the means are
         ``ndcg_at_10_of_als``; a comparison has differences, too: ``ndcg_at_10_of_als_versus_bpr``
         with ``..._p_value`` and ``..._adjusted_p``.

@@ -701,9 +701,9 @@ def count_in_bands(
     within: Float32,
 ) -> None:
     """Count the items of each user per band; see `cpp/popularity.hpp`."""
-    of_item = np.full(n_items + 1, counts.shape[1] - 1)
+    of_item = np.full(n_items, counts.shape[1] - 1)
     of_item[banded] = band
-    bands = of_item[item]  # -1 selects the last band
+    bands = of_item[item]
     share = np.where(above < 0, 0, np.clip((cutoff - above) / (tied + 1), 0, 1))
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for number in range(counts.shape[1]):

@@ -14,13 +14,13 @@ SOON = 60.0  # seconds
 
 
 def banded(rng, lengths, n_items=4, n_bands=3):
-    """Judged items, some of them unranked and some without a position."""
+    """Judged items, some of them unranked."""
     indptr = indptr_of(lengths)
     n = int(indptr[-1])
     with_band = rng.permutation(n_items)[: rng.integers(0, n_items + 1)]
     return {
         "indptr": indptr,
-        "item": rng.integers(-1, n_items, n),
+        "item": rng.integers(0, n_items, n),
         "counted": rng.random(n) < 0.7,
         "above": rng.integers(-1, 7, n),
         "tied": rng.integers(0, 4, n),
@@ -127,7 +127,7 @@ def test_count_items_rejects_mismatched_arrays(changes, message):
         ({"banded": np.array([0, 4])}, "no such item"),
         ({"banded": np.array([0, -1])}, "no such item"),
         ({"item": np.array([4, 0])}, "no such item"),
-        ({"item": np.array([-2, 0])}, "no such item"),
+        ({"item": np.array([-1, 0])}, "no such item"),
     ],
 )
 def test_count_in_bands_rejects_mismatched_arrays(changes, message):

@@ -138,7 +138,7 @@ def _largest_eigenvectors(
         expected = PRODUCTS * max(2 * count + 1, 20)
 
         def multiply(vector: Float64) -> Float64:
-            # Never beyond the end, however many there will be.
+            # Never beyond the end.
             ticker.advance((1 - ticker.reported) / expected)
             product: Float64 = left @ (right @ vector)
             return product

@@ -9,7 +9,7 @@ from recometer.arrays import Float64
 
 
 class Summed(NamedTuple):
-    """What some users add up to, for a metric with one value for all users at a cut-off."""
+    """Sums over users, for a metric with one value for all users at a cut-off."""
 
     items: Float64 | None  # [n_items]; None if nothing is counted by item
     totals: Float64

@@ -118,7 +118,7 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
 
 
 def _listed(name: str, cutoffs: object) -> list[int | None]:
-    """Return the cut-offs that stand beside a name in a dict."""
+    """Return the cut-offs of a name in a dict."""
     if isinstance(cutoffs, str):
         return [*parse_cutoffs(name, cutoffs)]
     if isinstance(cutoffs, Iterable) and getattr(cutoffs, "ndim", None) != 0:
@@ -160,7 +160,7 @@ def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tupl
     """Return what `read` makes of a name, which is read once until a metric comes or goes."""
     metrics = list(METRICS.values())
     if _Known.metrics != metrics or len(_Known.read) > MOST_NAMES:
-        # In this order: another thread must not take what was read before for what is now.
+        # In this order, so that another thread does not use outdated entries.
         _Known.read = {}
         _Known.metrics = metrics
     so_far = _Known.read

@@ -1,4 +1,4 @@
-"""Predicted beside true ratings, as metrics read them."""
+"""Predicted and true ratings, as metrics read them."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def ordered(
 
 
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
-    """Count pairs of rows that differ in `actual`, and those that `predicted` orders alike.
+    """Count pairs of rows that differ in `actual`, and those that `predicted` orders the same way.
 
     The rows stand best predicted first, each with the number of its true rating among the
     distinct ones: to be counted are the pairs in which a higher number comes first. They are

@@ -53,7 +53,7 @@ SIDE_DATA: dict[SideData, tuple[str, str]] = {
         "rm.Catalogue(frame, propensity=...) as catalogue=",
     ),
 }
-"""What metrics read beside their record, and how `evaluate` is given it."""
+"""The side data that metrics read, and the arguments of `evaluate` for them."""
 Without = Literal[
     "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
@@ -120,7 +120,7 @@ class metric:
     needs_whole_ranking
         Whether the metric cannot be computed for a list that ends before the last candidate.
     record
-        What is read: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
+        The record that it reads: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
         (`recometer.metrics.rated.Predictions`) or ``"lists"``
         (`recometer.metrics.ListData`).
     needs

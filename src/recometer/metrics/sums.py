@@ -29,7 +29,7 @@ def log2_table(size: int) -> Float64:
     """Return log2 of 0 .. size, a power of two of at least `SMALLEST`; log2(0) is set to 0.
 
     In the octave from 2^k on, log2(n + 1) = log2(n) + log2(1 + 1/n), and the logarithm of 1 + 1/n
-    is 2 atanh(1 / (2n + 1)). The sums begin anew at every power of two, whose logarithm is exact,
+    is 2 atanh(1 / (2n + 1)). The sums restart at every power of two, whose logarithm is exact,
     and what is lost by rounding them is carried along. Those of smaller numbers are those of
     n · 2^j, less j.
     """

@@ -152,7 +152,7 @@ class EvaluationRecord(rendering.Printed):
         return np.column_stack(columns) if several else columns[0]
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
-        """Return the mean of each metric over the users for whom it is defined.
+        """Return the mean of each metric over the users with a defined value.
 
         Errors of predicted ratings, such as rmse, are over the rows of all users, as in every
         table; ``weights="users"`` gives their mean over users.
@@ -519,7 +519,7 @@ class EvaluationRecord(rendering.Printed):
         return found
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
-        """Compute the values of all users together anew for some of them: fields that change."""
+        """Compute the values for all users again for some of them; return the changed fields."""
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
             changes["rated"] = rated = self.rated.users(chosen)

@@ -88,7 +88,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 
 
 def put_together(folds: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes that follow from those of the folds alike here and on Spark."""
+    """Return the attributes that are merged in the same way here and on Spark."""
     return {
         "counts": _added(fold.counts for fold in folds),
         "timings": _added(fold.timings for fold in folds),
@@ -126,11 +126,11 @@ def _values(
     reasons: dict[str, UInt8] = {}
     for name in first.reasons:
         total, times = np.zeros(n_users), np.zeros(n_users)
-        # Where no fold defines it: what it counts as, and why, in the last fold that says most.
+        # Without a defined value, the last fold with the highest reason gives both.
         instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
         for fold, place in zip(folds, places, strict=True):
             why = fold.reasons[name]
-            # With one value for all users, none is theirs.
+            # Metrics with one value for all users have no values per user.
             column = getattr(fold, field).get(name, instead[place])
             total[place] += np.where(why == 0, column, 0.0)
             times[place] += why == 0

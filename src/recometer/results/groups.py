@@ -45,7 +45,7 @@ class SegmentRow:
     users
         The number of users of the group.
     mean
-        The mean over the users for whom the metric is defined; NaN if there are none.
+        The mean over the users with a defined value; NaN without such users.
     low, high
         The ends of the interval of the mean; NaN if there is none, which `note` then explains.
     counted
@@ -134,7 +134,7 @@ class Segments(Printed):
         return Table([Column("metric"), Column("group"), users, MEAN, interval, COUNTED], self.rows)
 
     def _side_by_side(self, metrics: Sequence[str]) -> Table:
-        """Return a row per group, and how far the groups are apart by each of some metrics."""
+        """Return a row per group, and the gap between the groups for each metric."""
         lines: dict[str, dict[str, str]] = {name: {"group": name} for name in self.groups}
         for row in self.rows:
             line = lines[row.group]
@@ -343,7 +343,7 @@ def _labels(groups: Any) -> list[Any]:
 
 
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
-    """Return the entry of each user of the result, -1 where there is none."""
+    """Return the entry of each user of the result, or -1."""
     given = ids.as_ids(users, "user ids of groups")
     codes, distinct = ids.encode(given, "user ids of groups")
     if len(distinct) < len(given):

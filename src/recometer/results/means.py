@@ -176,7 +176,7 @@ def together_of(
     over_rows: Mapping[str, float],
     weights: Weights,
 ) -> dict[str, float]:
-    """Return these values for what was measured, see `Evaluation`."""
+    """Return the means that are one value for all users, see `Evaluation.together`."""
     found = {} if weights is not None else dict(over_users)
     for metric in metrics if over_rows else ():
         name = str(metric)
@@ -291,8 +291,8 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
     """Return what the users' values were divided by, float64 [n_users].
 
     A pooled mean, weighted by them, is the sum of the users' numerators divided by that of their
-    denominators. `MetricDefinition.pooled` says of what a metric is a ratio; InputError, where it
-    is none or its denominators are not known.
+    denominators. `MetricDefinition.pooled` names the parts of the ratio. Raises InputError if the
+    metric is not a ratio, or its denominators are not known.
     """
     kind, cutoff = metric.definition.pooled, metric.cutoff
     if kind is None or (kind == "cutoff" and cutoff is None):

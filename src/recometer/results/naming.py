@@ -1,4 +1,4 @@
-"""Which metrics of a result a name stands for, however it is written."""
+"""Find the metrics of a result by any of their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts from train about users of test: their activity and taste, and what was found."""
+"""Facts from train about users of test: activity, popularity, and items found by popularity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recometer.ranks import Ranks
 from recometer.ties import places_of
 
 N_BANDS = 5  # of popularity
-USUAL_CUTOFF = 10  # where no metric has one
+USUAL_CUTOFF = 10  # if no metric has a cut-off
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Counts(NamedTuple):
 
 
 def profiles(counts: Counts) -> tuple[Int64, Float64]:
-    """Return the training items of each user of test, and the popularity of what they chose.
+    """Return each user's number of training items, and the popularity of these items.
 
     That is the mean number of training users of these items; NaN for users without any.
     """

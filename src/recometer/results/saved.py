@@ -27,7 +27,7 @@ HEADER = (
     *("negative_gains", "binary_gains"),
 )
 NUMBER = (int, float)
-# What some of them hold: a type, or a mapping from names to what follows.
+# Types of parts of the header, or mappings from names to such types.
 HOLDS: dict[str, Any] = {
     "seed": int,
     "counts": {"": int},
@@ -39,7 +39,7 @@ HOLDS: dict[str, Any] = {
     "over_users": {"": list},
     "metrics": list,
 }
-# Columns beside those of values.
+# Columns other than those of values.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
 _band_column = "{}: popularity {}".format

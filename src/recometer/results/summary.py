@@ -68,9 +68,9 @@ class SummaryRow:
     metric
         Its name, for instance ``"ndcg@10"``.
     mean
-        Over the users for whom it is defined; NaN if there is none.
+        The mean over the users with a defined value; NaN without such users.
     low, high
-        Ends of the mean's interval; NaN where there is none, which `note` then explains.
+        Ends of the mean's interval; NaN without an interval, and `note` says why.
     counted, skipped
         Users that are in the mean, and that are not.
     reasons
@@ -81,7 +81,7 @@ class SummaryRow:
     note
         A remark about the interval, or an empty text.
     chance
-        The mean that a random order of the same candidates would have; NaN where it is not known.
+        The expected mean of a random order of the same candidates; NaN if unknown.
     """
 
     metric: str
@@ -149,7 +149,7 @@ def four_digits(value: float) -> str:
 def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = True) -> list[str]:
     """Say how intervals were found, by the rows' metrics.
 
-    Without `remarks` only what has no interval is remarked on.
+    Without `remarks`, there are only remarks on missing intervals.
     """
     methods: dict[str, list[str]] = {}
     notes: dict[str, list[str]] = {}

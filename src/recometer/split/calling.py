@@ -42,7 +42,7 @@ if TYPE_CHECKING:
             """Return it by rows."""
 
     class Splitting:
-        """What types know of `split`: of what kind the parts are, by the kind of the data.
+        """Types of the parts of a split, by the type of the data.
 
         Annotations take names from `recometer.split` itself, or ``rm.Split`` and ``rm.Folds``.
         """

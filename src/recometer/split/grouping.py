@@ -25,7 +25,7 @@ BLOCKS = 8  # per thread at most: each looks at all rows to find its own
 
 
 def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, threads: int) -> Bool:
-    """Choose the first rows of each user; how many, is said per user: int64 [n_users]."""
+    """Choose the first rows of each user; `sizes`, int64 [n_users], say how many."""
     if order == RowOrder.LATEST:
         table.times  # noqa: B018  # an error of its own, if there are none
     held = np.empty(table.n, dtype=bool)
@@ -75,7 +75,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
 def _by_blocks(
     call: Callable[[slice, dict[str, Any]], bool], table: Table, seed: int, threads: int
 ) -> None:
-    """Call a function on all users, block by block; once more with values, if those decide."""
+    """Call a function on all users, block by block; a second time with values, if they decide."""
     counts = table.users.counts
     columns = {
         "users": table.users.codes,

@@ -102,7 +102,7 @@ class Split(Shown, Generic[Part]):
         Data of the type that was split: data frames, lazy frames (for a Parquet file), or
         `Interactions`.
     remainder
-        The interactions of the users who are not tested, if ``untested="apart"`` separates them;
+        The interactions of users who are not tested, if ``untested="apart"`` separates them;
         None if they are part of train.
     users : int64, uint64 or object [n_tested]
         The ids of the users who are tested, sorted; positions for data without ids.
@@ -261,7 +261,7 @@ class Folds(Shown):
         return f"Folds({self._n})"
 
     def table(self) -> Table:
-        """Return the numbers of users and interactions of each fold, all of which are made."""
+        """Make all folds, and return their numbers of users and interactions."""
         rows: list[dict[str, int]] = []
         protocols, apart = [], False
         for number, made in enumerate(self):

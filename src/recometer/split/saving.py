@@ -128,7 +128,7 @@ def _finish(folder: Path) -> None:
 
 
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
-    """Write parts of a split beside what is there, which is replaced once all is written."""
+    """Write the parts of a split to temporary files, which replace the old ones at the end."""
     check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
     # The data may be the file of an earlier split, too.
@@ -224,7 +224,7 @@ def _frame(part: Any) -> pl.DataFrame:
 
 
 def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict[str, Any]:
-    """Write rows with ids, and beside them all ids, those without rows included."""
+    """Write rows with ids, and all ids, including those without rows."""
     import polars as pl
 
     whole = parts["train"]
@@ -251,7 +251,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Say of what goes wrong meanwhile that the split in a folder is damaged."""
+    """Turn errors in the block into one that says that the split in a folder is damaged."""
     try:
         yield
     except FileError:
@@ -318,7 +318,7 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
 
 
 class _Files:
-    """The files of a split, each of which is verified and read while it is open.
+    """The files of a split; each one is verified and read while it is open.
 
     So another split that takes its place meanwhile is never read in part.
     """

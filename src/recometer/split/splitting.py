@@ -73,7 +73,7 @@ def split(
         The interactions to leave out: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom` before
         the split, in the given order; `SeenInTrain` after it.
     untested
-        Where the interactions of other users go: ``"train"``, or ``"apart"`` for `remainder`
+        The part for the interactions of other users: ``"train"``, or ``"apart"`` for `remainder`
         (strong generalisation: the model is fitted to users who are not tested).
     min_train, min_test : int
         Minimum number of interactions that a tested user has in train and in test.
@@ -430,7 +430,7 @@ def check_one_split(what: object, who: object, folds: str) -> None:
 
 
 def number_of_folds(what: object, who: object) -> int:
-    """Return how many folds `what` or `who` makes, one of which must make them."""
+    """Return the number of folds of `what` or `who`; one of them must make folds."""
     if isinstance(what, Folding) and not isinstance(who, UserFolds):
         return len(what)
     if isinstance(who, UserFolds) and not isinstance(what, Folding):

@@ -3,7 +3,7 @@
 `check_laws` checks a metric, and `check_source` a source of `Ranks`. The laws are `LAWS` for
 metrics of rankings, `LIST_LAWS` for those of lists, `RATING_LAWS` for those of predicted ratings,
 and `SOURCE_LAWS`. The Hypothesis strategies `cases`, `list_cases`, `rating_cases` and
-`source_cases` draw what they are checked for; `rank` ranks a few items by comparing every pair.
+`source_cases` draw their inputs; `rank` ranks a few items by comparing every pair.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 

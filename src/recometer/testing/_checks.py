@@ -43,7 +43,7 @@ def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callabl
             def of_case(case: tuple[Any, ...]) -> None:
                 check(metrics, *case)
 
-            of_case.__name__ = check.__name__  # Hypothesis tells laws apart by it
+            of_case.__name__ = check.__name__  # Hypothesis distinguishes laws by it
             some_cases(share)(given(st.tuples(*drawn))(of_case))()
 
         return holds_always
@@ -59,7 +59,7 @@ def values_of(measured: Measured, metrics: Sequence[Metric], protocol: Protocol)
 
 
 def direction(metrics: Sequence[Metric]) -> Float64:
-    """Return 1 for each metric of which more is better, and -1 for the others."""
+    """Return 1 for each metric whose higher values are better, and -1 for the others."""
     return np.array([1.0 if metric.definition.higher_is_better else -1.0 for metric in metrics])
 
 

@@ -41,7 +41,7 @@ STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RatingCase:
-    """Predicted beside true ratings of a few users.
+    """Predicted and true ratings of a few users.
 
     Attributes
     ----------

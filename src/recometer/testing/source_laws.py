@@ -29,7 +29,7 @@ ORDERED = ("item", "item_desc")  # the rules that give every item a place of its
 
 @dataclasses.dataclass(frozen=True)
 class SourceCase:
-    """A source, and what it is asked with.
+    """A source and the request to it.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
 
 
 def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
-    """Check that what is asked for to a depth is the same there, and nothing else beyond."""
+    """Check that a request with a depth gives the same ranks down to it, and none below."""
     first = _by_pair(case.ranks())
     for depth in DEPTHS:
         second = _by_pair(case.source.rank(case.request(depth=depth)))
@@ -264,7 +264,7 @@ def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
 
 
 def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
-    """Check that a user alone gets what it gets among others."""
+    """Check that a user has the same ranks alone as among others."""
     if case.source.facts.truth is not None or case.test.user_ids is None:
         return
     whole = case.ranks()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GroupExposure:
-    """What groups of items get, and what they make up; the last entry is items without a group.
+    """The exposure and the share of each group of items; the last entry: items without a group.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Lists beside other lists, a baseline's: overlap, surprise and serendipity."""
+"""Metrics that compare lists with those of a baseline: overlap, surprise and serendipity."""
 
 from __future__ import annotations
 

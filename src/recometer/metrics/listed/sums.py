@@ -25,7 +25,7 @@ def sums_within(values: Array, cutoffs: Int64) -> Float64:
     n_users, width = values.shape
     if not width:
         return np.zeros((n_users, len(cutoffs)))
-    # One after the other, so that the bits of a sum do not depend on the other cut-offs.
+    # In sequence, so that the bits of a sum do not depend on the other cut-offs.
     running = np.cumsum(values, axis=1, dtype=np.float64)
     found: Float64 = running[:, np.minimum(cutoffs, width) - 1]
     return found
@@ -139,7 +139,7 @@ def _held(data: ListData, user: Int64, item: Int64) -> Bool:
 
 
 def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
-    """Return a sparse matrix [n_users, n_items] with what each listed item is worth."""
+    """Return a sparse matrix [n_users, n_items] with the weight of each listed item."""
     import scipy.sparse
 
     items = data.first(cutoff)

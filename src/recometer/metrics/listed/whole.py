@@ -48,7 +48,7 @@ def at_each(
 
 
 def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
-    """Return what some users add up to."""
+    """Return the sums over the users."""
     return _parts(metric).sums(data, metric.cutoff, weights, **_parameters(metric))
 
 
@@ -202,7 +202,7 @@ ENTROPY = AddsUp(_counted, _entropy)
 
 
 def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> Summed:
-    """Add up the lists as vectors over the items, and what each has in common with itself."""
+    """Add up the lists as vectors over the items, and their squared norms."""
     n = lengths(data.lists, np.array([cutoff]))[:, 0]
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     counts = weight * (n > 0)

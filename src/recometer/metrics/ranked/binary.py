@@ -423,7 +423,7 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Buckley & Voorhees 2000, Evaluating evaluation measure stability.
     """
-    # Beyond the most relevant items of any user, all cut-offs are alike.
+    # Cut-offs beyond every user's number of relevant items give the same value.
     most = np.minimum(cutoffs, largest(groups.n_relevant))
     distinct, which = np.unique(most, return_inverse=True)
     found = columns(_hits_until_relevant, groups, distinct)
@@ -444,7 +444,7 @@ def _possible(groups: Groups, cutoffs: Int64) -> Int64:
 
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return k, the length of the ranking where there is none: [n_users or 1, n_cutoffs]."""
+    """Return k, or the length of the ranking without a cut-off: [n_users or 1, n_cutoffs]."""
     whole = cutoffs == WHOLE
     if not any_of(whole):
         return cutoffs[np.newaxis]

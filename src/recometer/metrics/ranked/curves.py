@@ -272,7 +272,7 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
 
 
 def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> Float64:
-    """Return the area where only the first places are known; what is left fills them up."""
+    """Return the area if only the first places are known; the remaining items fill the rest."""
     n_relevant = groups.n_relevant
     length = np.minimum(np.maximum(every, groups.depth), cutoff)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]

@@ -217,7 +217,7 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         for many in set(found[found > LONG].tolist()):
             result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
         return result.T
-    # Beyond the most gains of any user, all cut-offs are alike.
+    # Cut-offs beyond every user's number of gains give the same value.
     _, place, _ = _ideal_terms(groups, discount, ideal)
     most = np.minimum(cutoffs, largest(place) + 1)
     distinct, which = np.unique(most, return_inverse=True)

@@ -92,7 +92,7 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
         with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
             behind = groups.total(slice(None), weight * (twice / 2))
             missing = every - groups.total(slice(None), weight)
-            # Where all were ranked, what is left is rounding.
+            # If all items were ranked, the remainder is a rounding error.
             missing = np.where(missing > 1e-9 * every, missing, 0.0)
             return _repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
     behind = whole_sum(groups, groups.relevant * twice) / 2

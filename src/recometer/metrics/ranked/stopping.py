@@ -24,8 +24,8 @@ from recometer.metrics.sums import (
 from recometer.ragged import take
 from recometer.ties import Groups, two_to, two_to_less_one
 
-NEGLIGIBLE = 2.0**-60  # beside a value: far less than its rounding error
-LOOK = 64  # places between two looks at what is left
+NEGLIGIBLE = 2.0**-60  # relative to a value: far less than its rounding error
+LOOK = 64  # places between two checks of the remainder
 ROW_FREE = 100  # rows that cost as much as a step does without any
 MOST_WORK = 10**6  # rows that are worked on for a tied group; an integral costs as much
 
