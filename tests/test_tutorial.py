@@ -16,7 +16,9 @@ from recometer.cli._app import app
 from recometer.report import page
 
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
-BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+IN_PYTHON, ON_THE_COMMAND_LINE = PAGE.read_text(encoding="utf-8").split(
+    "\n## On the command line\n"
+)
 MODELS = 5
 
 
@@ -41,6 +43,10 @@ def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame.write_csv("ratings.csv")
 
 
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
 def lines_of(code: str) -> list[str]:
     return [line for line in code.splitlines() if line.strip()]
 
@@ -48,8 +54,8 @@ def lines_of(code: str) -> list[str]:
 # implicit warns about its threads and about sparse arrays; there are few users.
 @pytest.mark.filterwarnings("ignore")
 def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
-    kind, code = BLOCKS[0]
-    assert (kind, len(lines_of(code)) <= 15) == ("python", True)
+    code = "".join(blocks(IN_PYTHON, "python"))
+    assert len(lines_of(code)) <= 15
     Path("tutorial.py").write_text(code, encoding="utf-8")
     found = runpy.run_path("tutorial.py")
     assert len(found["results"]) == MODELS
@@ -57,13 +63,18 @@ def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in printed for name in found["results"])
     assert "activity" in printed
     assert "adjusted p" in printed
+    headings = [line.split() for line in printed.splitlines()]
+    shown = [block.split("\n")[0].split() for block in blocks(IN_PYTHON, "text")]
+    assert [heading for heading in shown[1:] if heading not in headings] == []
     assert Path("report.html").stat().st_size > 0
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_tutorial_on_the_command_line() -> None:
-    (_, script), (kind, commands) = BLOCKS[1:3]
-    assert (kind, len(lines_of(commands)) <= 5) == ("sh", True)
+    (script,) = blocks(ON_THE_COMMAND_LINE, "python")
+    (commands,) = blocks(ON_THE_COMMAND_LINE, "sh")
+    commands = commands.replace("\\\n", "")
+    assert len(lines_of(commands)) <= 5
     Path("fit.py").write_text(script, encoding="utf-8")
     printed = []
     for line in lines_of(commands):
