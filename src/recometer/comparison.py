@@ -24,6 +24,7 @@ from recometer.comparing.corrections import (
     tukey_by,
 )
 from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
+from recometer.comparing.kinds import Options, resolve
 from recometer.comparing.known_users import KnownUsers, known_users
 from recometer.comparing.models import (
     Model,
@@ -34,11 +35,10 @@ from recometer.comparing.models import (
     read_models,
     with_chance,
 )
-from recometer.comparing.pairs import Options, check_users, compare_by
-from recometer.comparing.rows import PairRow, difference_columns, user_columns
+from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
 from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.tables import ComparisonTables
-from recometer.comparing.whole import compare_whole
+from recometer.comparing.whole import resolve_whole
 from recometer.data.numbers import flag
 from recometer.data.sessions import are_pairs
 from recometer.draws import seed_of
@@ -345,27 +345,17 @@ def compare(
         threads=resolve_threads(threads),
         progress=None if progress is None else flag("progress", progress),
     )
-    rows, ranked = _compare_all(found, baseline, compared, users, options)
+    rows, standings = _compare_all(found, baseline, compared, users, options, correction)
     check_users(rows)
     shuffled = decisive if correction == "tukey" else []
     tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
-    standings = run_tasks(
-        lambda name, _: (
-            standings_of_whole(name, found, ranked, options)
-            if name in found[0].first.together
-            else standings_by(name, found, users, options, ranked, correction)
-        ),
-        compared,
-        threads=options.threads,
-        progress=False,
-    )
     result = Comparison(
         models=tuple(found),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
         rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
-        standings=tuple(one for of_metric in standings for one in of_metric),
+        standings=tuple(standings),
         correction=correction,
         options=options,
         users=users,
@@ -566,31 +556,70 @@ def _compare_all(
     metrics: Sequence[str],
     users: Users,
     options: Options,
-) -> tuple[list[PairRow], list[PairRow]]:
-    """Return the rows of the comparison, and those that the leaderboard is made from.
+    correction: Correction,
+) -> tuple[list[PairRow], list[Standing]]:
+    """Return the rows of the comparison, and the leaderboard.
 
-    A metric with one value for all users is compared for all pairs, of which the leaderboard needs
-    every one.
+    Metrics are resolved one after the other, so that the values of one alone are held twice.
     """
-    by_name = {model.name: model for model in models}
-    pairs = [(by_name[one], by_name[other]) for one, other in pairs_of([*by_name], baseline)]
-    whole = [name for name in metrics if name in models[0].first.together]
-    found = {}
-    for name in metrics:
-        known = [pair for pair in pairs if all(model.has(name) for model in pair)]
-        found[name] = [] if name in whole else compare_by(name, known, users, options)
-    more: list[PairRow] = []
-    if whole:
-        known = [pair for pair in pairs if not any(model.by_chance for model in pair)]
-        told = {frozenset(pair) for pair in known}
-        ranked = (model for model in models if not model.by_chance)
-        left = [pair for pair in itertools.combinations(ranked, 2) if frozenset(pair) not in told]
-        rows = compare_whole(whole, known, users, options)
-        more = compare_whole(whole, left, users, options)
-        for name in whole:
-            found[name] = [row for row in rows if row.metric == name]
-    every = [row for name in metrics for row in found[name]]
-    return every, every + more
+    pairs = pairs_of([model.name for model in models], baseline)
+    together = [name for name in metrics if name in models[0].first.together]
+    whole = resolve_whole(together, models, users, options)
+    rows: list[PairRow] = []
+    standings: list[Standing] = []
+    for metric in metrics:
+        if metric in whole:
+            known = {one.model.name: one for one in whole[metric]}
+            own = [known[one].row(known[two]) for one, two in pairs if {one, two} <= {*known}]
+            ranked = [one for one in whole[metric] if not one.model.by_chance]
+            told = {frozenset((row.model, row.other)) for row in own}
+            # The leaderboard needs every pair.
+            every = own + [
+                one.row(two)
+                for one, two in itertools.combinations(ranked, 2)
+                if frozenset((one.model.name, two.model.name)) not in told
+            ]
+            chance = [model.name for model in models if model.by_chance]
+            every = [row for row in every if not {row.model, row.other} & {*chance}]
+            standings += standings_of_whole(ranked, chance, every)
+        else:
+            each = resolve(metric, models, users, options, code=len(pairs) > 1)
+            of = {one.model.name: one for one in each}
+            known_pairs = [
+                (of[one], of[two])
+                for one, two in pairs
+                if of[one].model.has(metric) and of[two].model.has(metric)
+            ]
+            own = run_tasks(
+                lambda pair, _: pair[0].row(pair[1]),
+                known_pairs,
+                threads=options.threads,
+                progress=options.progress,
+                label="Comparing",
+                brief=True,
+            )
+            standings += standings_by(each, own, correction)
+        rows += own
+    return rows, standings
+
+
+def check_users(rows: Sequence[PairRow]) -> None:
+    """Refuse pairs of models without a user in common by any metric.
+
+    Raises
+    ------
+    InputError
+        If there is such a pair.
+    """
+    for pair in dict.fromkeys((row.model, row.other) for row in rows):
+        own = [row for row in rows if (row.model, row.other) == pair]
+        per_user = [row for row in own if not row.for_all_users]
+        if per_user and not max(row.n for row in per_user):
+            raise InputError(
+                f"{pair[0]} and {pair[1]} have no user in common with a value from both. Hint: "
+                "were they evaluated on the same users, and do summary() and skipped() say why "
+                "values are undefined?"
+            )
 
 
 documented(compare)

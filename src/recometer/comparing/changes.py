@@ -10,8 +10,8 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64
+from recometer.comparing.kinds import Options, resolve
 from recometer.comparing.models import Model, Users
-from recometer.comparing.pairs import Options, bounds_of, compare_columns
 from recometer.comparing.rows import pair_name, signed
 from recometer.errors import InputError
 from recometer.rendering import Column, Printed, Table
@@ -183,16 +183,11 @@ def segments(
         codes, names = quantiles(groups, _profile(groups, other, users), n_quantiles)
     else:
         codes, names = read_groups(groups, users.ids, users.n, None, None)
-    values = users.values(model, metric), users.values(other, metric)
-    members = [np.flatnonzero(codes == code) for code in range(len(names))]
-    clusters = options.clusters
-    bounds, _ = bounds_of(metric, [model, other], values)
+    pair = resolve(metric, [model, other], users, options)
     rows = []
-    for name, chosen in zip(names, members, strict=True):
-        own = options
-        if clusters is not None:
-            own = dataclasses.replace(options, clusters=clusters[chosen])
-        (found,) = compare_columns([(values[0][chosen], values[1][chosen])], bounds, own)
+    for code, name in enumerate(names):
+        one, two = (each.among(codes == code) for each in pair)
+        found = one.difference(two)
         means = found.mean_first, found.mean_second
         low, high = found.interval
         method = found.interval.method

@@ -11,9 +11,9 @@ import numpy as np
 from recometer import ragged, stats
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
 from recometer.comparing.corrections import POWER_WANTED, Correction
+from recometer.comparing.kinds import Options
 from recometer.comparing.known_users import KnownUsers
 from recometer.comparing.models import Model, Users
-from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, pair_name
 from recometer.data import sessions
 from recometer.data.numbers import flag

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from recometer import stats
+from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
-from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats import Tukey, multiplicity

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recometer import stats
-from recometer.comparing.models import Users
-from recometer.comparing.pairs import Options
+from recometer.arrays import Float64, Int64
+from recometer.comparing.kinds import Options
+from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
-from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
+from recometer.measuring.compute import computed_for_all
+from recometer.measuring.measured import Together
+from recometer.metrics.registry import MetricDefinition
+from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
-from recometer.results.means import NO_WIDTH
+from recometer.results.means import NO_WIDTH, resamples_of
 from recometer.stats import Interval, Runs, TestResult
+from recometer.stats.intervals import resampled
 from recometer.stats.relative import on_side_of
 from recometer.stats.runs import over_values
+
+Pair = tuple[Model, Model]
 
 BATCHES = (
     "One value per batch of users: that of all of them does not follow from these, so that nothing "
@@ -29,55 +37,229 @@ FOLDS = (
     "overlap; no interval over the folds shows what they have in common."
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
+SAVED = (
+    "The lists or rows were not saved, so how the two values go together is not known: the "
+    "interval is the widest that their own intervals allow."
+)
 
 
-def compare_whole(
-    metrics: Sequence[str], pairs: Sequence[Pair], users: Users, options: Options
-) -> list[PairRow]:
-    """Compare pairs of models by metrics that have one value for all users.
+@dataclasses.dataclass(frozen=True, eq=False)
+class WholeValues:
+    """The values of two models by one metric.
 
-    Where all evaluations still have their lists, users are drawn with replacement, the same for
-    both models and all of their seeds, and the differences of the resamples have the standard error
-    that interval and test rest on (`recometer.stats.intervals.resampled`). For saved
-    evaluations, only the interval of each value is known; the standard error of the difference is
-    at most the sum of the two. The variance between seeds is added to that between users
-    (`recometer.stats.runs.over_values`). For folds, only their differences are known.
+    Attributes
+    ----------
+    first, second : float64 [n_runs]
+        A value per run of each model.
+    n
+        Users that they are of.
+    error, ratio_error
+        Standard errors between users: of the difference of the mean values, and of their ratio.
+    interactions
+        For each model, the variance between its runs that comes from the users: who is drawn
+        changes one run differently from another.
+    note
+        A remark that readers should know, or an empty text.
     """
-    found, confidence = [], options.confidence
-    for pair in pairs:
+
+    first: Float64
+    second: Float64
+    n: int
+    error: float
+    ratio_error: float
+    interactions: tuple[float, float] = (0.0, 0.0)
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Whole:
+    """A model by a metric with one value for all users.
+
+    Attributes
+    ----------
+    model, metric
+    users, options
+        Those of the comparison.
+    known : dict
+        What was found of pairs of models, for all metrics that are resampled together.
+    names : tuple of str
+        These metrics.
+    """
+
+    model: Model
+    metric: str
+    users: Users
+    options: Options
+    known: dict[tuple[str, str], Mapping[str, WholeValues]]
+    names: tuple[str, ...]
+
+    @property
+    def definition(self) -> MetricDefinition:
+        """Return the statements about the metric."""
+        return self.model.first.known_metric(self.metric).definition
+
+    def row(self, other: Whole) -> PairRow:
+        """Compare with another model.
+
+        Where all evaluations still have their lists, users are drawn with replacement, the same
+        for both models and all of their seeds, and the differences of the resamples have the
+        standard error that interval and test rest on (`recometer.stats.intervals.resampled`). For
+        saved evaluations, only the interval of each value is known; the standard error of the
+        difference is at most the sum of the two. The variance between seeds is added to that
+        between users (`recometer.stats.runs.over_values`). For folds, only their differences are
+        known.
+        """
+        pair, confidence = (self.model, other.model), self.options.confidence
         runs = [run for model in pair for run in model.runs]
         if any(model.batches for model in pair):
-            found += [untested(name, pair, BATCHES, confidence) for name in metrics]
-        elif any(isinstance(run, FoldedRecord) for run in runs):
-            folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
-            found += [of_folds(name, pair, folds, confidence) for name in metrics]
-        else:
-            found += _by_values(metrics, pair, users, options)
+            return _untested(self.metric, pair, BATCHES, confidence)
+        folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
+        if folds:
+            return _of_folds(self.metric, pair, folds, confidence)
+        key = self.model.name, other.model.name
+        if key not in self.known:
+            self.known[key] = self._values(pair, runs)
+        return _compare_values(self.metric, pair, self.known[key][self.metric], confidence)
+
+    def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
+        """Return the values and how far they vary, by what runs still have."""
+        if all(run.read_together(self.metric) is not None for run in runs):
+            return _resampled_values(self.names, pair, self.users, self.options)
+        found = {name: _saved_values(name, pair, self.options.confidence) for name in self.names}
+        if self.options.clusters is None or all(run.clusters is not None for run in runs):
+            return found
+        return {
+            name: dataclasses.replace(one, note=f"{one.note} {NO_CLUSTERS}")
+            for name, one in found.items()
+        }
+
+
+def resolve_whole(
+    metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
+) -> dict[str, list[Whole]]:
+    """Return the models by metrics with one value for all users."""
+    of_lists = tuple(name for name in metrics if name in models[0].first.over_users)
+    of_rows = tuple(name for name in metrics if name not in of_lists)
+    found: dict[str, list[Whole]] = {}
+    for names in (of_lists, of_rows):
+        known: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
+        for name in names:
+            found[name] = [
+                Whole(model, name, users, options, known, names)
+                for model in models
+                if model.has(name)
+            ]
     return found
 
 
-def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Options) -> list[PairRow]:
-    """Compare by what the values are computed from, where all runs still have it."""
-    confidence = options.confidence
+def _resampled_values(
+    metrics: Sequence[str], pair: Pair, users: Users, options: Options
+) -> dict[str, WholeValues]:
+    """Return the values of runs that still have their lists, over users drawn for all alike."""
     runs = [run for model in pair for run in model.runs]
-    of_lists = [name for name in metrics if name in runs[0].over_users]
-    found = []
-    for names in (of_lists, [name for name in metrics if name not in of_lists]):
-        if names and all(run.read_together(names[0]) is not None for run in runs):
-            values = resampled_values(names, pair, users, options)
-        else:
-            values = {name: saved_values(name, pair, confidence) for name in names}
-            if options.clusters is not None and any(run.clusters is None for run in runs):
-                values = {name: _without_clusters(one) for name, one in values.items()}
-        found += [compare_values(name, pair, values[name], confidence) for name in names]
+    data, both = _common(metrics[0], pair, users)
+    n, confidence, clusters = len(both), options.confidence, None
+    if options.clusters is not None:
+        clusters = np.unique(options.clusters[both], return_inverse=True)[1]
+    asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
+
+    computed = [
+        computed_for_all(one, asked, run.protocol) for one, run in zip(data, runs, strict=True)
+    ]
+
+    def numbers(weights: Int64 | None) -> dict[str, float]:
+        """Return what errors are asked of: each run's value, both means, difference and ratio."""
+        of_runs = [of_run(weights) for of_run in computed]
+        found: dict[str, float] = {}
+        for name in metrics:
+            each = [one[name] for one in of_runs]
+            means = [float(np.mean(part)) for part in (each[:split], each[split:])]
+            numbers = (*each, *means, means[0] - means[1])
+            ratio = means[0] / means[1] if means[1] > 0 else np.nan
+            found |= {f"{name} {at}": one for at, one in enumerate((*numbers, ratio))}
+        return found
+
+    centre = numbers(None)
+    how = confidence, options.seed, resamples_of(data[0].size), clusters
+    ends = resampled(numbers, centre, n, *how)
+    n_units, what = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
+    note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
+    found = {}
+    for name in metrics:
+        keys = [f"{name} {at}" for at in range(len(runs) + 4)]
+        values = np.array([centre[key] for key in keys[: len(runs)]])
+        errors = [_error((high - low) / 2, confidence) for low, high in map(ends.__getitem__, keys)]
+        own, (first, second, difference, ratio) = errors[: len(runs)], errors[len(runs) :]
+        of_each = _interaction(own[:split], first), _interaction(own[split:], second)
+        found[name] = WholeValues(
+            values[:split], values[split:], n, difference, ratio, of_each, note
+        )
     return found
 
 
-def _without_clusters(values: WholeValues) -> WholeValues:
-    return dataclasses.replace(values, note=f"{values.note} {NO_CLUSTERS}")
+def _saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
+    """Return the values of runs of which only their own intervals are known.
+
+    The standard error of a sum is at most the sum of the standard errors.
+    """
+    values, errors = [], []
+    for model in pair:
+        known = [_known(run, metric) for run in model.runs]
+        values.append(np.array([value for value, _ in known]))
+        errors.append(_error(float(np.mean([half for _, half in known])), confidence))
+    first, second = (float(one.mean()) for one in values)
+    error = sum(errors)
+    ratio = (errors[0] + errors[1] * first / second) / second if second > 0 else np.nan
+    note = SAVED if math.isfinite(error) else "An evaluation has no interval of this metric."
+    n = min(run.n_users for model in pair for run in model.runs)
+    return WholeValues(values[0], values[1], n, error, ratio, note=note)
 
 
-def untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
+def _known(run: EvaluationRecord, metric: str) -> tuple[float, float]:
+    """Return a value, and the distance to the end of its interval that is not cut off."""
+    value, (low, high) = run.together[metric], run.interval(metric)
+    return value, max(high - value, value - low)
+
+
+def _error(half: float, confidence: float) -> float:
+    """Return the standard error behind an interval value ± half."""
+    from scipy.special import ndtri
+
+    return half / float(ndtri((1 + confidence) / 2))
+
+
+def _interaction(errors: Sequence[float], of_mean: float) -> float:
+    """Return how far runs vary differently with the users who are drawn.
+
+    The variance of one run is u + v, that of the mean of R runs u + v / R; v is returned.
+    """
+    r = len(errors)
+    if r < 2:
+        return 0.0
+    return max(0.0, (float(np.mean(np.square(errors))) - of_mean**2) * r / (r - 1))
+
+
+def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
+    """Return the data of the users whom all runs have, in one order, and these users."""
+    own: list[tuple[EvaluationRecord, Int64]] = []
+    for model in pair:
+        for run, place in zip(model.runs, users.places[model.name], strict=True):
+            own.append((run, np.arange(users.n) if place is None else place))
+    counts = np.zeros(users.n, np.int64)
+    for _, place in own:
+        counts[place] += 1
+    common = np.flatnonzero(counts == len(own))
+    found = []
+    for run, place in own:
+        read = run.read_together(metric)
+        assert read is not None
+        at = np.full(users.n, -1)
+        at[place] = np.arange(len(place))
+        found.append(read.users(at[common]))
+    return found, common
+
+
+def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
     """Return the means of two models, and why nothing is tested."""
     means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
     unknown = Interval.unknown(confidence, 0, note)
@@ -85,11 +267,13 @@ def untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
     return _row(metric, pair, means, (unknown, unknown), test)
 
 
-def of_folds(metric: str, pair: Pair, folds: Sequence[Sequence[Any]], confidence: float) -> PairRow:
+def _of_folds(
+    metric: str, pair: Pair, folds: Sequence[Sequence[Any]], confidence: float
+) -> PairRow:
     """Compare models fold by fold; `folds` are the evaluations of each run that has some."""
     alone = max(len(model.runs) for model in pair) == 1
     if not alone or len(folds) < 2 or len(folds[0]) != len(folds[1]):
-        return untested(metric, pair, OTHER_FOLDS, confidence)
+        return _untested(metric, pair, OTHER_FOLDS, confidence)
     first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
     note = FOLDS.format(len(first))
     found = stats.compare(first, second, test="t", interval="t", confidence=confidence)
@@ -98,7 +282,7 @@ def of_folds(metric: str, pair: Pair, folds: Sequence[Sequence[Any]], confidence
     return _row(metric, pair, (found.mean_first, found.mean_second), ends, test)
 
 
-def compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
+def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
     """Compare two models by their values and how far these vary between users."""
     from scipy.special import ndtr, ndtri
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from recometer.comparing.corrections import Correction
+from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model
-from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, p_text, pair_name
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS

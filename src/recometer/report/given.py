@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
+from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
-from recometer.comparing.pairs import Options
 from recometer.comparing.tables import ComparisonTables
 from recometer.errors import InputTypeError
 from recometer.metrics.registry import MetricDefinition

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from recometer.comparing.changes import UserChange
 from recometer.comparing.changes import changes as changes_of
-from recometer.comparing.pairs import compare_by
+from recometer.comparing.kinds import resolve
 from recometer.comparing.rows import NO_DIFFERENCE, PairRow
-from recometer.comparing.whole import compare_whole
+from recometer.comparing.whole import resolve_whole
 from recometer.report.given import Given
 from recometer.report.model import Audited, Difference, Headline, Standings
 
@@ -117,10 +117,10 @@ def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
             return row
     models = given.model(pair[0]), given.model(pair[1])
     if not given.is_whole(metric):
-        (row,) = compare_by(metric, [models], given.users, given.options)
-        return row
-    (row,) = compare_whole([metric], [models], given.users, given.options)
-    return row
+        one, two = resolve(metric, models, given.users, given.options)
+        return one.row(two)
+    first, second = resolve_whole([metric], models, given.users, given.options)[metric]
+    return first.row(second)
 
 
 def _difference(row: PairRow, told: bool) -> Difference | None:

@@ -11,10 +11,11 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Array, Float64
-from recometer.comparing.pairs import bounds_of
+from recometer.comparing.kinds import bounds_of
 from recometer.comparing.rows import Standing, pair_name
 from recometer.report.given import LEFT_OUT, Given, chance_of
 from recometer.report.model import Place, Row, Standings
+from recometer.stats.grouping import Column
 from recometer.tasks import Ticker, run_tasks
 
 N_BINS = 20  # of a histogram
@@ -71,7 +72,7 @@ def _numbers(
         return MetricNumbers(standings)
     names = [model.name for model in given.models]
     of = dict(zip(names, columns, strict=True))
-    bounds, _ = bounds_of(metric, given.models, columns)
+    bounds, _ = bounds_of(metric, given.models, map(Column.of, columns))
     higher = given.definition(metric).higher_is_better
     differences = {
         pair_name(one, other): of[one] - of[other] for one, other in pairs if one != other
@@ -140,15 +141,14 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
     missing = functools.reduce(np.logical_or, map(np.isnan, columns))
     # Nothing is copied where every user has a value.
     known = ~missing if missing.any() else slice(None)
-    bounds, _ = bounds_of(metric, given.models, columns)
-    kind = given.options.interval if given.options.interval != "randomisation" else "auto"
+    bounds, _ = bounds_of(metric, given.models, map(Column.of, columns))
     clusters = given.options.clusters
     found = []
     for model, column in zip(given.models, columns, strict=True):
         values = column[known]
         interval = stats.interval(
             values,
-            kind,
+            given.options.interval_of_mean,
             bounds=bounds,
             confidence=given.options.confidence,
             clusters=None if clusters is None else clusters[known],

@@ -170,6 +170,8 @@ class Column:
         NaN: the user has no value.
     complete
         Whether no value is NaN.
+    least, most
+        The lowest and the highest value; infinite without any.
     levels : float64 [n_levels] or None
         The different values, increasing and NaN last; None if there are many, or few users.
     codes : uint8 [n_users] or None
@@ -178,13 +180,19 @@ class Column:
 
     values: Float64
     complete: bool
+    least: float
+    most: float
     levels: Float64 | None = None
     codes: npt.NDArray[np.uint8] | None = None
 
     @classmethod
     def of(cls, values: npt.ArrayLike | Column, name: str = "values") -> Column:
         """Read the values of users, as `column` does."""
-        return values if isinstance(values, Column) else cls(*_complete(column(values, name)))
+        if isinstance(values, Column):
+            return values
+        x = column(values, name)
+        least, most = np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)
+        return cls(x, not np.isnan(x.min(initial=np.inf)), float(least), float(most))
 
     def coded(self) -> Column:
         """Find its levels, which pays if it is compared with several others."""
@@ -221,10 +229,6 @@ def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] |
         second.levels[used % n_levels],
         times[used].astype(np.float64),
     )
-
-
-def _complete(values: Float64) -> tuple[Float64, bool]:
-    return values, not np.isnan(values.min(initial=np.inf))
 
 
 def _blocks(n: int) -> list[slice]:

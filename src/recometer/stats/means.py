@@ -15,7 +15,7 @@ from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
 from recometer.stats.clusters import by_cluster
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import ROUNDING, beyond, gaffke, ratio_ends
-from recometer.stats.grouping import LARGEST, Grouped, column, group
+from recometer.stats.grouping import LARGEST, Column, Grouped, column, group, group_checked
 from recometer.stats.student import student
 from recometer.tasks import resolve_threads, run_tasks
 
@@ -29,7 +29,7 @@ Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
 
 
 def interval(
-    values: npt.ArrayLike,
+    values: npt.ArrayLike | Column,
     kind: Kind = "auto",
     *,
     bounds: Bounds | None = None,
@@ -84,8 +84,8 @@ def interval(
     check_confidence(confidence)
     bounds = None if bounds is None else check_bounds(bounds)
     if weights is None and clusters is None:
-        return interval_of(group(values), kind, bounds=bounds, confidence=confidence)
-    x = column(values)
+        return interval_of(_grouped(values), kind, bounds=bounds, confidence=confidence)
+    x = values.values if isinstance(values, Column) else column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
     if len(x) != len(y):
         raise InputError(f"There are {len(x):,} values, but {len(y):,} weights. Hint: one each.")
@@ -107,6 +107,15 @@ def interval(
         why=what,
         of_clusters=weights is None,
     )
+
+
+def _grouped(values: npt.ArrayLike | Column) -> Grouped:
+    if not isinstance(values, Column):
+        return group(values)
+    if values.levels is None or values.codes is None or not values.complete:
+        return group(values.values)
+    times = np.bincount(values.codes, minlength=len(values.levels)).astype(np.float64)
+    return group_checked(values.levels, None, times)
 
 
 def interval_of(
