@@ -1,9 +1,39 @@
 // Choose among the instruction sets that this processor supports.
 #include "kernel_table.hpp"
 
+#if defined(RECOMETER_X86)
+#include <cpuid.h>
+#endif
+
 namespace recometer {
 #if defined(RECOMETER_X86)
 namespace {
+
+/// What the processor has and the system keeps when it changes threads. (Not by
+/// __builtin_cpu_supports: it needs a library that clang-cl does not link.)
+struct Processor {
+    bool avx2 = false, avx512 = false, vbmi2 = false;
+
+    Processor() {
+        unsigned a, b, c, d, b7, c7;
+        if (__get_cpuid(1, &a, &b, &c, &d) == 0) return;
+        constexpr unsigned kFma = 1u << 12, kPopcnt = 1u << 23, kOsxsave = 1u << 27;
+        constexpr unsigned kNeeded = kFma | kPopcnt | kOsxsave;
+        if ((c & kNeeded) != kNeeded || __get_cpuid_count(7, 0, &a, &b7, &c7, &d) == 0) return;
+        unsigned kept, high;
+        __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+        constexpr unsigned kAvxKept = 0x6, kAvx512Kept = 0xE6, kBmi = 1u << 3, kAvx2 = 1u << 5;
+        constexpr unsigned kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
+        constexpr unsigned k512 = kF | kDq | kBw | kVl, kVbmi2 = 1u << 6;
+        if ((kept & kAvxKept) != kAvxKept || (b7 & kBmi) == 0) return;
+        avx2 = (b7 & kAvx2) != 0;
+#if defined(__APPLE__)
+        kept |= kAvx512Kept;  // macOS keeps these registers from their first use on
+#endif
+        avx512 = (kept & kAvx512Kept) == kAvx512Kept && (b7 & k512) == k512;
+        vbmi2 = avx512 && (c7 & kVbmi2) != 0;
+    }
+};
 
 template <class Real>
 std::int64_t rank_with_vbmi2(const RankFactors<Real>& p) {
@@ -28,13 +58,10 @@ const InstructionSet& vbmi2() {
 std::vector<const InstructionSet*> instruction_sets() {
     std::vector<const InstructionSet*> sets;
 #if defined(RECOMETER_X86)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-        if (__builtin_cpu_supports("avx512vbmi2")) sets.push_back(&vbmi2());
-        sets.push_back(&kAvx512);
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&kAvx2);
+    const Processor processor;
+    if (processor.vbmi2) sets.push_back(&vbmi2());
+    if (processor.avx512) sets.push_back(&kAvx512);
+    if (processor.avx2) sets.push_back(&kAvx2);
 #elif defined(RECOMETER_NEON)
     sets.push_back(&kNeon);
 #endif

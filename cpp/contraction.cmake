@@ -1,0 +1,27 @@
+# Stop the configuration if the compiler fuses multiplications and additions in spite of the flags.
+# It may take a flag and fuse all the same, or ignore the flag: the machine code of a line tells.
+function(refuse_contraction)
+  set(code "${CMAKE_CURRENT_BINARY_DIR}/contraction")
+  file(WRITE "${code}.cpp" "
+#ifdef __FAST_MATH__
+#error
+#endif
+double f(double a, double b, double c) { return a * b + c; }
+")
+  if(RECOMETER_X86)
+    list(APPEND ARGN -mfma)
+  endif()
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  try_compile(compiled "${code}" SOURCES "${code}.cpp" COMPILE_DEFINITIONS ${ARGN} -fno-lto
+    OUTPUT_VARIABLE said COPY_FILE "${code}.a")
+  if(compiled)
+    file(READ "${code}.a" machine_code HEX)
+  endif()
+  # vfmadd132sd, vfmadd213sd and vfmadd231sd of x86-64; fmadd of 64-bit Arm.
+  if(NOT compiled OR said MATCHES "unknown argument"
+      OR machine_code MATCHES "c4e2[0-9a-f][0-9a-f][9ab]9|(00|20)084[01]1f")
+    message(FATAL_ERROR "This compiler fuses multiplications and additions, and ${ARGN} does not "
+      "stop it: equal scores would differ. Use GCC or Clang (on Windows clang-cl), without "
+      "-ffast-math.\n${said}")
+  endif()
+endfunction()
