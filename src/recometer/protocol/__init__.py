@@ -1,8 +1,7 @@
 """The rules that a number depends on."""
 
 from recometer.protocol.declaring import STEPS, Number, Rule, rule, ruled
-from recometer.protocol.keywords import Rules
-from recometer.protocol.rules import Protocol, RelevantFrom, RepeatedTest, TieRule
+from recometer.protocol.rules import Protocol, RelevantFrom, RepeatedTest, Rules, TieRule
 
 __all__ = [
     "STEPS", "Number", "Protocol", "RelevantFrom", "RepeatedTest", "Rule", "Rules", "TieRule",

@@ -18,7 +18,7 @@ from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, metric, parse, place_sums
 from recometer.metrics.ranked import stopping
-from recometer.metrics.ranked.hits import expand
+from recometer.metrics.ranked.precisions import expand
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
 from recometer.testing import cases, rank

@@ -10,7 +10,7 @@ from recometer.arrays import Float64, Int64, largest, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import binary
 from recometer.metrics.ranked.facts import relevant_candidates, whole_sum
-from recometer.metrics.ranked.hits import expand, hits_squared
+from recometer.metrics.ranked.precisions import expand, hits_squared
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, hits_within, ratio
 from recometer.ties import Groups, sum_by_user

@@ -6,8 +6,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64, steps
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked.hits import hits_squared
-from recometer.metrics.ranked.precisions import at_the_end, last_places
+from recometer.metrics.ranked.precisions import at_the_end, hits_squared, last_places
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, harmonic, hits_within, ratio, step_by_step
 from recometer.ties import Groups, sum_by_user
