@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Plots:
-    """The charts of a report, as ``altair.Chart``: ``result.plot.leaderboard()``.
+    """The charts of a report, which notebooks draw: ``result.plot.leaderboard()``.
 
     ``dir(result.plot)`` lists the available charts. Each takes an option of each of its choices,
     as in ``versus.plot.values("recall@10")``, and shows the first options by default.

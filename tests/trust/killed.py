@@ -173,7 +173,7 @@ def killed_at(step, what, folder):
 
 def main():
     warnings.simplefilter("ignore")
-    for module in ("altair", "polars", "recometer.cli._app", "recometer.report", "vl_convert"):
+    for module in ("polars", "recometer.cli._app", "recometer.report", "vl_convert"):
         importlib.import_module(module)  # once here, not in every child
     what, base = WHAT[sys.argv[1]], Path(sys.argv[2])
 

@@ -29,6 +29,10 @@ from recometer.version import __version__
 
 DEPTH, LONGEST = 10, 50  # places of a list that is shown
 MOST_AUDITED = 5_000_000  # rows of train, without being asked
+NOT_AUDITED = (
+    "The split was not audited: {}. Hint: report(..., audit=rm.audit(train, test)); on the command "
+    "line --split, or --train and --test."
+)
 
 
 def build(
@@ -87,7 +91,7 @@ def build(
         inspector=inspected,
         protocol=facts(given, all_standings),
         notes=tuple(_notes(given)),
-        missing=tuple(_missing(given, charts, known, found_audit)),
+        missing=tuple(_missing(given, charts, known)),
         call=call_of(given),
         version=__version__,
     )
@@ -123,8 +127,8 @@ def depth_of(known: Mapping[str, Known]) -> int:
     return DEPTH
 
 
-def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited | None:
-    """Return the audit that was given, or audit train and test where they are known."""
+def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited | str:
+    """Return the audit that was given, or one of train and test; a text says why there is none."""
     if isinstance(wanted, Audit):
         return audited(wanted)
     if wanted is not None and not isinstance(wanted, bool):
@@ -134,16 +138,16 @@ def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited |
         )
     one = next((one for one in known.values() if one.train is not None), None)
     if wanted is False:
-        return None
+        return NOT_AUDITED.format("audit=False left it out")
     if one is None or one.train is None:
         if wanted:
             raise InputError(
                 "audit=True looks at train and test, which are not known here. Hint: "
                 "audit=rm.audit(train, test)."
             )
-        return None
+        return NOT_AUDITED.format("the report was made without train and test")
     if wanted is None and len(one.train) > MOST_AUDITED:
-        return None
+        return NOT_AUDITED.format(f"train has more than {MOST_AUDITED:,} rows")
     return audited(run_audit(one.train, one.test, relevant_from=one.protocol.relevant_from))
 
 
@@ -179,7 +183,6 @@ def _missing(
     given: Given,
     charts: tuple[Chart, ...],
     known: Mapping[str, Known],
-    audit: Audited | None,
 ) -> list[str]:
     """Name the parts that are not shown, and how to get them."""
     there = {chart.name for chart in charts}
@@ -215,6 +218,4 @@ def _missing(
             "No folds and seeds: each model was evaluated once. How far another seed of its "
             "training would move the means is not known."
         )
-    if audit is None:
-        found.append("No audit of the split. Hint: audit=rm.audit(train, test).")
     return found

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite: plain dicts for the page, `altair.Chart` for notebooks, PNG and SVG."""
+"""Charts as Vega-Lite: plain dicts for the page and notebooks, PNG and SVG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.report.model import SAME, Chart, Key
 from recometer.report.themes import LIGHT, config
 
 # The packages of the extra "report", imported when they are needed.
-PACKAGES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
+PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
 Spec = dict[str, Any]
@@ -75,9 +75,12 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
     }
 
 
-def altair_chart(chart: Chart, options: Sequence[str] = ()) -> Any:
-    """Return a chart as an ``altair.Chart``."""
-    return need("altair").Chart.from_dict(with_rows(chart, options))
+class Drawing(dict[str, Any]):
+    """A chart with its numbers as a Vega-Lite specification, which notebooks draw."""
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        svg = str(need("vl_convert").vegalite_to_svg(dict(self)))
+        return {"application/vnd.vegalite.v6+json": dict(self), "image/svg+xml": svg}
 
 
 def image(chart: Chart, options: Sequence[str], suffix: str) -> bytes:

@@ -192,10 +192,8 @@ def _written(metrics: Iterable[str]) -> str:
     return " ".join(names)
 
 
-def audited(audit: Audit | None) -> Audited | None:
+def audited(audit: Audit) -> Audited:
     """Return the findings of an audit."""
-    if audit is None:
-        return None
     made = [one for one in audit.findings if one.count != 0]
     order = {"leakage": 0, "warning": 1, "fact": 2}
     findings = tuple(

@@ -51,10 +51,10 @@ def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]
 
 
 def headline(
-    given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audited | None
+    given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audited | str
 ) -> Headline:
     """Write the headline of the report."""
-    leaks = [f"Careful: {audit.verdict}"] if audit is not None and audit.leaks else []
+    leaks = [f"Careful: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
     if pair is None:
         return _of_one(standings, leaks)
     metric, (winner, other) = standings.metric, pair
@@ -62,7 +62,8 @@ def headline(
     places = [place for place in standings.places if not given.model(place.model).by_chance]
     told = not standings.place(other).best
     tied = [place.model for place in places if place.best and place.model != winner]
-    size = f"{abs(row.difference):.4f} {metric} {_ends(row)} over {users_of(row.n)}"
+    share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
+    size = f"{abs(row.difference):.4f} {metric}{share} {_ends(row)} over {users_of(row.n)}"
     if math.isnan(row.difference):
         verdict = f"{winner} and {other} cannot be compared by {metric}."
     elif row.difference == 0:
@@ -129,7 +130,8 @@ def _difference(row: PairRow, told: bool) -> Difference | None:
     verdict = "better" if told else NO_DIFFERENCE
     ends = (row.low, row.high, row.interval.confidence)
     counts = (row.n, row.n_better, row.n_equal, row.n_worse)
-    return Difference(row.metric, row.model, row.other, row.difference, *ends, *counts, verdict)
+    named = (row.metric, row.model, row.other)
+    return Difference(*named, row.difference, row.relative, *ends, *counts, verdict)
 
 
 def _leaves_out_none(row: PairRow) -> bool:
@@ -207,11 +209,12 @@ def _on_others(given: Given, primary: str, pair: tuple[str, str]) -> list[str]:
         if row.model != pair[0]:
             verdict = {"better": "worse", "worse": "better"}.get(verdict, "")
         said[verdict].append(row.metric)
-    words = (("better", "better in"), ("worse", "worse in"), ("", "no difference shown in"))
-    parts = [f"{words_} {_listed(compact(said[kind]))}" for kind, words_ in words if said[kind]]
-    return [f"By the other metrics {pair[0]} is, beside {pair[1]}: {'; '.join(parts)}."] * bool(
-        parts
-    )
+    words = (("better", "is better in"), ("worse", "is worse in"), ("", "shows no difference in"))
+    parts = [f"{does} {_listed(compact(said[kind]))}" for kind, does in words if said[kind]]
+    if not parts:
+        return []
+    found = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return [f"Compared with {pair[1]}, {pair[0]} {found}."]
 
 
 def _on_users(row: PairRow, pair: tuple[str, str]) -> list[str]:

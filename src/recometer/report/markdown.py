@@ -26,7 +26,9 @@ def to_markdown(model: ReportModel) -> str:
         "## Leaderboard",
         *(_standings(one) for one in model.standings),
     ]
-    if model.audit is not None:
+    if isinstance(model.audit, str):
+        parts += ["## Audit of the split", escape(model.audit)]
+    else:
         rows = [(one.level, one.count, one.sentence) for one in model.audit.findings]
         parts += ["## Audit of the split", escape(model.audit.verdict)]
         parts += [_table(("level", "count", "finding"), rows)] if rows else []

@@ -123,6 +123,7 @@ class Difference:
     model: str
     other: str
     difference: float
+    relative: float
     low: float
     high: float
     confidence: float
@@ -325,7 +326,7 @@ class ReportModel:
     metrics
         The primary one first.
     headline, standings, charts, audit, inspector, protocol
-        The sections.
+        The sections; `audit` is a text if there is none, which says why.
     notes
         What is said of the comparison.
     missing
@@ -343,7 +344,7 @@ class ReportModel:
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
-    audit: Audited | None
+    audit: Audited | str
     inspector: Inspector | None
     protocol: tuple[Facts, ...]
     notes: tuple[str, ...]

@@ -51,7 +51,7 @@ class Report:
         return tuple(chart.name for chart in self.model.charts)
 
     def chart(self, name: str, *options: str) -> Any:
-        """Return a chart as an ``altair.Chart``.
+        """Return a chart as a Vega-Lite specification: a dict, which notebooks draw.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class Report:
             An option of each choice of the chart, such as ``"ndcg@10"``. By default, the options
             that the page shows first.
         """
-        return charts.altair_chart(self._chart(name), options)
+        return charts.Drawing(charts.with_rows(self._chart(name), options))
 
     def save_chart(self, path: str | os.PathLike[str], name: str, *options: str) -> None:
         """Write a chart to a file, as PNG or SVG depending on the name of the file.

@@ -53,6 +53,8 @@ def config(theme: Mapping[str, Any]) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelLimit": 150,
         },
+        # On a narrow page fewer ticks have labels, so that no two of them touch.
+        "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
         "legend": {
             **words,
             "labelFontSize": 12,

@@ -150,9 +150,8 @@
     if (title) name.append(" ", make("small", id));
     return name;
   };
-  const percent = (value) => (value === null ? "undefined" : (100 * value).toFixed(2) + " %");
-  const valueText = (value) =>
-    value === null ? "undefined" : value >= 0 && value <= 1 ? percent(value) : value.toFixed(4);
+  const MOST_MISSED = 20;
+  const valueText = (value) => (value === null ? "undefined" : value.toFixed(4));
   const line = (rank, relevant, item, score) => {
     const one = make("li", undefined, relevant ? "relevant" : "");
     const mark = make("span", relevant ? "✓" : "", "mark hit");
@@ -193,9 +192,18 @@
     if (!found.entries.length) box.append(make("p", "The list is empty.", "muted"));
     if (found.missed.length) {
       box.append(make("h5", "Relevant, but further down or not ranked"));
-      const missed = make("ol", undefined, "items");
-      found.missed.forEach(([item, rank]) => missed.append(line(rank, true, item, null)));
-      box.append(missed);
+      const listed = (some) => {
+        const missed = make("ol", undefined, "items");
+        missed.append(...some.map(([item, rank]) => line(rank, true, item, null)));
+        return missed;
+      };
+      box.append(listed(found.missed.slice(0, MOST_MISSED)));
+      const rest = found.missed.slice(MOST_MISSED);
+      if (rest.length) {
+        const more = make("details");
+        more.append(make("summary", rest.length + " more"), listed(rest));
+        box.append(more);
+      }
     }
     return box;
   };
