@@ -16,7 +16,6 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
     check_number_of_positions,
-    match_items,
     places_of_users,
     relevant_rows,
     settled_repeats,
@@ -65,11 +64,10 @@ class Sides:
     def of_some_users(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
         """Match the sides of some users, one of which may be empty."""
         users = places_of_users(train, test, "train")
-        index = SourceIndex.of_data(train, "train")
         if train.item_ids is None and test.item_ids is None:
             for side, data in (("train", train), ("test", test)):
                 check_number_of_positions(data.n_items, len(train) + len(test), side)
-        items = match_items(index, train.item_ids, test, "test")
+        items = SourceIndex.of_data(train, "train").items_of(test, "test")
         items = np.arange(test.n_items) if items is None else items
         return cls(train, test, users, items, rules)
 

@@ -14,6 +14,7 @@ from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions, check_positions
 from recometer.errors import InputError, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
+from recometer.remembered import cached_property
 
 # How a side is given ids, and how it comes to be read by position.
 GIVEN = {
@@ -70,7 +71,90 @@ class SourceIndex:
     @classmethod
     def of_data(cls, data: Interactions, what: str) -> SourceIndex:
         """Take data as a source: train, in which users and items of test are found."""
-        return cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
+        index = cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
+        vars(index)["sorted_items"] = None, data.item_ids  # which are sorted
+        return index
+
+    def users_of(self, test: Interactions) -> Int64 | None:
+        """Return the row of each user of test, -1 if missing; None if rows agree."""
+        if self.n_users is None:
+            return np.zeros(test.n_users, np.int64)
+        if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
+            assert self.user_ids is not None
+            assert test.user_ids is not None
+            if _same(self.user_ids, test.user_ids):
+                return None
+            what = f"user ids of {self.what}"
+            # What has users without sessions holds for all sessions of a user.
+            named = sessions.as_named_by(test.user_ids, self.user_ids)
+            return ids.match(named, self.user_ids, "user ids of test", what)
+        if self.n_users != test.n_users:
+            swapped = (self.n_items, self.n_users) == (test.n_users, test.n_items)
+            asks = "Is it transposed (rows are users, columns items)? " if swapped else ""
+            raise InputError(
+                f"{self.what} has {self.n_users:,} users, but test has {test.n_users:,}. "
+                f"{asks}Hint: without ids row u of both is the same user; "
+                "give both sides user ids to evaluate some of the users."
+            )
+        return None
+
+    @cached_property
+    def sorted_items(self) -> tuple[Int64 | None, Array | None]:
+        """The rows of the items by ascending id (None if they are in it), and these ids."""
+        if self.item_ids is None:
+            return None, None
+        positions, distinct = ids.encode(self.item_ids, f"item ids of {self.what}")
+        if (positions[1:] > positions[:-1]).all():
+            return None, distinct
+        rows = np.empty_like(positions)
+        rows[positions] = np.arange(len(positions))
+        return rows, distinct
+
+    def items_of(self, data: Interactions, what: str) -> Int64 | None:
+        """Return the position of each item of `data`, -1 if missing; None if all are the same."""
+        sorted_ids = self.sorted_items[1]
+        if not both_have_ids("item", self.what, sorted_ids, what, data.item_ids):
+            if self.n_items != data.n_items:
+                raise InputError(
+                    f"{self.what} has {self.n_items:,} items, but {what} has {data.n_items:,}. "
+                    "Hint: without ids column i of both is the same item; a test that names fewer "
+                    "items still needs the shape of the whole catalogue."
+                )
+            return None
+        assert sorted_ids is not None
+        assert data.item_ids is not None
+        matched = ids.match(
+            data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {self.what}"
+        )
+        same = len(matched) == self.n_items and bool((matched == np.arange(len(matched))).all())
+        return None if same else matched
+
+    def rows_of(
+        self, test: Interactions, data: Interactions, what: str
+    ) -> tuple[Int64, Int32, Int64 | None]:
+        """Return the rows that `data` has of each user of test, and where its items lie.
+
+        These are their indptr; their items, as `data` numbers them; and the item position of each
+        item of `data` (int64 [data.n_items]), -1 for what the source does not know; None if all
+        agree.
+        """
+        positions = self.items_of(data, what)
+        users = users_in(data, test, what)
+        if users is None:
+            return data.indptr, data.items, positions
+        _warn_of_strangers(users, data, test, what)
+        indptr, rows = ragged.take(data.indptr, users)
+        return indptr, data.items[rows], positions
+
+    def check_items(self, test: Interactions, items: Int32, unknown: Bool) -> None:
+        """Refuse a test without an item that the source knows."""
+        sorted_ids = self.sorted_items[1]
+        if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
+            raise InputError(
+                f"{self.what} knows none of the {len(np.unique(items)):,} items of test, such as "
+                f"{ids.show(test.item_ids, int(items[0]))}. Hint: its item ids are like "
+                f"{ids.show(sorted_ids, 0)}."
+            )
 
 
 def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
@@ -87,18 +171,6 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
         twice = array.tolist()[int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])]
         raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
     return array
-
-
-def check_items(
-    index: SourceIndex, sorted_ids: Array | None, test: Interactions, items: Int32, unknown: Bool
-) -> None:
-    """Refuse a test without an item that the source knows."""
-    if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
-        raise InputError(
-            f"{index.what} knows none of the {len(np.unique(items)):,} items of test, such as "
-            f"{ids.show(test.item_ids, int(items[0]))}. Hint: its item ids are like "
-            f"{ids.show(sorted_ids, 0)}."
-        )
 
 
 def both_have_ids(
@@ -133,33 +205,9 @@ def both_have_ids(
     )
 
 
-def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
-    """Return the row of each user of test in the source, -1 if missing; None if rows agree."""
-    if index.n_users is None:
-        return np.zeros(test.n_users, np.int64)
-    if both_have_ids("user", index.what, index.user_ids, "test", test.user_ids):
-        assert index.user_ids is not None
-        assert test.user_ids is not None
-        if _same(index.user_ids, test.user_ids):
-            return None
-        what = f"user ids of {index.what}"
-        # What has users without sessions holds for all sessions of a user.
-        named = sessions.as_named_by(test.user_ids, index.user_ids)
-        return ids.match(named, index.user_ids, "user ids of test", what)
-    if index.n_users != test.n_users:
-        swapped = (index.n_items, index.n_users) == (test.n_users, test.n_items)
-        asks = "Is it transposed (rows are users, columns items)? " if swapped else ""
-        raise InputError(
-            f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
-            f"{asks}Hint: without ids row u of both is the same user; "
-            "give both sides user ids to evaluate some of the users."
-        )
-    return None
-
-
 def users_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
     """Return the place of each user of test in `data`, -1 if missing; None if all are the same."""
-    return match_users(SourceIndex.of_data(data, what), test)
+    return SourceIndex.of_data(data, what).users_of(test)
 
 
 def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
@@ -178,56 +226,6 @@ def known_users(data: Interactions, places: Int64) -> Interactions:
 
 def _same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
-
-
-def sorted_items(index: SourceIndex) -> tuple[Int64 | None, Array | None]:
-    """Return the rows of the items by ascending id (None if they are in it), and these ids."""
-    if index.item_ids is None:
-        return None, None
-    positions, distinct = ids.encode(index.item_ids, f"item ids of {index.what}")
-    if (positions[1:] > positions[:-1]).all():
-        return None, distinct
-    rows = np.empty_like(positions)
-    rows[positions] = np.arange(len(positions))
-    return rows, distinct
-
-
-def match_items(
-    index: SourceIndex, sorted_ids: Array | None, data: Interactions, what: str
-) -> Int64 | None:
-    """Return the position of each item of `data`, -1 if missing; None if all are the same."""
-    if not both_have_ids("item", index.what, sorted_ids, what, data.item_ids):
-        if index.n_items != data.n_items:
-            raise InputError(
-                f"{index.what} has {index.n_items:,} items, but {what} has {data.n_items:,}. "
-                "Hint: without ids column i of both is the same item; a test that names fewer "
-                "items still needs the shape of the whole catalogue."
-            )
-        return None
-    assert sorted_ids is not None
-    assert data.item_ids is not None
-    matched = ids.match(
-        data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {index.what}"
-    )
-    same = len(matched) == index.n_items and bool((matched == np.arange(len(matched))).all())
-    return None if same else matched
-
-
-def rows_of(
-    index: SourceIndex, sorted_ids: Array | None, test: Interactions, data: Interactions, what: str
-) -> tuple[Int64, Int32, Int64 | None]:
-    """Return the rows that `data` has of each user of test, and where its items lie.
-
-    These are their indptr; their items, as `data` numbers them; and the item position of each item
-    of `data` (int64 [data.n_items]), -1 for what the source does not know; None if all agree.
-    """
-    positions = match_items(index, sorted_ids, data, what)
-    users = users_in(data, test, what)
-    if users is None:
-        return data.indptr, data.items, positions
-    _warn_of_strangers(users, data, test, what)
-    indptr, rows = ragged.take(data.indptr, users)
-    return indptr, data.items[rows], positions
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:

@@ -183,18 +183,18 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
     """Match them anew."""
     test = request.test
-    rows = matching.match_users(index, test)
+    rows = index.users_of(test)
     if rows is None:
         rows = np.arange(test.n_users)
-    item_rows, sorted_ids = matching.sorted_items(index)
-    positions = matching.match_items(index, sorted_ids, test, "test")
+    item_rows, sorted_ids = index.sorted_items
+    positions = index.items_of(test, "test")
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
     counts: dict[str, int] = {}
     excluded_indptr = np.zeros(test.n_users + 1, np.int64)
     excluded = np.zeros(0, np.int32)
     rows_of_train = None
     if request.train is not None:
-        rows_of_train = matching.rows_of(index, sorted_ids, test, request.train, "train")
+        rows_of_train = index.rows_of(test, request.train, "train")
     judged = _judged(request)
     if rows_of_train is not None:
         train_indptr, trained, known = rows_of_train
@@ -210,7 +210,7 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
         counts["items_unknown"] = len(np.unique(judged.items[unknown]))
         counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
         if not request.some_users:
-            matching.check_items(index, sorted_ids, test, judged.items, unknown)
+            index.check_items(test, judged.items, unknown)
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, judged.indptr, places
     if counts["users_unknown"] or counts.get("items_unknown"):
@@ -233,7 +233,7 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
         item=places,
         item_ids=sorted_ids,
     )
-    return _choose(aligned, index, sorted_ids, request, catalogue)
+    return _choose(aligned, index, request, catalogue)
 
 
 class _Judged(NamedTuple):
@@ -272,7 +272,6 @@ def _without_train(request: Request) -> _Judged:
 def _choose(
     aligned: Aligned,
     index: SourceIndex,
-    sorted_ids: Array | None,
     request: Request,
     catalogue: Bool | None,
 ) -> Aligned:
@@ -286,15 +285,15 @@ def _choose(
     counts: dict[str, int] = {}
     sets = None
     if isinstance(wanted, Interactions):
-        indptr, items, places = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
+        indptr, items, places = index.rows_of(test, wanted, "candidates")
         if places is not None and (places < 0).any():
             counts["candidates_unknown"] = int(np.count_nonzero(places < 0))
         sets = matching.known_rows(indptr, items, places)
     if isinstance(wanted, Items):
         kept[:] = False
-        kept[positions_of(index, sorted_ids, wanted, counts)] = True
+        kept[positions_of(index, wanted, counts)] = True
     if request.exclude is not None:
-        kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
+        kept[positions_of(index, request.exclude, counts)] = False
     aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = leave_out(aligned, kept)
     if sets is not None:
@@ -305,7 +304,7 @@ def _choose(
         if wanted.by == "popularity":
             if train is None:
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
-            popularity = _popularity(index, sorted_ids, train, request)
+            popularity = _popularity(index, train, request)
         aligned = draw(aligned, wanted, keys, popularity, request.threads, request.progress)
     if aligned.candidates is not None and not request.some_users:
         n_known = int(np.count_nonzero(aligned.rows >= 0))
@@ -313,20 +312,18 @@ def _choose(
     return aligned
 
 
-def _popularity(
-    index: SourceIndex, sorted_ids: Array | None, train: Interactions, request: Request
-) -> Int64:
+def _popularity(index: SourceIndex, train: Interactions, request: Request) -> Int64:
     """Return how many users of train have each item of the source: int64 [n_items]."""
     found: Int64
     if request.popularity is not None:
-        named, users = request.popularity
+        (named, users), sorted_ids = request.popularity, index.sorted_items[1]
         if named is None or sorted_ids is None:
             return users
         positions = ids.match(named, sorted_ids, "item ids of train")
         found = np.zeros(index.n_items, np.int64)
         found[positions[positions >= 0]] = users[positions >= 0]
         return found
-    positions_of_train = matching.match_items(index, sorted_ids, train, "train")
+    positions_of_train = index.items_of(train, "train")
     bought = train.items.astype(np.int64)
     if positions_of_train is not None:
         bought = positions_of_train[train.items]
@@ -334,11 +331,9 @@ def _popularity(
     return found
 
 
-def positions_of(
-    index: SourceIndex, sorted_ids: Array | None, items: Items, counts: dict[str, int]
-) -> Int64:
+def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
     """Return where the items lie that the source has; count the others."""
-    what = f"items of {items.what}"
+    what, sorted_ids = f"items of {items.what}", index.sorted_items[1]
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
             matching.both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
