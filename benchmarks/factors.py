@@ -147,7 +147,7 @@ def compare_recometrics(run: Run, name: str, data: Data, ours: Timed, target: fl
     call = _rivals.recometrics_metrics(data.first_users(some), run.threads)
     repeats = 1 if data.operations > LONG_FOR_RECOMETRICS else None
     timed = run.time(name, {"recometrics": call}, repeats, warm_up=False)["recometrics"]
-    scaled = Timed([one * len(data.users) / some for one in timed.seconds], timed.others)
+    scaled = Timed([second * len(data.users) / some for second in timed.seconds], timed.others)
     run.keep(name, {"recometrics": scaled})
     said = "" if some == len(data.users) else f" ({some} users, scaled up)"
     run.ratio(f"{name}: recometrics{said}", scaled, ours, target)
@@ -279,8 +279,8 @@ def interrupt(run: Run) -> None:
         latencies = found["seconds"]
         if not latencies:  # it ended before Ctrl-C
             continue
-        said = f"Ctrl-C to prompt, the slowest of {len(latencies)}, {case.name} (s)"
-        run.add(said, seconds(max(latencies)), "", max(latencies), 0.5, at_most=True)
+        label = f"Ctrl-C to prompt, the slowest of {len(latencies)}, {case.name} (s)"
+        run.add(label, seconds(max(latencies)), "", max(latencies), 0.5, at_most=True)
         if found["threads"]:
             raise SystemExit(f"{found['threads']} threads were left running after Ctrl-C.")
 

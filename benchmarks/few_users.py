@@ -61,7 +61,7 @@ def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
             difference_interval(differences, test, (0, 1), kind, 0.95)
             for kind in ("randomisation", "gaffke")
         ]
-        found.append([*(truth in one for one in ends), *(0.0 not in one for one in ends)])
+        found.append([*(truth in end for end in ends), *(0.0 not in end for end in ends)])
     shares: Float64 = np.mean(found, axis=0)
     return shares
 

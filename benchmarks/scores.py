@@ -66,8 +66,8 @@ class Data:
 def ours(data: Data, threads: int) -> Call:
     def call() -> dict[str, float]:
         source = rm.Scores(data.scores)
-        found = rm.evaluate(source, data.test, train=data.train, metrics=METRICS, threads=threads)
-        return found.mean()
+        result = rm.evaluate(source, data.test, train=data.train, metrics=METRICS, threads=threads)
+        return result.mean()
 
     return call
 

@@ -237,7 +237,7 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
         label = name if part == 1 else f"{name} ({options.rows // part:,} rows, scaled up)"
         for case, call in made.items():
             ((_, timed),) = side_by_side({name: call}, 1, warm_up=False, wait=options.wait).items()
-            times[case][label] = Timed([part * one for one in timed.seconds], timed.others)
+            times[case][label] = Timed([part * second for second in timed.seconds], timed.others)
     return times
 
 

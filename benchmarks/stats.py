@@ -410,11 +410,11 @@ def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
     ):
         command = [sys.executable, __file__, "--child", case, str(n), str(options.threads)]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        times[case] = found = json.loads(output)
-        taken = found["seconds"]
+        times[case] = parsed = json.loads(output)
+        taken = parsed["seconds"]
         table.append(Measure(label, seconds(taken), "", taken, bound, True))
         if case == "pairs":
-            memory = found["GB"]
+            memory = parsed["GB"]
             label = "the same: memory of the process, with its 2.4 GB of values (GB)"
             table.append(Measure(label, f"{memory:.2f} GB", "", memory, 3.0, True))
     return times, table

@@ -16,7 +16,7 @@ def column(frame, name):
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_shares(discount, k):
-    found = rm.exposure(rm.Lists(LISTS), GROUPS, TEST, k=k, discount=discount, patience=0.5)
+    result = rm.exposure(rm.Lists(LISTS), GROUPS, TEST, k=k, discount=discount, patience=0.5)
     exposed = {"big": 0.0, "small": 0.0}
     listed = {"big": 0, "small": 0}
     for row in LISTS.values():
@@ -24,31 +24,33 @@ def test_shares(discount, k):
             exposed[GROUPS[item]] += DISCOUNTS[discount](place)
             listed[GROUPS[item]] += 1
     total = sum(exposed.values())
-    assert column(found, "listed") == listed
-    assert column(found, "exposure") == pytest.approx({g: x / total for g, x in exposed.items()})
-    assert column(found, "items") == {"big": 2, "small": 3}
-    assert column(found, "catalogue") == {"big": 0.4, "small": 0.6}
-    assert column(found, "relevant") == {"big": 0.75, "small": 0.25}
+    assert column(result, "listed") == listed
+    assert column(result, "exposure") == pytest.approx({g: x / total for g, x in exposed.items()})
+    assert column(result, "items") == {"big": 2, "small": 3}
+    assert column(result, "catalogue") == {"big": 0.4, "small": 0.6}
+    assert column(result, "relevant") == {"big": 0.75, "small": 0.25}
     for name, share in (("per_item", "catalogue"), ("per_relevant", "relevant")):
-        assert found[name].to_list() == pytest.approx((found["exposure"] / found[share]).to_list())
+        assert result[name].to_list() == pytest.approx(
+            (result["exposure"] / result[share]).to_list()
+        )
 
 
 def test_items_without_a_group_have_a_row():
     groups = {"a": "big", "b": None}
-    found = rm.exposure(rm.Lists(LISTS), groups, TEST, k=3, discount="none")
-    assert found["group"].to_list() == ["big", None]
-    assert found["listed"].to_list() == [2, 4]
-    assert found["items"].to_list() == [1, 1]
-    assert found["relevant"].to_list() == [0.5, 0.5]
+    result = rm.exposure(rm.Lists(LISTS), groups, TEST, k=3, discount="none")
+    assert result["group"].to_list() == ["big", None]
+    assert result["listed"].to_list() == [2, 4]
+    assert result["items"].to_list() == [1, 1]
+    assert result["relevant"].to_list() == [0.5, 0.5]
 
 
 def test_item_in_several_groups_counts_for_each():
     table = {"item_id": list("abcde"), "genres": ["x|y", "x", "y", "y", ""]}
-    found = rm.exposure(rm.Lists(LISTS), rm.Catalogue(table), TEST, k=3, discount="none")
-    assert found["group"].to_list() == ["x", "y", None]
-    assert found["listed"].to_list() == [3, 3, 0]
-    assert found["items"].to_list() == [2, 3, 1]
-    assert found["catalogue"].to_list() == [0.3, 0.5, 0.2]
+    result = rm.exposure(rm.Lists(LISTS), rm.Catalogue(table), TEST, k=3, discount="none")
+    assert result["group"].to_list() == ["x", "y", None]
+    assert result["listed"].to_list() == [3, 3, 0]
+    assert result["items"].to_list() == [2, 3, 1]
+    assert result["catalogue"].to_list() == [0.3, 0.5, 0.2]
 
 
 def test_exposure_of_an_evaluation():
@@ -68,9 +70,9 @@ def test_training_items_and_relevant_items():
     test = np.array([[0.0, 1.0, 2.0]])
     train = np.array([[1.0, 0.0, 0.0]])
     groups = ["old", "new", "new"]
-    found = rm.exposure(scores, groups, test, train=train, k=1, relevant_from=2)
-    assert column(found, "listed") == {"new": 1, "old": 0}
-    assert column(found, "relevant") == {"new": 1, "old": 0}
+    result = rm.exposure(scores, groups, test, train=train, k=1, relevant_from=2)
+    assert column(result, "listed") == {"new": 1, "old": 0}
+    assert column(result, "relevant") == {"new": 1, "old": 0}
 
 
 @pytest.mark.parametrize(

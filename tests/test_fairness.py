@@ -72,38 +72,38 @@ def test_single_lists(discount, k):
     targets = {"relevant": [0.75, 0.25], "catalogue": [0.4, 0.6]}
     for target, shares in targets.items():
         options = {"k": k, "discount": discount, "patience": 0.5, "target": target}
-        found = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options)
+        result = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options)
         expected = groups_of(LISTS, np.array(shares), k, d)
-        assert (found.ratio, found.difference, found.rank_fairness) == pytest.approx(expected)
+        assert (result.ratio, result.difference, result.rank_fairness) == pytest.approx(expected)
         named = dict(zip(("big", "small"), shares, strict=True))
         same = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options | {"target": named})
-        assert same.ratio == pytest.approx(found.ratio)
+        assert same.ratio == pytest.approx(result.ratio)
         expected = single_items([LISTS], lambda user: ITEMS, k, d)
-        assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+        assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_lists_of_a_randomised_model(k):
     d = DISCOUNTS["log"]
     sources = [rm.Lists(LISTS), rm.Lists(OTHER)]
-    found = rm.fairness(sources, GROUPS, TEST, k=k)
+    result = rm.fairness(sources, GROUPS, TEST, k=k)
     expected = single_items([LISTS, OTHER], lambda user: ITEMS, k, d)
-    assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+    assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
     alone = [rm.fairness(source, GROUPS, TEST, k=k) for source in sources]
-    assert found.rank_fairness == pytest.approx(np.mean([one.rank_fairness for one in alone]))
-    assert found.disparity < np.mean([one.disparity for one in alone])
+    assert result.rank_fairness == pytest.approx(np.mean([one.rank_fairness for one in alone]))
+    assert result.disparity < np.mean([one.disparity for one in alone])
 
 
 def test_train_items_are_not_candidates():
     train = {"ann": ["e"], "bob": ["d", "e"]}
-    found = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, train=train, k=3)
+    result = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, train=train, k=3)
     expected = single_items(
         [LISTS],
         lambda user: [item for item in ITEMS if item not in train.get(user, [])],
         3,
         DISCOUNTS["log"],
     )
-    assert (found.disparity, found.relevance, found.loss) == pytest.approx(expected)
+    assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("ignore:coverage@5. the cut-off lies beyond every list")
@@ -135,10 +135,10 @@ def test_ideal_randomised_model_has_no_loss():
         for below in itertools.permutations([2, 3])
     ]
     draws = [rm.Scores(-np.argsort(np.array([order])).astype(float)) for order in orders]
-    found = rm.fairness(draws, ["x", "y", "x", "y"], relevant, k=4)
-    assert found.loss == pytest.approx(0, abs=1e-12)
-    assert found.disparity == pytest.approx(found.relevance)
-    assert (found.ratio, found.difference) == pytest.approx((1, 0))
+    result = rm.fairness(draws, ["x", "y", "x", "y"], relevant, k=4)
+    assert result.loss == pytest.approx(0, abs=1e-12)
+    assert result.disparity == pytest.approx(result.relevance)
+    assert (result.ratio, result.difference) == pytest.approx((1, 0))
 
 
 def test_evaluation_gives_the_same_as_its_source():
@@ -150,19 +150,19 @@ def test_evaluation_gives_the_same_as_its_source():
 
 def test_users_without_a_relevant_item_do_not_count_for_single_items():
     relevant = {user: dict.fromkeys(items, 1.0) for user, items in TEST.items()}
-    found = rm.fairness(rm.Lists(LISTS), GROUPS, relevant, k=3)
+    result = rm.fairness(rm.Lists(LISTS), GROUPS, relevant, k=3)
     more = rm.fairness(
         rm.Lists(LISTS | {"dan": ["a", "b"]}), GROUPS, relevant | {"dan": {"a": 0.0}}, k=3
     )
     for name in ("disparity", "relevance", "loss"):
-        assert getattr(more, name) == getattr(found, name)
-    assert more.rank_fairness != found.rank_fairness
+        assert getattr(more, name) == getattr(result, name)
+    assert more.rank_fairness != result.rank_fairness
 
 
 def test_items_without_a_group_are_left_out():
     some = {"a": "big", "b": None, "c": "small", "d": None, "e": None}
-    found = rm.fairness(rm.Lists(LISTS), some, TEST, k=3, discount="none", target="catalogue")
-    assert (found.ratio, found.difference) == pytest.approx((0.5, 1 / 6))
+    result = rm.fairness(rm.Lists(LISTS), some, TEST, k=3, discount="none", target="catalogue")
+    assert (result.ratio, result.difference) == pytest.approx((0.5, 1 / 6))
     none = rm.fairness(rm.Lists({"ann": ["b"]}), some, {"ann": ["b"]}, k=1)
     assert all(math.isnan(x) for x in (none.ratio, none.difference, none.rank_fairness))
     assert none.loss == 0
@@ -172,8 +172,8 @@ def test_groups_of_an_item_share_its_attention():
     groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
     lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
     target = {"x": 3 / 4, "y": 1 / 4}  # each group gets half of the first item's attention
-    found = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
-    assert found.rank_fairness == pytest.approx(1, abs=1e-12)
+    result = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
+    assert result.rank_fairness == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def everything() -> dict[str, Shown]:
     folds = rm.split.folds(pl.DataFrame(ROWS), rm.split.KFold(2))
     return {
         "evaluation": result,
-        "folds": rm.evaluate([rm.baselines.most_popular(one.train) for one in folds], folds),
+        "folds": rm.evaluate([rm.baselines.most_popular(fold.train) for fold in folds], folds),
         "groups": result.by({"ann": "new", "bob": "old", "cat": "old"}),
         "one metric": evaluated("rr").by({"ann": "new", "bob": "old", "cat": "old"}),
         "audit": rm.audit(TRAIN, TEST),

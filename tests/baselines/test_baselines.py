@@ -70,10 +70,10 @@ def test_item_knn_matches_its_formula(seed: int, neighbours: int, binary: bool) 
     matrix = matrix_of(seed)
     if binary:
         matrix = np.sign(matrix)
-    found = scores(baselines.item_knn(rm.Interactions.of(matrix), neighbours=neighbours), 12)
+    actual = scores(baselines.item_knn(rm.Interactions.of(matrix), neighbours=neighbours), 12)
     expected = matrix @ slow_cosine(matrix, neighbours)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-    assert not found[1].any()
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
+    assert not actual[1].any()
 
 
 def test_item_knn_ignores_negative_similarities_and_stored_zeros() -> None:
@@ -81,8 +81,8 @@ def test_item_knn_ignores_negative_similarities_and_stored_zeros() -> None:
 
     matrix = np.array([[1.0, -2.0, 1.0], [3.0, 1.0, 0.0]])
     stored = sp.csr_array((matrix.ravel(), np.tile(np.arange(3), 2), [0, 3, 6]), shape=(2, 3))
-    found = scores(baselines.item_knn(rm.Interactions.of(stored)), 2)
-    np.testing.assert_allclose(found, matrix @ slow_cosine(matrix, 3), rtol=1e-12)
+    actual = scores(baselines.item_knn(rm.Interactions.of(stored)), 2)
+    np.testing.assert_allclose(actual, matrix @ slow_cosine(matrix, 3), rtol=1e-12)
 
 
 def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +164,12 @@ def test_ease_matches_its_formula(
 def test_ease_is_optimal() -> None:
     """Each column solves the ridge regression of its item on all other items."""
     matrix = matrix_of(6)
-    found = scores(baselines.ease(rm.Interactions.of(matrix), regularisation=2.0), 12)
+    actual = scores(baselines.ease(rm.Interactions.of(matrix), regularisation=2.0), 12)
     for item in range(9):
         others = np.delete(matrix, item, axis=1)
         gram = others.T @ others + 2.0 * np.eye(8)
         best = others @ np.linalg.solve(gram, others.T @ matrix[:, item])
-        np.testing.assert_allclose(found[:, item], best, atol=1e-12)
+        np.testing.assert_allclose(actual[:, item], best, atol=1e-12)
 
 
 def test_ease_error_states_the_memory_needed() -> None:
@@ -202,8 +202,8 @@ def test_random_ranking_is_uniform_per_user_and_seed() -> None:
 def test_random_ranking_of_a_user_does_not_depend_on_other_users() -> None:
     few = rm.Interactions.of({"bob": ["x", "y"], "dan": ["z"]})
     many = rm.Interactions.of({"ann": ["y"], "bob": ["x", "y"], "cid": ["z"], "dan": ["z"]})
-    found = scores(baselines.random_ranking(many), 4)
-    assert np.array_equal(scores(baselines.random_ranking(few), 2), found[[1, 3]])
+    actual = scores(baselines.random_ranking(many), 4)
+    assert np.array_equal(scores(baselines.random_ranking(few), 2), actual[[1, 3]])
 
 
 def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
@@ -260,10 +260,10 @@ def test_user_without_training_items_is_undefined_with_a_reason(model: str) -> N
 @pytest.mark.parametrize("model", MODELS)
 def test_users_and_items_without_interactions(model: str) -> None:
     nothing = rm.Interactions(indptr=np.zeros(5, np.int64), items=np.zeros(0, np.int32), n_items=4)
-    found = scores(MODELS[model](nothing), 4)
-    assert found.shape == (4, 4)
+    actual = scores(MODELS[model](nothing), 4)
+    assert actual.shape == (4, 4)
     if model != "random_ranking":
-        assert not found.any()
+        assert not actual.any()
 
 
 @examples(0.5)

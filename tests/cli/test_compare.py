@@ -49,10 +49,10 @@ def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
 
 
 def test_output_matches_python(results: dict[str, rm.Evaluation]) -> None:
-    found = run("compare", "results", "--baseline", "prod")
-    assert found.exit_code == 0, found.stderr
+    result = run("compare", "results", "--baseline", "prod")
+    assert result.exit_code == 0, result.stderr
     names = ("bad", "new", "prod", "same")
-    assert found.stdout == f"{rm.compare({n: results[n] for n in names}, baseline='prod')}\n"
+    assert result.stdout == f"{rm.compare({n: results[n] for n in names}, baseline='prod')}\n"
     chosen = ("--test", "t", "--correction", "bonferroni", "--confidence", "0.9")
     shown = run("compare", "results/new.parquet", "results/prod.parquet", *chosen, "-m", "rr")
     expected = rm.compare(
@@ -65,20 +65,20 @@ def test_flat_values_match_python(results: dict[str, rm.Evaluation]) -> None:
     chosen = ("results/new.parquet", "results/prod.parquet", "--baseline", "prod")
     assert run("compare", *chosen, "--flat", "flat.json").exit_code == 0
     expected = rm.compare({n: results[n] for n in ("new", "prod")}, baseline="prod").flat()
-    found = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
-    assert found == expected
-    assert "rr_of_new_versus_prod_p_value" in found
+    parsed = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
+    assert parsed == expected
+    assert "rr_of_new_versus_prod_p_value" in parsed
 
 
 def test_failed_gate_exits_with_1_and_names_the_harmed_users() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate")
-    found = run(*gated, "rr >= -5%", "--junit", "gates.xml")
-    assert found.exit_code == 1
-    assert "bad: rr >= -5%: failed" in found.stderr
-    assert "Most harmed users:" in found.stderr
-    assert "new: rr" not in found.stderr
-    assert "would decide" not in found.stderr
-    assert "rr >= -5%" in found.stdout
+    result = run(*gated, "rr >= -5%", "--junit", "gates.xml")
+    assert result.exit_code == 1
+    assert "bad: rr >= -5%: failed" in result.stderr
+    assert "Most harmed users:" in result.stderr
+    assert "new: rr" not in result.stderr
+    assert "would decide" not in result.stderr
+    assert "rr >= -5%" in result.stdout
     root = ElementTree.parse("gates.xml").getroot()
     assert (root.get("tests"), root.get("failures")) == ("3", "1")
     assert run(*gated, "rr >= -50%").exit_code == 0
@@ -89,11 +89,11 @@ def test_undecided_gate_exits_with_3_or_as_requested() -> None:
     compared = rm.compare(["results/same.parquet", "results/prod.parquet"], baseline="prod")
     inside = f"rr >= {compared.rows[0].difference - 1e-3:.5f}"
     for mapping, code in ((), 3), (("--undecided", "pass"), 0), (("--undecided", "fail"), 1):
-        found = run(*pair, "--gate", inside, *mapping, "--junit", "gates.xml")
-        assert found.exit_code == code, mapping
-        assert f"same: {inside}: undecided" in one_line(found.stderr)
-        assert re.search(r"About [\d,]+ to [\d,]+ users in all would decide it", found.stderr)
-        assert "would decide it" in one_line(found.stdout)
+        result = run(*pair, "--gate", inside, *mapping, "--junit", "gates.xml")
+        assert result.exit_code == code, mapping
+        assert f"same: {inside}: undecided" in one_line(result.stderr)
+        assert re.search(r"About [\d,]+ to [\d,]+ users in all would decide it", result.stderr)
+        assert "would decide it" in one_line(result.stdout)
         root = ElementTree.parse("gates.xml").getroot()
         counts = (str(int(code == 1)), str(int(code == 3)))
         assert (root.get("failures"), root.get("skipped")) == counts
@@ -122,9 +122,9 @@ def test_every_format_shows_the_gates() -> None:
 
 
 def test_seeds_are_separated_by_commas(results: dict[str, rm.Evaluation]) -> None:
-    found = run("compare", "als=results/new.parquet,results/same.parquet", "results/prod.parquet")
-    assert found.exit_code == 0, found.stderr
-    assert "Seeds: als 2." in found.stdout
+    result = run("compare", "als=results/new.parquet,results/same.parquet", "results/prod.parquet")
+    assert result.exit_code == 0, result.stderr
+    assert "Seeds: als 2." in result.stdout
 
 
 def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
@@ -135,8 +135,8 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
     table.drop("age").write_parquet("people.parquet")
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--cluster")
     for given in ("person=people.csv", "people.parquet", "person=people.parquet"):
-        found = run(*pair, given)
-        assert found.stdout == f"{expected}\n", found.output
+        result = run(*pair, given)
+        assert result.stdout == f"{expected}\n", result.output
     assert expected.rows[0].interval != rm.compare(list(results.values())).rows[0].interval
     for given, message in (
         ("people.csv", "which column is meant? Hint: --cluster COLUMN=people.csv"),
@@ -169,9 +169,9 @@ def test_chance_is_a_model() -> None:
     pathlib.Path("test.csv").write_text("user_id,item_id\n0,1\n1,2\n2,1\n3,0\n")
     model = ("--factors", "mine=users.npy,items.npy,positions,positions")
     options = ("--test", "test.csv", *model, "-m", "hit@1 rr")
-    found = run("evaluate", *options, "--chance", "--out", "out")
-    assert found.exit_code == 0, found.output
-    assert "chance" in found.stdout
+    result = run("evaluate", *options, "--chance", "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "chance" in result.stdout
     assert run("evaluate", *options, "--out", "without").exit_code == 0
     pair = ("a=out/mine.parquet", "b=without/mine.parquet", "--chance")
     compared = run("compare", *pair, "--baseline", "chance", "--format", "json")
@@ -205,30 +205,30 @@ def test_chance_is_a_model() -> None:
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], code: int, message: str) -> None:
-    found = run("compare", *arguments)
-    assert found.exit_code == code, found.output
-    assert message in one_line(found.stderr)
+    result = run("compare", *arguments)
+    assert result.exit_code == code, result.output
+    assert message in one_line(result.stderr)
 
 
 def test_junit_output_replaces_no_input() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%")
-    found = run(*gated, "--junit", "results/new.parquet")
-    assert found.exit_code == 1
-    assert "is an input" in found.stderr
+    result = run(*gated, "--junit", "results/new.parquet")
+    assert result.exit_code == 1
+    assert "is an input" in result.stderr
 
 
 def test_errors_about_differences_use_the_words_of_the_command_line() -> None:
     other = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
     evaluation({"rr": OLD.tolist()}, inputs=other).save("other.parquet")
-    found = run("compare", "results/prod.parquet", "other.parquet")
-    assert found.exit_code == 1
-    assert "different test data" in found.stderr
-    assert "--allow test compares them" in found.stderr
+    result = run("compare", "results/prod.parquet", "other.parquet")
+    assert result.exit_code == 1
+    assert "different test data" in result.stderr
+    assert "--allow test compares them" in result.stderr
     assert run("compare", "results/prod.parquet", "other.parquet", "--allow", "test").exit_code == 0
 
 
 def test_github_action_uses_existing_options() -> None:
-    known = {option for one in command_of("compare").params for option in one.opts}
+    known = {option for param in command_of("compare").params for option in param.opts}
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = action.rpartition("run: |")[2]
     used = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", script))
@@ -320,8 +320,8 @@ def test_github_action_maps_undecided_gates(
 def test_notes_mention_options(form: str, tmp_path: pathlib.Path) -> None:
     for name in ("one", "two"):
         evaluation({"rr": OLD.tolist(), "ndcg@5": OLD.tolist()}).save(tmp_path / f"{name}.parquet")
-    found = run("compare", "one.parquet", "two.parquet", "--format", form)
-    assert found.exit_code == 0, found.stderr
-    assert "primary=" not in found.stdout
+    result = run("compare", "one.parquet", "two.parquet", "--format", form)
+    assert result.exit_code == 0, result.stderr
+    assert "primary=" not in result.stdout
     if form != "json":
-        assert "Hint: --primary names the one that decides." in one_line(found.stdout)
+        assert "Hint: --primary names the one that decides." in one_line(result.stdout)

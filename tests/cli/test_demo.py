@@ -279,9 +279,9 @@ def test_demo_writes_a_report(file, tmp_path, monkeypatch):
     rows = [f"{user},{(user * step) % 17}" for user in range(60) for step in (1, 2, 3, 5, 7, 11)]
     data = file("user_id,item_id\n" + "\n".join(dict.fromkeys(rows)) + "\n")
     out = tmp_path / "demo.html"
-    found = demo("--data", data, "--report", out)
-    assert found.exit_code == 0, found.output
-    assert f"written: {out}" in found.stdout
+    result = demo("--data", data, "--report", out)
+    assert result.exit_code == 0, result.output
+    assert f"written: {out}" in result.stdout
     text = out.read_text(encoding="utf-8")
     assert all(model in text for model in MODELS)
     assert '"tradeoff"' in text

@@ -434,9 +434,9 @@ LISTS = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 rec
 
 @pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
 def test_lists_give_the_values_of_their_model(folder, path: str) -> None:
-    found = means(evaluate(*LISTS, "--run", path, *MF, "--format", "json"))
-    assert list(found) == [path.partition(".")[0], "mf"]
-    assert found[path.partition(".")[0]] == pytest.approx(found["mf"], abs=1e-12)
+    actual = means(evaluate(*LISTS, "--run", path, *MF, "--format", "json"))
+    assert list(actual) == [path.partition(".")[0], "mf"]
+    assert actual[path.partition(".")[0]] == pytest.approx(actual["mf"], abs=1e-12)
 
 
 def test_list_columns_are_reported(folder) -> None:
@@ -463,11 +463,11 @@ def test_row_order_is_reported_with_a_warning(folder) -> None:
     frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "utility"})
     frame.write_csv(folder / "unnamed.csv")
     run = (*LISTS, "--run", "a=unnamed.csv")
-    found = evaluate(*run)
-    assert "(user 'user_id', item 'movieId', in the order of the rows)" in found.stderr
-    told = " ".join(found.stderr.split())
+    result = evaluate(*run)
+    assert "(user 'user_id', item 'movieId', in the order of the rows)" in result.stderr
+    text = " ".join(result.stderr.split())
     assert (
-        "--score utility ranks by that column, the highest first; --rank none, --score none" in told
+        "--score utility ranks by that column, the highest first; --rank none, --score none" in text
     )
     for options in (("--score", "utility"), ("--score", "none", "--rank", "none")):
         assert "ranks by that column" not in evaluate(*run, *options).stderr
@@ -487,8 +487,8 @@ def test_lists_on_standard_input(folder, path: str) -> None:
 
 def test_flat_values_match_python(folder: pathlib.Path) -> None:
     assert evaluate(*BASIC, *MF, "--flat", "flat.json", "--out", "saved").exit_code == 0
-    found = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
-    assert found == rm.load("saved/mf.parquet").flat()
+    parsed = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
+    assert parsed == rm.load("saved/mf.parquet").flat()
     refused = evaluate(*BASIC, *MF, "--flat", "test.parquet")
     assert "test.parquet is an input" in one_line(refused.stderr)
 
@@ -533,9 +533,9 @@ def test_metrics_of_lists(folder) -> None:
         result = evaluate(*arguments, "--run", "als.parquet", *side, baseline, "--format", form)
         assert result.exit_code == 0, result.stderr
         assert "catalogue: items.csv (30 items, 4 categories)" in result.stderr
-        found = means(result)
-        assert list(found["mf"]) == metrics.split()
-        assert found["mf" if baseline == "mf" else "als"]["overlap@5"] == 1
+        actual = means(result)
+        assert list(actual["mf"]) == metrics.split()
+        assert actual["mf" if baseline == "mf" else "als"]["overlap@5"] == 1
     for form in ("table", "csv", "markdown"):
         result = evaluate(*arguments, *side, "mf", "--format", form, "--per-user")
         assert result.exit_code == 0, result.stderr

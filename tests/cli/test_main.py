@@ -152,10 +152,10 @@ except SystemExit:
     commands = {f"recometer.cli.{name}" for name in sys.modules["recometer.cli._app"].COMMANDS}
     print(commands & set(sys.modules), "numpy" in sys.modules)
 """
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert found.stdout == f"set()\nrecometer {recometer.__version__}\nset() False\n"
+    assert result.stdout == f"set()\nrecometer {recometer.__version__}\nset() False\n"
 
 
 # Run in a process of its own, with and without buffered output, as under PYTHONUNBUFFERED.
@@ -175,9 +175,9 @@ for arguments, unbuffered in ((["metrics"], True), (["--help"], False), (["--ver
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_full_standard_output_is_an_error() -> None:
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FULL], capture_output=True, text=True, encoding="utf-8", check=False
     )
-    assert found.returncode == 0
-    said = "Error: standard output cannot be written: No space left on device.\n1\n"
-    assert found.stderr == 3 * said
+    assert result.returncode == 0
+    message = "Error: standard output cannot be written: No space left on device.\n1\n"
+    assert result.stderr == 3 * message

@@ -86,21 +86,21 @@ class TestBaselines:
             rows = pl.read_parquet("train.parquet")
             rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)
             rows.with_columns(rating).write_parquet("train.parquet")
-        found = means(*DATA, "--baselines", ",".join(BASELINES))
+        actual = means(*DATA, "--baselines", ",".join(BASELINES))
         train = rm.Interactions.of("train.parquet")
-        assert found == {
+        assert actual == {
             name: pytest.approx(expected(fit(train))) for name, fit in IN_PYTHON.items()
         }
-        assert found.keys() == BASELINES.keys()
+        assert actual.keys() == BASELINES.keys()
 
     def test_baseline_next_to_runs_and_as_a_reference(self) -> None:
         lists(0).write_csv("als.csv")
-        found = means(
+        actual = means(
             *DATA[:4], "-m", "overlap@5", "--run", "als.csv", "--baselines", "popular, knn",
             "--baseline", "popular",
         )  # fmt: skip
-        assert found["popular"] == {"overlap@5": 1.0}
-        assert set(found) == {"als", "popular", "knn"}
+        assert actual["popular"] == {"overlap@5": 1.0}
+        assert set(actual) == {"als", "popular", "knn"}
 
     def test_wrong_names_and_no_train(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "poplar")
@@ -117,12 +117,12 @@ class TestFolds:
     def test_folds_are_fitted_and_pooled(self) -> None:
         made = run("split", "all.parquet", "--what", "folds=3", "--out", "split")
         assert made.exit_code == 0, made.output
-        found = means("--split", "split", "-m", "recall@5", "--baselines", "popular", "--out", "r")
+        actual = means("--split", "split", "-m", "recall@5", "--baselines", "popular", "--out", "r")
         made_here = folds(pl.read_parquet("all.parquet"), KFold(3), seed=0)
         result = rm.evaluate(
             lambda one: rm.baselines.most_popular(one.train), made_here, metrics="recall@5"
         )
-        assert found["popular"] == pytest.approx(result.mean())
+        assert actual["popular"] == pytest.approx(result.mean())
         assert rm.load("r/popular.parquet").mean() == pytest.approx(result.mean())
         assert [rm.load(f"r/fold_{n}/popular.parquet").mean() for n in range(3)] == [
             pytest.approx(fold.mean()) for fold in result.folds
@@ -138,14 +138,14 @@ class TestFolds:
         run("split", "all.parquet", "--what", "folds=2", "--out", "split")
         for fold in range(2):
             lists(fold).write_csv(f"als_{fold}.csv")
-        found = means("--split", "split", "-m", "recall@5", "--run", "als=als_{fold}.csv")
+        actual = means("--split", "split", "-m", "recall@5", "--run", "als=als_{fold}.csv")
         each = [
             means("--split", f"split/fold_{n}", "-m", "recall@5", "--run", f"als=als_{n}.csv")
             for n in range(2)
         ]
-        assert 0 < found["als"]["recall@5"] < 1
+        assert 0 < actual["als"]["recall@5"] < 1
         low, high = sorted(one["als"]["recall@5"] for one in each)
-        assert low <= found["als"]["recall@5"] <= high
+        assert low <= actual["als"]["recall@5"] <= high
 
     def test_usage(self) -> None:
         run("split", "all.parquet", "--what", "folds=2", "--out", "split")
@@ -195,18 +195,18 @@ class TestPairs:
     @pytest.mark.parametrize("name", ["ratings.csv", "ratings.parquet"])
     def test_ratings_that_were_predicted(self, name: str, frame: pl.DataFrame) -> None:
         metrics = ["rmse", "mae", "ndcg@3"]
-        found = means("--pairs", f"svd={name}", "-m", " ".join(metrics))
-        assert found["svd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics=metrics).mean())
+        actual = means("--pairs", f"svd={name}", "-m", " ".join(metrics))
+        assert actual["svd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics=metrics).mean())
 
     def test_threshold_is_the_relevance_rule(self, frame: pl.DataFrame) -> None:
-        found = means("--pairs", "ratings.csv", "-m", "rated_recall@3", "--relevant-from", "3.5")
+        actual = means("--pairs", "ratings.csv", "-m", "rated_recall@3", "--relevant-from", "3.5")
         result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics="rated_recall@3")
-        assert found["ratings"] == pytest.approx(result.mean())
+        assert actual["ratings"] == pytest.approx(result.mean())
 
     def test_columns_are_named(self, frame: pl.DataFrame) -> None:
         frame.rename({"rating": "truth", "prediction": "p"}).write_csv("odd.csv")
-        found = means("--pairs", "odd.csv", "-m", "mse", "--value", "truth", "--score", "p")
-        assert found["odd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics="mse").mean())
+        actual = means("--pairs", "odd.csv", "-m", "mse", "--value", "truth", "--score", "p")
+        assert actual["odd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics="mse").mean())
 
     def test_candidates_of_a_ranker_with_a_test(self) -> None:
         scored = lists(1).with_columns(score=1.0 / pl.col("rank")).drop("rank")
@@ -218,9 +218,9 @@ class TestPairs:
         padding = pl.Series([-100, 0, 3, -1] * (frame.height // 4))
         frame.with_columns(rating=padding).write_csv("padded.csv")
         ignored = ("--ignore-label", "-100", "--ignore-label", "-1")
-        found = means("--pairs", "padded.csv", "-m", "rr ndcg", *ignored)
+        actual = means("--pairs", "padded.csv", "-m", "rr ndcg", *ignored)
         kept = rm.Pairs(frame.with_columns(rating=padding).filter(padding >= 0))
-        assert found["padded"] == pytest.approx(rm.evaluate(kept, metrics="rr ndcg").mean())
+        assert actual["padded"] == pytest.approx(rm.evaluate(kept, metrics="rr ndcg").mean())
         result = run("evaluate", *DATA, "--pairs", "padded.csv", *ignored)
         assert "labels of the truth in --pairs" in one_line(result.stderr)
 
@@ -251,8 +251,8 @@ class TestSeveralRuns:
             [frame.with_columns(algorithm=pl.lit(name)) for name, frame in runs.items()]
         )
         together.write_csv("runs.csv")
-        found = means(*DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
-        assert found == {
+        actual = means(*DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
+        assert actual == {
             name: pytest.approx(expected(rm.Lists(frame))) for name, frame in runs.items()
         }
         assert {path.name for path in pathlib.Path("out").iterdir()} == {
@@ -297,9 +297,9 @@ class TestCandidates:
             (("--candidates", "items.csv"), {"candidates": [101, 105, 107]}),
             (("--exclude", "items.txt"), {"exclude": [101, 105, 107]}),
         ):
-            found = means(*DATA, "--baselines", "popular", *option)
+            actual = means(*DATA, "--baselines", "popular", *option)
             wanted = expected(popular, **given)
-            assert found["popular"]["ndcg@5"] == pytest.approx(wanted["ndcg@5"]), option
+            assert actual["popular"]["ndcg@5"] == pytest.approx(wanted["ndcg@5"]), option
 
     def test_candidates_and_negatives_exclude_each_other(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular", "--candidates", "test.parquet",
@@ -353,12 +353,12 @@ def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     np.save("users.npy", users)
     np.save("items.npy", items)
     np.savez("model.npz", user_factors=users, item_factors=items)
-    found = means(
+    actual = means(
         "--test", "test.npz", "--train", "train.npz", "-m", "rr",
         "--factors", "mf=users.npy,items.npy", "--factors", "model.npz",
     )  # fmt: skip
     computed = rm.evaluate(rm.Factors(users, items), kind > 0.8, train=kind < 0.2, metrics="rr")
-    assert found == {"mf": computed.mean(), "model": computed.mean()}
+    assert actual == {"mf": computed.mean(), "model": computed.mean()}
     np.savez("odd.npz", users=users, item_factors=items)
     result = run("evaluate", "--test", "test.npz", "--factors", "odd.npz")
     assert result.exit_code == 1

@@ -128,9 +128,9 @@ def test_no_output_replaces_an_input_file(
         arguments[1] = text
     else:
         arguments += [f"--{name.replace('_', '-')}", text]
-    found = CliRunner().invoke(app, [*arguments, "--out", str(out)])
-    assert found.exit_code == 1, found.output
-    assert "is an input, and would be replaced" in " ".join(found.stderr.split())
+    result = CliRunner().invoke(app, [*arguments, "--out", str(out)])
+    assert result.exit_code == 1, result.output
+    assert "is an input, and would be replaced" in " ".join(result.stderr.split())
     assert written.read_bytes() == before
 
 
@@ -143,17 +143,17 @@ def test_every_table_command_supports_all_formats() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_unknown_format_is_wrong_usage(command: str) -> None:
-    found = CliRunner().invoke(app, [command, "--format", "yaml"], env={"COLUMNS": "300"})
-    assert found.exit_code == 2
-    assert "there is no format 'yaml'" in found.stderr
+    result = CliRunner().invoke(app, [command, "--format", "yaml"], env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert "there is no format 'yaml'" in result.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_every_command_lists_its_exit_codes(command: str) -> None:
-    found = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
-    told = " ".join(found.stdout.split())
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
+    text = " ".join(result.stdout.split())
     for code, meaning in _exit.MEANINGS.items():
-        assert f"{code:d} {meaning}" in told
+        assert f"{code:d} {meaning}" in text
 
 
 def test_documentation_lists_formats() -> None:

@@ -82,14 +82,14 @@ def expected() -> str:
 def test_shell_pipes_match_files(expected: str) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *METRICS, *CSV]
     command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
-    found = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", " ".join(command)],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
-    assert (found.returncode, found.stderr, found.stdout) == (0, "", expected)
+    assert (result.returncode, result.stderr, result.stdout) == (0, "", expected)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_pipes_match_files(
         tests = stdin if test is None else opened.enter_context(pipe(test))
         runs = "run.csv" if run is None else opened.enter_context(pipe(run))
         given = ("--test", str(tests), "--run", f"x={runs}")
-        found = evaluate(*given, *METRICS, *CSV, stdin=None if stdin is None else "test.csv")
-    assert (found.exit_code, found.stderr, found.stdout) == (0, "", expected)
+        result = evaluate(*given, *METRICS, *CSV, stdin=None if stdin is None else "test.csv")
+    assert (result.exit_code, result.stderr, result.stdout) == (0, "", expected)
 
 
 def test_factors_from_pipes_and_their_messages() -> None:
@@ -119,9 +119,9 @@ def test_factors_from_pipes_and_their_messages() -> None:
     said = []
     for options in (METRICS, METRICS[:-1]):
         with pipe("test.csv") as test, named_pipe("users.npy") as users:
-            found = evaluate("--test", test, "--factors", f"x={users},{rest}", *options, *CSV)
-        assert (found.exit_code, found.stdout) == (0, expected.stdout)
-        said.append(found.stderr)
+            result = evaluate("--test", test, "--factors", f"x={users},{rest}", *options, *CSV)
+        assert (result.exit_code, result.stdout) == (0, expected.stdout)
+        said.append(result.stderr)
     assert "test: /dev/fd/" in said[1]
     assert "recometer-" not in said[1]  # the names of copies do not appear
 
@@ -142,13 +142,13 @@ def test_format_of_pipes(expected: str) -> None:
     assert refused.exit_code == 2
     assert f"--format-in: it is required, because {test} does not tell" in refused.stderr
     with named_pipe("test.csv") as test:
-        found = evaluate("--test", test, "--run", "x=run.csv", *METRICS)
-    assert (found.exit_code, found.stderr, found.stdout) == (0, "", expected)
+        result = evaluate("--test", test, "--run", "x=run.csv", *METRICS)
+    assert (result.exit_code, result.stderr, result.stdout) == (0, "", expected)
     with pipe("users.npy") as users:
         model = f"x={users},items.npy,user_ids.npy,item_ids.npy"
         form = ("--format-in", "npy")
-        found = evaluate("--test", "test.csv", "--factors", model, *METRICS, *form)
-    assert found.exit_code == 0, found.stderr
+        result = evaluate("--test", "test.csv", "--factors", model, *METRICS, *form)
+    assert result.exit_code == 0, result.stderr
     with named_pipe("test.csv") as test:
         unused = evaluate("--test", test, "--run", "run.csv", *METRICS, *CSV)
         pathlib.Path(test).read_bytes()
@@ -167,12 +167,12 @@ def test_saved_evaluations_from_pipes(command: str) -> None:
     with pipe("a.parquet") as one, pipe("b.parquet") as other:
         if command == "report":  # it can also read tables
             more += ["--format-in", "parquet"]
-        found = CliRunner().invoke(app, [command, f"a={one}", f"b={other}", *more])
-    assert (found.exit_code, found.stdout) == (0, expected.stdout)
+        result = CliRunner().invoke(app, [command, f"a={one}", f"b={other}", *more])
+    assert (result.exit_code, result.stdout) == (0, expected.stdout)
     with pipe("test.csv") as one:
-        found = CliRunner().invoke(app, ["show", f"a={one}"])
-    assert found.exit_code == 1
-    assert f"'{one}' is not a Parquet file" in found.stderr
+        result = CliRunner().invoke(app, ["show", f"a={one}"])
+    assert result.exit_code == 1
+    assert f"'{one}' is not a Parquet file" in result.stderr
 
 
 def test_factor_archive_from_a_pipe() -> None:
@@ -182,10 +182,10 @@ def test_factor_archive_from_a_pipe() -> None:
     with pipe("f.npz") as path:
         given = ("--test", "test.csv", "--factors", f"m={path},{of_ids}", *METRICS)
         refused = evaluate(*given)
-        found = evaluate(*given, "--format-in", "npz")
+        result = evaluate(*given, "--format-in", "npz")
     assert refused.exit_code == 2
     assert "--format-in npz" in refused.stderr
-    assert (found.exit_code, found.stdout) == (0, expected.stdout)
+    assert (result.exit_code, result.stdout) == (0, expected.stdout)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files that are no UTF-8")

@@ -62,13 +62,13 @@ def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_saved_evaluations() -> None:
-    found = run("report", "results", "--primary", "ndcg@5", "-o", "report.html")
-    assert found.exit_code == 0, found.stderr
+    result = run("report", "results", "--primary", "ndcg@5", "-o", "report.html")
+    assert result.exit_code == 0, result.stderr
     versus = rm.compare(
         {name: f"results/{name}.parquet" for name in ("good", "random")}, primary="ndcg@5"
     )
-    assert versus.report().model.headline.verdict in found.stderr
-    assert found.stderr.endswith("written: report.html\n")
+    assert versus.report().model.headline.verdict in result.stderr
+    assert result.stderr.endswith("written: report.html\n")
     data = data_of("report.html")
     assert data["inspector"] is None
     assert "leaderboard" in data["charts"]
@@ -77,8 +77,8 @@ def test_saved_evaluations() -> None:
 def test_lists_are_matched_to_results_by_name() -> None:
     inputs = ("--test", "test.parquet", "--train", "train.parquet", "--catalogue", "items.csv")
     models = ("--run", "good.parquet", "--run", "random.parquet")
-    found = run("report", "results", *models, *inputs, "--show", "7", "--depth", "4")
-    assert found.exit_code == 0, found.stderr
+    result = run("report", "results", *models, *inputs, "--show", "7", "--depth", "4")
+    assert result.exit_code == 0, result.stderr
     inspector = data_of("report.html")["inspector"]
     assert inspector["models"] == ["good", "random"]
     assert inspector["users"][0]["id"] == "7"
@@ -92,8 +92,8 @@ def test_lists_are_matched_to_results_by_name() -> None:
 
 def test_test_and_train_without_models_are_audited() -> None:
     data = ("--test", "test.parquet", "--train", "train.parquet")
-    found = run("report", "results", *data, "-o", "page.md")
-    assert found.exit_code == 0, found.stderr
+    result = run("report", "results", *data, "-o", "page.md")
+    assert result.exit_code == 0, result.stderr
     assert "## Audit of the split" in pathlib.Path("page.md").read_text(encoding="utf-8")
     for unused in (("--catalogue", "items.csv"), ("--test", "test.parquet"), ("--user", "user_id")):
         refused = run("report", "results", *unused)
@@ -102,12 +102,12 @@ def test_test_and_train_without_models_are_audited() -> None:
 
 
 def test_models_without_results_are_evaluated() -> None:
-    found = run(
+    result = run(
         *("report", "--run", "good.parquet", "--baselines", "popular", "--quiet"),
         *("--test", "test.parquet", "--train", "train.parquet", "-o", "page.md", "-m", "rr@5"),
     )
-    assert found.exit_code == 0, found.stderr
-    assert found.stderr == ""
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
     text = pathlib.Path("page.md").read_text(encoding="utf-8")
     assert "good beats popular by" in text
 
@@ -120,8 +120,8 @@ def test_score_columns_are_models() -> None:
     frame = frame.with_columns(pl.Series("KNN scores", relevant + rng.random(12)))
     frame.write_csv("knowledge.csv")
     scores = ("--score", "random scores", "--score", "KNN scores")
-    found = run("report", "knowledge.csv", "--user", "object", *scores)
-    assert found.exit_code == 0, found.stderr
+    result = run("report", "knowledge.csv", "--user", "object", *scores)
+    assert result.exit_code == 0, result.stderr
     inspector = data_of("report.html")["inspector"]
     assert inspector["models"] == ["KNN scores", "Random scores"]
     user = next(one for one in inspector["users"] if one["id"] == "4")
@@ -141,14 +141,14 @@ def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
     pathlib.Path("q.qrels").write_text("1 0 a 3\n1 0 b 1\n2 0 a 2\n", encoding="utf-8")
     pathlib.Path("run.trec").write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 2.0 x\n", encoding="utf-8")
     given = ("report", "--run", "run.trec", "--test", "q.qrels", "-o", "page.md")
-    found = run(*given, "-m", "err@2")
-    assert found.exit_code == 0, found.stderr
+    result = run(*given, "-m", "err@2")
+    assert result.exit_code == 0, result.stderr
     assert "err@2(max_gain=3)" in pathlib.Path("page.md").read_text(encoding="utf-8")
 
 
 def test_one_model() -> None:
-    found = run("report", "results/good.parquet", "--format", "markdown")
-    assert found.exit_code == 0, found.stderr
+    result = run("report", "results/good.parquet", "--format", "markdown")
+    assert result.exit_code == 0, result.stderr
     assert pathlib.Path("report.md").read_text(encoding="utf-8").startswith("<!-- recometer report")
     refused = run("report", "results/good.parquet", "--baseline", "random")
     assert refused.exit_code == 2
@@ -157,9 +157,9 @@ def test_one_model() -> None:
 
 def test_report_replaces_only_its_own_output() -> None:
     pathlib.Path("report.html").write_text("mine", encoding="utf-8")
-    found = run("report", "results")
-    assert found.exit_code == 1
-    assert "was not written by recometer" in found.stderr
+    result = run("report", "results")
+    assert result.exit_code == 1
+    assert "was not written by recometer" in result.stderr
     assert pathlib.Path("report.html").read_text(encoding="utf-8") == "mine"
     pathlib.Path("items.md").write_text("recometer report", encoding="utf-8")
     inputs = ("--test", "test.parquet", "--catalogue", "items.md")
@@ -182,7 +182,7 @@ def test_report_replaces_only_its_own_output() -> None:
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
-    found = run("report", *arguments)
-    assert found.exit_code == 2
-    assert said in one_line(found.stderr)
+    result = run("report", *arguments)
+    assert result.exit_code == 2
+    assert said in one_line(result.stderr)
     assert not list(pathlib.Path().glob("report.*"))

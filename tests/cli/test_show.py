@@ -65,16 +65,16 @@ def test_flat_values_of_one_and_several_results(results: dict[str, rm.Evaluation
 @pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine", "[" * 10**5])
 def test_flat_values_replace_no_other_file(content: str) -> None:
     pathlib.Path("mine.json").write_text(content, encoding="utf-8")
-    found = show("saved", "--flat", "mine.json")
-    assert found.exit_code == 1
-    assert "mine.json exists, and was not written by recometer" in found.stderr
+    result = show("saved", "--flat", "mine.json")
+    assert result.exit_code == 1
+    assert "mine.json exists, and was not written by recometer" in result.stderr
     assert pathlib.Path("mine.json").read_text(encoding="utf-8") == content
 
 
 def test_flat_values_replace_no_input() -> None:
-    found = show("saved/als.parquet", "--flat", "saved/als.parquet")
-    assert found.exit_code == 1
-    assert "saved/als.parquet is an input" in found.stderr
+    result = show("saved/als.parquet", "--flat", "saved/als.parquet")
+    assert result.exit_code == 1
+    assert "saved/als.parquet is an input" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_flat_values_replace_no_input() -> None:
 def test_show_rejects_other_files(arguments: tuple[str, ...], code: int, message: str) -> None:
     if "other.parquet" in arguments:
         rm.evaluate(rm.Lists({"ann": ["song"]}), TEST, metrics="ap").save("other.parquet")
-    found = show(*arguments)
-    assert (found.exit_code, found.stdout) == (code, "")
-    assert message in " ".join(found.stderr.split())
-    assert "rm." not in found.stderr
-    assert "metrics=" not in found.stderr
-    assert "result.save" not in found.stderr
+    result = show(*arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in " ".join(result.stderr.split())
+    assert "rm." not in result.stderr
+    assert "metrics=" not in result.stderr
+    assert "result.save" not in result.stderr

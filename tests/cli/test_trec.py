@@ -169,9 +169,9 @@ def test_topics_without_a_list_count_next_to_other_models(files) -> None:
     for chosen, users, said in (((), "test", True), (("--no-complete",), "known", False)):
         result = evaluate(*arguments, *chosen)
         assert result.exit_code == 0, result.stderr
-        found = json.loads(result.stdout)["models"]
-        assert {model["protocol"]["users"] for model in found.values()} == {users}
-        counted = {model["metrics"]["rr"]["counted"] for model in found.values()}
+        parsed = json.loads(result.stdout)["models"]
+        assert {model["protocol"]["users"] for model in parsed.values()} == {users}
+        counted = {model["metrics"]["rr"]["counted"] for model in parsed.values()}
         assert counted == {2 if users == "test" else 1}
         assert (
             "Warning: trec: because other models are not TREC runs, topics" in result.stderr

@@ -63,9 +63,9 @@ PRINTED = {
 @pytest.mark.parametrize("model", [AlternatingLeastSquares(), Model()])
 @pytest.mark.parametrize("k", PRINTED)
 def test_numbers_of_implicit(model: Any, k: int) -> None:
-    found = implicit.ranking_metrics_at_k(model, TRAIN, TEST, K=k)
-    assert found == pytest.approx(PRINTED[k], abs=1e-12)
-    assert list(found) == list(PRINTED[k])
+    result = implicit.ranking_metrics_at_k(model, TRAIN, TEST, K=k)
+    assert result == pytest.approx(PRINTED[k], abs=1e-12)
+    assert list(result) == list(PRINTED[k])
 
 
 def test_single_metrics() -> None:
@@ -82,8 +82,8 @@ def test_single_metrics() -> None:
 def test_relevant_train_items_are_misses_at_the_end() -> None:
     """implicit ranks train items last, but counts them as relevant."""
     both = sp.csr_array(TRAIN + TEST)
-    found = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, both, K=2)
-    assert found["precision"] == pytest.approx(2 / 6)
+    result = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, both, K=2)
+    assert result["precision"] == pytest.approx(2 / 6)
 
 
 def test_errors_name_the_argument() -> None:

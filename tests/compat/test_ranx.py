@@ -58,9 +58,9 @@ def test_numbers_of_ranx(qrels: Any, run: Any) -> None:
 
 
 def test_values_of_queries_are_in_the_order_of_their_ids() -> None:
-    found = evaluate(QRELS, RUN, ["map", "mrr@2"], return_mean=False)
-    np.testing.assert_allclose(found["map"], [0.4166666666666667, 0.5])
-    assert found["mrr@2"].tolist() == [0.0, 1.0]
+    result = evaluate(QRELS, RUN, ["map", "mrr@2"], return_mean=False)
+    np.testing.assert_allclose(result["map"], [0.4166666666666667, 0.5])
+    assert result["mrr@2"].tolist() == [0.0, 1.0]
     spread = evaluate(QRELS, RUN, "rbp.80", return_std=True)
     assert spread == pytest.approx({"mean": MEANS["rbp.80"], "std": STD_OF_RBP}, abs=1e-12)
 
@@ -77,8 +77,8 @@ def test_queries_missing_on_one_side() -> None:
     run = {"q2": RUN["q2"], "q7": {"d1": 1.0}}
     with pytest.raises(rm.InputError, match=r"2 queries are only in.*'q1'.*make_comparable"):
         evaluate(QRELS, run, "map")
-    found = evaluate(QRELS, run, list(MEANS), make_comparable=True)
-    assert found == pytest.approx(OF_ONE_QUERY, abs=1e-12)
+    result = evaluate(QRELS, run, list(MEANS), make_comparable=True)
+    assert result == pytest.approx(OF_ONE_QUERY, abs=1e-12)
     assert evaluate(QRELS, {"q1": {}, "q2": {}}, "map") == 0.0
 
 
@@ -90,8 +90,8 @@ def test_run_with_only_other_queries_is_empty(as_frames: bool) -> None:
     if as_frames:
         names = ["q_id", "doc_id", "score"]
         qrels, run = frame(qrels, names), frame(run, names)
-    found = evaluate(qrels, run, ["ndcg@3", "mrr"], make_comparable=True)
-    assert found == {"ndcg@3": 0.0, "mrr": 0.0}
+    result = evaluate(qrels, run, ["ndcg@3", "mrr"], make_comparable=True)
+    assert result == {"ndcg@3": 0.0, "mrr": 0.0}
     values = evaluate(qrels, run, "mrr", make_comparable=True, return_mean=False)
     assert values.tolist() == [0.0, 0.0]
     empty = {"q9": {"d1": 1.0}, "q1": {}}
@@ -105,8 +105,8 @@ def test_files(tmp_path: Any) -> None:
     run.write_text(
         "".join(f"{q} Q0 {d} 1 {s} me\n" for q, of in RUN.items() for d, s in of.items())
     )
-    found = evaluate(Qrels.from_file(str(qrels)), Run.from_file(str(run)), list(MEANS))
-    assert found == pytest.approx(MEANS, abs=1e-12)
+    result = evaluate(Qrels.from_file(str(qrels)), Run.from_file(str(run)), list(MEANS))
+    assert result == pytest.approx(MEANS, abs=1e-12)
     assert Run.from_file(str(run)).to_dict() == RUN
     assert len(Qrels.from_file(str(qrels))) == 2
 

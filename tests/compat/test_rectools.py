@@ -48,17 +48,17 @@ PRINTED = {
 def test_numbers_of_rectools(kind: str) -> None:
     metrics = {name: one for name, (one, _) in PRINTED.items()}
     frames = [frame.to_pandas() if kind == "pandas" else frame for frame in (RECO, TEST, TRAIN)]
-    found = calc_metrics(metrics, *frames, catalog=range(5, 10))
-    assert list(found) == list(PRINTED)
-    assert found == pytest.approx({n: value for n, (_, value) in PRINTED.items()}, abs=1e-12)
+    result = calc_metrics(metrics, *frames, catalog=range(5, 10))
+    assert list(result) == list(PRINTED)
+    assert result == pytest.approx({n: value for n, (_, value) in PRINTED.items()}, abs=1e-12)
 
 
 def test_metrics_of_lists_need_no_test() -> None:
     miuf, coverage = PRINTED["miuf"][0], PRINTED["coverage"][0]
-    found = calc_metrics({"miuf": miuf}, RECO, prev_interactions=TRAIN)
-    assert found["miuf"] == pytest.approx(PRINTED["miuf"][1])
-    found = calc_metrics({"coverage": coverage}, RECO, catalog=range(5, 10))
-    assert found == {"coverage": PRINTED["coverage"][1]}
+    result = calc_metrics({"miuf": miuf}, RECO, prev_interactions=TRAIN)
+    assert result["miuf"] == pytest.approx(PRINTED["miuf"][1])
+    result = calc_metrics({"coverage": coverage}, RECO, catalog=range(5, 10))
+    assert result == {"coverage": PRINTED["coverage"][1]}
 
 
 @pytest.mark.parametrize(

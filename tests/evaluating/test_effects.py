@@ -114,39 +114,39 @@ def paired(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     """Return the kinds of sources, each with several further arguments."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
-    given = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
-    trained = {"train": given["train"]}
-    sampled = {**given, "candidates": rm.SampledCandidates(2, seed=1)}
+    arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
+    trained = {"train": arguments["train"]}
+    sampled = {**arguments, "candidates": rm.SampledCandidates(2, seed=1)}
     rows = [(user, item) for user, items in TEST.items() for item in items]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
         repeated = rm.Interactions.of(frame([*rows, (0, 1), (3, 9)], "user", "item"))
-    twice = {"test": repeated, "train": given["train"]}
+    twice = {"test": repeated, "train": arguments["train"]}
     some = {user: [0, 1, 2, 3] for user in range(6)}
     factors = rm.Factors(SCORES, np.eye(6), **ids)
     finite = rm.Factors(np.nan_to_num(SCORES), np.eye(6), **ids)
     scores, clean = rm.Scores(SCORES, **ids), rm.Scores(np.nan_to_num(SCORES), **ids)
     return {
-        "Factors": [(finite, given), (factors, given), (finite, sampled), (finite, twice)],
+        "Factors": [(finite, arguments), (factors, arguments), (finite, sampled), (finite, twice)],
         "Scores": [
-            (scores, given),
+            (scores, arguments),
             (clean, sampled),
-            (clean, given),
-            (rm.Scores(INFINITE, **ids), given),
-            (rm.Scores(CLOSE, **ids), given),
+            (clean, arguments),
+            (rm.Scores(INFINITE, **ids), arguments),
+            (rm.Scores(CLOSE, **ids), arguments),
             (clean, twice),
         ],
         "Lists": [
-            (listed(), {**given, "catalogue": range(6)}),
-            (rm.Lists({0: [1, 2]}), {**given, "catalogue": 6}),
-            (listed(INFINITE), {**given, "catalogue": range(6)}),
-            (listed(CLOSE), {**given, "catalogue": range(6)}),
+            (listed(), {**arguments, "catalogue": range(6)}),
+            (rm.Lists({0: [1, 2]}), {**arguments, "catalogue": 6}),
+            (listed(INFINITE), {**arguments, "catalogue": range(6)}),
+            (listed(CLOSE), {**arguments, "catalogue": range(6)}),
             (listed(), {**twice, "catalogue": range(6)}),
         ],
         "Pairs": [
             (paired(threshold=1), trained),
             (paired(threshold=1), {**trained, "candidates": some}),
-            (paired(rating=False, relevance=False), given),
+            (paired(rating=False, relevance=False), arguments),
             (paired(rating=False, relevance=False), sampled),
             (paired(INFINITE, threshold=1), trained),
             (paired(CLOSE, threshold=1), trained),

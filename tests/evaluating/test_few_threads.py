@@ -48,9 +48,9 @@ def test_fewer_threads_give_the_same_values(n, limit, tmp_path):
     expected = {name: rm.evaluate(make(), named, **options) for name, make in sources.items()}
     for name, make in sources.items():
         limit(n)
-        found = rm.evaluate(make(), named, **options)
-        assert found.mean() == expected[name].mean()
-        assert found.inputs == expected[name].inputs
+        result = rm.evaluate(make(), named, **options)
+        assert result.mean() == expected[name].mean()
+        assert result.inputs == expected[name].inputs
     limit(n)
     rm.compare({"a": expected["scores"], "b": expected["factors"]}).report(tmp_path / "r.html")
 

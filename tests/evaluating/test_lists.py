@@ -432,11 +432,11 @@ def test_candidates_per_user_define_the_catalogue(kind):
 def test_unused_propensities_are_reported():
     catalogue = rm.Catalogue({"item": list("ab"), "p": [0.5, 1.0]}, propensity="p")
     lists, test, train = rm.Lists({"ann": ["b"]}), {"ann": ["b"]}, {"ann": ["a"], "joe": ["b"]}
-    given = {"train": train, "catalogue": catalogue}
+    arguments = {"train": train, "catalogue": catalogue}
     with pytest.warns(rm.DataWarning, match="not used: snips_recall@1 computes them from"):
-        rm.evaluate(lists, test, **given, metrics="snips_recall@1")
-    rm.evaluate(lists, test, **given, metrics="snips_recall@1 snips_recall@1(propensity=given)")
-    rm.evaluate(lists, test, **given, metrics="recall@1")
+        rm.evaluate(lists, test, **arguments, metrics="snips_recall@1")
+    rm.evaluate(lists, test, **arguments, metrics="snips_recall@1 snips_recall@1(propensity=given)")
+    rm.evaluate(lists, test, **arguments, metrics="recall@1")
 
 
 def test_propensities_of_unknown_items():
@@ -448,10 +448,10 @@ def test_propensities_of_unknown_items():
     data = {"train": train, "catalogue": catalogue, "metrics": metrics}
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
     named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
-    found = rm.evaluate(rm.Scores(scores, **named), test, **data)
+    result = rm.evaluate(rm.Scores(scores, **named), test, **data)
     # 1, 4 and 1 users have a, b and c; w = 4, 1, 4. Ann's first item is a (of {a, b}), Bob's is y.
-    np.testing.assert_allclose(found["snips_recall@1(power=1)"], [4 / 5, 0])
-    np.testing.assert_allclose(found["snips_recall@1(propensity=given)"], [2 / 6, 0])
+    np.testing.assert_allclose(result["snips_recall@1(power=1)"], [4 / 5, 0])
+    np.testing.assert_allclose(result["snips_recall@1(propensity=given)"], [2 / 6, 0])
     lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
     np.testing.assert_allclose(lists["snips_recall@1(power=1)"], [4 / 5, 4 / 5])
     np.testing.assert_allclose(lists["snips_recall@1(propensity=given)"], [2 / 6, 1 / 5])

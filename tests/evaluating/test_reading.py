@@ -19,15 +19,17 @@ def printed(test, metrics=METRICS, **rules):
 
 
 def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
-    told = "values of test are 1 to 5: an item with one above 0 is relevant (the rule relevant_from"
-    assert f"{told} says from which value on), and its value is the gain of ndcg@2" in printed(
+    message = (
+        "values of test are 1 to 5: an item with one above 0 is relevant (the rule relevant_from"
+    )
+    assert f"{message} says from which value on), and its value is the gain of ndcg@2" in printed(
         STARS
     )
     assert printed(STARS, "recall@2").endswith("says from which value on)")
     assert "gain of ndcg@1, ndcg@2, dcg@1, ..." in printed(STARS, "ndcg@1,2 dcg@1,2")
     result = rm.evaluate(rm.Scores(SCORES), STARS, metrics=METRICS)
     result.save(tmp_path / "result.parquet")
-    assert told in " ".join(str(rm.load(tmp_path / "result.parquet")).split())
+    assert message in " ".join(str(rm.load(tmp_path / "result.parquet")).split())
 
 
 @pytest.mark.parametrize(
@@ -38,9 +40,9 @@ def test_unambiguous_values_are_not_reported(test, rules):
 
 
 def test_reading_line_states_the_relevance_rule():
-    told = "values of test are 1 to 5: an item with one other than 0 is relevant"
-    assert told in printed(STARS, relevant_from="not_zero")
-    assert told in printed(STARS, protocol="rectools")
+    message = "values of test are 1 to 5: an item with one other than 0 is relevant"
+    assert message in printed(STARS, relevant_from="not_zero")
+    assert message in printed(STARS, protocol="rectools")
 
 
 TRUTH = pl.DataFrame(
@@ -83,6 +85,6 @@ def test_default_threshold_of_predictions_is_not_stated_next_to_another():
 
 def test_reading_line_counts_negative_values():
     test = np.array([[1.0, -1.0, 0.0], [-2.0, 1.0, 0.0]])
-    told = "values of test below 0 (judged; by default not relevant, with a gain of 0): 2"
-    assert told in printed(test)
+    message = "values of test below 0 (judged; by default not relevant, with a gain of 0): 2"
+    assert message in printed(test)
     assert "below 0" not in printed(np.abs(test))

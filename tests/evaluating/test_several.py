@@ -84,7 +84,7 @@ def test_folds_are_shown_on_one_line() -> None:
     scores = np.arange(8.0).reshape(2, 4)
     source = rm.Scores(scores, user_ids=[0, 1], item_ids=[0, 1, 2, 3])
     models = {name: [source] * 3 for name in "ab"}
-    found = rm.evaluate(models, folds, metrics="rr coverage@1")
-    assert repr(found["a"]) == "<Evaluation of 2 users: rr, coverage@1>"
+    result = rm.evaluate(models, folds, metrics="rr coverage@1")
+    assert repr(result["a"]) == "<Evaluation of 2 users: rr, coverage@1>"
     # Coverage has one value per fold; folds are not users.
-    assert "over the 2 users for whom" in " ".join(str(rm.compare(found)).split())
+    assert "over the 2 users for whom" in " ".join(str(rm.compare(result)).split())

@@ -235,9 +235,9 @@ def test_ids_with_another_spelling_are_named(name, kind):
     for number, call in enumerate(calls):
         with pytest.warns(rm.DataWarning) as caught:
             call()
-        said = " ".join(str(warning.message) for warning in caught)
-        assert name in said, number
-        assert f"{example[0]!r} may be {example[1]!r}" in said, number
+        text = " ".join(str(warning.message) for warning in caught)
+        assert name in text, number
+        assert f"{example[0]!r} may be {example[1]!r}" in text, number
     found = rm.check(rm.Lists(lists), test)[f"test_{kind}s_unknown"]
     assert found.count == len(changed[::3])
     assert f"{example[0]!r} may be {example[1]!r}" in found.sentence
@@ -267,8 +267,8 @@ def test_a_tenth_of_users_can_be_unknown():
 def test_relevant_rows_with_unknown_items_are_named():
     few = rm.Scores(SCORES[:, :20], user_ids=FROM_ONE[0], item_ids=FROM_ONE[1][:20])
     lost = int((TEST["item"] > 20).sum())
-    said = rf"{lost} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
-    with pytest.warns(rm.DataWarning, match=said):
+    message = rf"{lost} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
+    with pytest.warns(rm.DataWarning, match=message):
         rm.evaluate(few, TEST)
     # Items missing from lists could have been recommended.
     with warnings.catch_warnings():
@@ -280,12 +280,12 @@ def test_relevant_rows_with_unknown_items_are_named():
 def test_stream_warns_about_few_users():
     stream = rm.Evaluator(TEST).stream(item_ids=FROM_ONE[1])
     stream.update(SCORES[:4], users=FROM_ONE[0][:4])
-    said = r"36 of 40 users of test \(90%\) are in no batch of the stream"
-    with pytest.warns(rm.DataWarning, match=said):
+    message = r"36 of 40 users of test \(90%\) are in no batch of the stream"
+    with pytest.warns(rm.DataWarning, match=message):
         stream.compute()
     by_position = rm.Evaluator(np.eye(N_USERS, N_ITEMS)).stream()
     by_position.update(items=BEST[:4], users=np.arange(4))
-    with pytest.warns(rm.DataWarning, match=said):
+    with pytest.warns(rm.DataWarning, match=message):
         by_position.mean()
     # A partial request means that the caller knows.
     part = rm.Evaluator(TEST).of_known_users().stream(item_ids=FROM_ONE[1])
@@ -310,7 +310,7 @@ def test_check_reads_the_ids_of_lists():
 @pytest.mark.parametrize("written", [int, str])
 def test_positions_in_data_are_not_mistaken_for_ids_from_one_on(written):
     def named(numbers):
-        return np.array([written(one) for one in numbers], object if written is str else None)
+        return np.array([written(number) for number in numbers], object if written is str else None)
 
     type_of = pl.String if written is str else pl.Int64
     positions = TEST.with_columns((pl.col("user", "item") - 1).cast(type_of))
@@ -321,8 +321,8 @@ def test_positions_in_data_are_not_mistaken_for_ids_from_one_on(written):
         model = sources(named(users), named(items))
         n = N_USERS if kind == "user" else N_ITEMS
         for source in (model["Factors"], model["Lists of a dict"], model["Pairs"]):
-            told = f"{kind}s of test and train are 0 to {n - 1}, but .* 1 to {n}: {WORDS}"
-            with pytest.raises(rm.InputError, match=told):
+            message = f"{kind}s of test and train are 0 to {n - 1}, but .* 1 to {n}: {WORDS}"
+            with pytest.raises(rm.InputError, match=message):
                 rm.evaluate(source, positions)
             kept = rm.evaluate(source, positions, shifted_ids="kept")
             assert kept.protocol.shifted_ids == "kept"

@@ -193,20 +193,20 @@ def test_mlflow_evaluates_lists_of_items(mlflow, store, user):
 
 
 def test_mlflow_retriever_is_skipped_unless_metrics_are_named(mlflow, store):
-    asked = {
+    arguments = {
         "data": LISTS,
         "targets": "relevant",
         "predictions": "listed",
         "model_type": "retriever",
     }
     with mlflow.start_run():
-        alone = mlflow.models.evaluate(**asked, evaluators="default")
+        alone = mlflow.models.evaluate(**arguments, evaluators="default")
         both = mlflow.models.evaluate(
-            **asked,
+            **arguments,
             evaluators=["default", "recometer"],
             evaluator_config={"recometer": {"metrics": "precision@3"}},
         )
-        every = mlflow.models.evaluate(**asked)
+        every = mlflow.models.evaluate(**arguments)
     assert alone.metrics.keys() == every.metrics.keys()
     assert both.metrics.keys() > alone.metrics.keys()
     assert "precision_at_3" in both.metrics

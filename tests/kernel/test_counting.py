@@ -262,13 +262,13 @@ def test_signed_zeros_and_extreme_numbers(seed, n_judged, n_kinds, dtype, infini
     for which, check in product(SETS, (True,) if infinite else (True, False)):
         counts = zero_counts(n_judged)
         assert rank_biases(which, scores, judged, own, counts, check=check) == -1
-        said = f"{which} {check}"
+        message = f"{which} {check}"
         above = [(scores > s).sum() for s in own]
         tied = [(scores == s).sum() - 1 for s in own]
         before = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
-        np.testing.assert_array_equal(counts["above"], above, said)
-        np.testing.assert_array_equal(counts["tied"], tied, said)
-        np.testing.assert_array_equal(counts["before"], before, said)
+        np.testing.assert_array_equal(counts["above"], above, message)
+        np.testing.assert_array_equal(counts["tied"], tied, message)
+        np.testing.assert_array_equal(counts["before"], before, message)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)

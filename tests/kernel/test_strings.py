@@ -24,7 +24,9 @@ def numbered(number_strings, series):
 @given(columns, st.integers(0, 9))
 def test_strings_are_numbered_by_first_appearance(chunks, begin):
     empty = pl.Series([], dtype=pl.String)
-    series = pl.concat([empty, *(pl.Series(one, dtype=pl.String) for one in chunks)], rechunk=False)
+    series = pl.concat(
+        [empty, *(pl.Series(chunk, dtype=pl.String) for chunk in chunks)], rechunk=False
+    )
     for part in (series, series[begin:], series.gather_every(2)):
         assert numbered(_kernel.number_strings, part) == numbered(kernel_twin.number_strings, part)
 

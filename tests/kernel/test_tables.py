@@ -59,8 +59,13 @@ def test_mismatched_arrays_are_rejected():
     rows = {"indptr": indptr, "items": items}
 
     def find(users, **changes):
-        given = {**rows, "other_indptr": indptr, "other_items": items, "found": np.zeros(1, int)}
-        _kernel.find_rows(**{**given, **changes}, users=users)
+        arguments = {
+            **rows,
+            "other_indptr": indptr,
+            "other_items": items,
+            "found": np.zeros(1, int),
+        }
+        _kernel.find_rows(**{**arguments, **changes}, users=users)
 
     for users, changes, message in (
         (np.array([1]), {}, "no such users"),
@@ -83,13 +88,13 @@ def test_rows_ascend(seed, dtype):
         items[rng.integers(len(items))] = rng.integers(-1, 13)
     first, last = np.sort(rng.integers(0, n_users + 1, 2)).tolist()
     where = {"n_items": n_items, "first": first, "last": last}
-    given = {"indptr": indptr, "items": items.astype(dtype), **where}
-    assert _kernel.rows_ascend(**given) is kernel_twin.rows_ascend(**given)
+    arguments = {"indptr": indptr, "items": items.astype(dtype), **where}
+    assert _kernel.rows_ascend(**arguments) is kernel_twin.rows_ascend(**arguments)
 
 
 def test_rows_ascend_rejects_missing_rows():
-    given = {"indptr": np.array([0, 2]), "items": np.arange(2), "n_items": 2}
-    assert _kernel.rows_ascend(**given, first=0, last=1)
+    arguments = {"indptr": np.array([0, 2]), "items": np.arange(2), "n_items": 2}
+    assert _kernel.rows_ascend(**arguments, first=0, last=1)
     for first, last, changes, message in (
         (0, 2, {}, "no such users"),
         (1, 0, {}, "no such users"),
@@ -97,4 +102,4 @@ def test_rows_ascend_rejects_missing_rows():
         (0, 1, {"indptr": np.array([-1, 2])}, "no such rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            _kernel.rows_ascend(**{**given, **changes}, first=first, last=last)
+            _kernel.rows_ascend(**{**arguments, **changes}, first=first, last=last)

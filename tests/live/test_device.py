@@ -223,10 +223,10 @@ def test_the_benchmark(torch):
     run = functools.partial(subprocess.run, env=environment, capture_output=True, text=True)
     done = run([*script, "--quick"], check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert set(found["seconds"]) == {"plain", "ranks", "evaluate", "topk"}
-    assert found["share"] > 0
-    assert found["topk / ranks"] > 0
+    parsed = json.loads(done.stdout)
+    assert set(parsed["seconds"]) == {"plain", "ranks", "evaluate", "topk"}
+    assert parsed["share"] > 0
+    assert parsed["topk / ranks"] > 0
     if not torch.cuda.is_available():
         done = run(script, check=False)
         assert done.returncode == 1

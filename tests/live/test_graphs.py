@@ -69,7 +69,7 @@ def test_model_that_recommends_nodes(torch, geometric, graph):
 
     sizes = {"edge_index": both, "n_users": N_USERS, "n_items": N_ITEMS}
     lists = rm.from_model(Mine(), n=N_ITEMS, **sizes)
-    found = rm.evaluate(lists, LINKS, metrics="ndcg@5 recall@10")
+    result = rm.evaluate(lists, LINKS, metrics="ndcg@5 recall@10")
     expected = rm.evaluate(rm.from_model(trained, **sizes), LINKS, metrics="ndcg@5 recall@10")
-    for name in found.values:
-        np.testing.assert_allclose(found[name], expected[name])
+    for name in result.values:
+        np.testing.assert_allclose(result[name], expected[name])

@@ -84,17 +84,17 @@ def test_lightfm(lightfm, data, features):
     model = lightfm.LightFM(no_components=8, loss="warp", random_state=0)
     with pytest.raises(InputError, match="is not fitted"):
         rm.from_model(model)
-    given = {}
+    arguments = {}
     if features:
         # Each item has itself and one of three groups as features.
         groups = sp.csr_matrix(np.eye(3)[np.arange(N_ITEMS) % 3])
-        given["item_features"] = sp.hstack([sp.eye(N_ITEMS), groups]).astype(np.float32).tocsr()
-    model.fit(train.tocoo(), epochs=5, num_threads=1, **given)
-    source = rm.from_model(model, **given)
+        arguments["item_features"] = sp.hstack([sp.eye(N_ITEMS), groups]).astype(np.float32).tocsr()
+    model.fit(train.tocoo(), epochs=5, num_threads=1, **arguments)
+    source = rm.from_model(model, **arguments)
     assert isinstance(source, rm.Factors)
 
     users, items = np.indices((N_USERS, N_ITEMS), dtype=np.int32)
-    scores = model.predict(users.ravel(), items.ravel(), **given).reshape(N_USERS, N_ITEMS)
+    scores = model.predict(users.ravel(), items.ravel(), **arguments).reshape(N_USERS, N_ITEMS)
     lists = np.where(train.toarray() > 0, -np.inf, scores).argsort(axis=1)[:, ::-1][:, :K]
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
 

@@ -33,10 +33,10 @@ def test_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -
     model.register_buffer("all_items", torch.arange(N_ITEMS))
     source = rm.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
     train, test = interactions
-    found = rm.evaluate(source, test, train=train, metrics="ndcg@5")
+    result = rm.evaluate(source, test, train=train, metrics="ndcg@5")
     users, items = (tower.weight.detach() for tower in (model.user_tower, model.item_tower))
     expected = rm.evaluate(rm.Factors(users, items), test, train=train, metrics="ndcg@5")
-    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    np.testing.assert_array_equal(result["ndcg@5"], expected["ndcg@5"])
 
 
 def test_embeddings_on_their_device(interactions: tuple[np.ndarray, np.ndarray]) -> None:

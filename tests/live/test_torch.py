@@ -187,8 +187,8 @@ def test_rule_that_reads_scores(torch, device, case):
     source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     options = {"train": train, "metrics": "recall@10", "score_above": 2.0}
     expected = rm.evaluate(rm.Scores(users @ items.T), test, **options)
-    found = rm.evaluate(source, test, **options)
-    np.testing.assert_array_equal(found["recall@10"], expected["recall@10"])
+    result = rm.evaluate(source, test, **options)
+    np.testing.assert_array_equal(result["recall@10"], expected["recall@10"])
 
 
 def test_read_only_arrays_with_tensors_on_a_device(torch, device, case):

@@ -292,9 +292,9 @@ def test_bias_and_spread_on_movielens_1m():
                 sample = rm.SampledCandidates(m, seed=seed)
                 result = rm.evaluate(source, test[:n_users], candidates=sample, **options, **rules)
                 means.append(result.mean())
-            error_of_auc += [abs(one["roc_auc"] - exact["roc_auc"]) for one in means]
-            bias[label] = [abs(np.mean([one[n] for one in means]) - exact[n]) for n in names]
-            spread[label] = [np.std([one[n] for one in means], ddof=1) for n in names]
+            error_of_auc += [abs(mean["roc_auc"] - exact["roc_auc"]) for mean in means]
+            bias[label] = [abs(np.mean([mean[n] for mean in means]) - exact[n]) for n in names]
+            spread[label] = [np.std([mean[n] for mean in means], ddof=1) for n in names]
         bias, spread = ({k: np.array(v) for k, v in each.items()} for each in (bias, spread))
         assert (bias["none"] > [exact[name] for name in names]).all()  # more than twice the value
         assert (bias["plug_in"] < 0.8 * bias["none"]).all()

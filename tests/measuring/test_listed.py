@@ -182,9 +182,9 @@ def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
     """This holds regardless of what the source ranks first and of whether it knows the item."""
     catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
     test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
-    found = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
+    result = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
     second = 1 / math.log2(3)
-    assert found["alpha_ndcg@2"] == pytest.approx((2 + 1.5 * second) / (2 + 2 * second))
+    assert result["alpha_ndcg@2"] == pytest.approx((2 + 1.5 * second) / (2 + 2 * second))
 
 
 def test_better_order_than_the_greedy_one_counts_as_1():
@@ -226,8 +226,8 @@ def test_rank_biased_overlap():
     # Webber, Moffat & Zobel 2010, equation 32, for a b c d and a c e d with p = 0.5.
     lists, baseline = [[0, 1, 2, 3]], [[0, 2, 4, 3]]
     seen = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
-    found = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
-    assert found == pytest.approx(seen + 3 / 4 * 0.0625)
+    actual = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
+    assert actual == pytest.approx(seen + 3 / 4 * 0.0625)
     assert value("rbo@4(p=0.5,rest=nothing)", lists=lists, baseline=baseline) == pytest.approx(seen)
     assert value("rbo@9") == pytest.approx(1)
     assert value("overlap@4", lists=lists, baseline=baseline) == 3 / 4

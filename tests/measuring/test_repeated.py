@@ -119,8 +119,8 @@ def test_rows_of_unknown_items_and_rows_in_train() -> None:
     """Item 4 is a hit; 9 is unknown and repeated; 0 is in train, so there is no need to find it."""
     test = frame([(0, 4), (0, 9), (0, 9), (0, 0)])
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
-    found = values(test, "recall@2", "counted", source=scores, train={0: [0]})
-    assert found == pytest.approx([1 / 3])
+    actual = values(test, "recall@2", "counted", source=scores, train={0: [0]})
+    assert actual == pytest.approx([1 / 3])
     # With train items kept, the repeated item 9 counts twice although it is in train; 0 is a hit.
     kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
     assert kept == pytest.approx([2 / 4])
@@ -140,8 +140,8 @@ def test_repeated_rows_of_tied_items_are_rejected() -> None:
         once = values(frame([(0, 1), (0, 2)]), "rr", "once", source=source, ties=ties)
         assert values(frame([(0, 1), (0, 2)]), "rr", "joined", source=source, ties=ties) == once
     for ties, place in (("item", 2), ("item_desc", 2), ("shared", 2)):
-        found = values(frame([(0, 1), (0, 1)]), "rr", "joined", source=source, ties=ties)
-        assert found == [1 / place]
+        actual = values(frame([(0, 1), (0, 1)]), "rr", "joined", source=source, ties=ties)
+        assert actual == [1 / place]
 
 
 def test_error_counts_repeated_rows_of_tied_items() -> None:
@@ -176,10 +176,10 @@ def as_files(tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
 def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
-    told = r"1 of 4 rows of test repeat a pair .* relevant_from=4 .*'summed'.*'largest'.*one row"
+    message = r"1 of 4 rows of test repeat a pair .* relevant_from=4 .*'summed'.*'largest'.*one row"
     for test in as_files(tmp_path):
         for asked in ("rr", "serendipity@2"):
-            with pytest.raises(rm.InputError, match=told):
+            with pytest.raises(rm.InputError, match=message):
                 rm.evaluate(
                     lists, test, metrics=asked, relevant_from=4, train={1: [9]}, baseline=lists
                 )
@@ -217,8 +217,8 @@ def test_repeated_positions_with_a_threshold_need_a_rule() -> None:
             rm.evaluate(scores, test, metrics="rr", relevant_from=4)
         with pytest.raises(rm.InputError, match="rows of test repeat a pair"):
             rm.evaluate(scores, test, metrics="rr", protocol=rm.Protocol(relevant_from=4.0))
-        found = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
-        assert found["rr"].tolist() == [1 / 3, 1]
+        result = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
+        assert result["rr"].tolist() == [1 / 3, 1]
         # Numbers of plays are summed, as in the conventions of libraries.
         for rules in ({}, {"protocol": "trec_eval"}, {"relevant_from": -np.inf}):
             options: dict[str, Any] = {"metrics": "rr", **rules}

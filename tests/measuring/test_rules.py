@@ -121,10 +121,10 @@ def test_ratings_follow_the_rules_about_values() -> None:
 
 def test_metric_undefined_for_all_users_gets_the_number_of_the_rule() -> None:
     lists = rm.Lists({"ann": ["film"], "bob": ["song"]})
-    given = {"catalogue": 9, "metrics": "personalization@1", "users": "known"}
-    alone = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, undefined=0.5, **given)
+    arguments = {"catalogue": 9, "metrics": "personalization@1", "users": "known"}
+    alone = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, undefined=0.5, **arguments)
     assert alone.mean() == {"personalization@1": 0.5}
-    both = rm.evaluate(lists, {"ann": ["film"], "bob": ["song"]}, undefined=0.5, **given)
+    both = rm.evaluate(lists, {"ann": ["film"], "bob": ["song"]}, undefined=0.5, **arguments)
     assert both.mean() == {"personalization@1": 1.0}
 
 

@@ -168,8 +168,8 @@ def test_ambiguous_names_are_rejected(name: str, asked: str, says: str) -> None:
 
 
 def test_cutoffs_in_a_dict() -> None:
-    asked = {"NDCG": [3, 5], "Precision(r_precision=True)": 4, "mrr": None}
-    assert [str(one) for one in convention("rectools").parse(asked)] == [
+    arguments = {"NDCG": [3, 5], "Precision(r_precision=True)": 4, "mrr": None}
+    assert [str(one) for one in convention("rectools").parse(arguments)] == [
         "NDCG@3", "NDCG@5", "Precision@4(r_precision=True)", "rr",
     ]  # fmt: skip
 
@@ -350,20 +350,20 @@ def test_items_with_too_low_scores_are_not_hits(make) -> None:
 
 def test_conflicting_score_rules_are_rejected() -> None:
     low, high = (Metric("precision", 1, rules=(("score_above", above),)) for above in (0.0, 0.2))
-    asked = {"source": rm.Scores(np.array([[0.1, -0.5]])), "test": np.array([[1.0, 0.0]])}
-    assert rm.evaluate(**asked, metrics=[low]).mean() == {"precision@1": 1}
+    arguments = {"source": rm.Scores(np.array([[0.1, -0.5]])), "test": np.array([[1.0, 0.0]])}
+    assert rm.evaluate(**arguments, metrics=[low]).mean() == {"precision@1": 1}
     with pytest.raises(
         rm.InputError, match=r"Some metrics need the rule score_above to be 0\.[02]"
     ):
-        rm.evaluate(**asked, metrics=[low, high])
+        rm.evaluate(**arguments, metrics=[low, high])
 
 
 def test_score_rule_without_scores() -> None:
     with pytest.raises(rm.InputError, match=r"score_above=0.0 needs the scores.*rm\.Scores"):
         rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
     lists, name = rm.Lists({"a": [1, 2]}), "RetrievalPrecision@2"
-    found = rm.evaluate(lists, {"a": [1]}, metrics=name, protocol="torchmetrics")
-    assert found.mean() == {name: 0.5}  # they have no low scores
+    result = rm.evaluate(lists, {"a": [1]}, metrics=name, protocol="torchmetrics")
+    assert result.mean() == {name: 0.5}  # they have no low scores
 
 
 def test_train_items_in_lists() -> None:
@@ -408,8 +408,8 @@ def test_catalogue_shorter_than_the_list() -> None:
     lists = rm.Lists({"a": [0, 1, 2]})  # the number of items is unknown
     with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
         rm.evaluate(lists, {"a": [1]}, **asked, defects=True)
-    found = rm.evaluate(lists, {"a": [1]}, **asked, defects=True, catalogue=5)
-    assert found.mean() == {"precision@5": 1}
+    result = rm.evaluate(lists, {"a": [1]}, **asked, defects=True, catalogue=5)
+    assert result.mean() == {"precision@5": 1}
 
 
 def test_ratings_under_a_convention() -> None:
@@ -453,7 +453,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
     """Item 0, listed twice, is not a candidate, so item 1 comes first."""
-    found = rm.evaluate(
+    result = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
         {0: [0, 1, 2]},
         metrics="ap",
@@ -461,8 +461,8 @@ def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
         unranked="left_out",
         duplicates=duplicates,
     )
-    assert found.n_relevant.tolist() == [1]
-    assert found.mean() == {"ap": 1.0}
+    assert result.n_relevant.tolist() == [1]
+    assert result.mean() == {"ap": 1.0}
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
@@ -487,8 +487,8 @@ def test_weighted_metrics_of_lists_with_repeated_items(metric: str) -> None:
 def test_list_metrics_of_lists_with_repeated_items(ties: str, duplicates: str) -> None:
     lists = rm.Lists({0: ["a", "a", "b"], 1: ["a"]})
     options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
-    found = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
-    assert found.mean() == {"coverage@2": 0.5}
+    result = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
+    assert result.mean() == {"coverage@2": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -649,8 +649,8 @@ def test_values_caused_by_defects_are_rejected(
     test = pl.DataFrame(rows, ["user", "item"], orient="row")
     asked: dict[str, Any] = {"protocol": name, "catalogue": 3 if name == "implicit" else None}
     documented = rm.evaluate(rm.Lists(lists), test, metrics=f"{kept} {refused}", **asked)
-    found = rm.evaluate(rm.Lists(lists), test, metrics=kept, defects=True, **asked)
-    assert found.mean()[kept] == documented.mean()[kept]
+    result = rm.evaluate(rm.Lists(lists), test, metrics=kept, defects=True, **asked)
+    assert result.mean()[kept] == documented.mean()[kept]
     with pytest.raises(rm.InputError, match=rf"{refused}: defects=True is refused for {says}.*Hin"):
         rm.evaluate(rm.Lists(lists), test, metrics=f"{kept} {refused}", defects=True, **asked)
 
@@ -680,10 +680,10 @@ def test_columns_of_recometrics() -> None:
     scores[0, order] = -np.arange(12)
     test = np.array([[0, 0, 0, 0, 0, 3.0, 0, 2.0, 0, 1.0, 1.0, 2.0]])
     names = [f"NDCG(cumulative=True)@{k}" for k in range(1, 9)]
-    found = rm.evaluate(
+    result = rm.evaluate(
         rm.Scores(scores), test, metrics=names, protocol="recometrics", defects=True
     )
-    assert list(found.mean().values()) == pytest.approx(CUMULATIVE, abs=1e-6)
+    assert list(result.mean().values()) == pytest.approx(CUMULATIVE, abs=1e-6)
     assert rm.evaluate(
         rm.Scores(scores), test, metrics="NDCG@8", protocol="recometrics"
     ).mean() == {"NDCG@8": pytest.approx(0.282954, abs=1e-6)}
@@ -696,8 +696,8 @@ def test_recometrics_does_not_obey_min_pos_test() -> None:
     asked: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
     assert np.isnan(rm.evaluate(scores, test, **asked)["P@2"]).tolist() == [True, False]
     with pytest.warns(rm.DataWarning, match="min_positives=4 changes nothing here: recometrics"):
-        found = rm.evaluate(scores, test, **asked, defects=True)
-    assert not np.isnan(found["P@2"]).any()
+        result = rm.evaluate(scores, test, **asked, defects=True)
+    assert not np.isnan(result["P@2"]).any()
 
 
 @pytest.mark.parametrize("name", [each.name for each in conventions()])
@@ -742,13 +742,13 @@ def test_invalid_cutoff_is_named_as_written(protocol, name, said):
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
 def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
-    asked = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
+    arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     everything = rm.Lists({"a": [1, 2, 0, 3]})
     # No miss or hit beyond the last item could change the value.
-    assert rm.evaluate(everything, {"a": [0]}, **asked).mean() == {"auc@5": 1 / 3}
+    assert rm.evaluate(everything, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
-            rm.evaluate(rm.Lists({"a": items}), {"a": [0]}, **asked)
+            rm.evaluate(rm.Lists({"a": items}), {"a": [0]}, **arguments)
 
 
 @pytest.mark.parametrize(

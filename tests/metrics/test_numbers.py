@@ -211,8 +211,8 @@ def test_roc_auc_of_ten_million_items() -> None:
         n, others = len(above), N - len(above)
         right = sum(others - (int(place) - number) for number, place in enumerate(above.tolist()))
         expected = float(Fraction(right, n * others))
-        found = value("roc_auc", ranks_of(above, np.zeros(n, np.int64), N))
-        assert abs(found - expected) <= 2.3e-16 * expected
+        actual = value("roc_auc", ranks_of(above, np.zeros(n, np.int64), N))
+        assert abs(actual - expected) <= 2.3e-16 * expected
 
 
 def test_areas_with_millions_of_ties() -> None:

@@ -32,8 +32,8 @@ def test_every_module_of_metrics_is_imported():
         "    __import__(each.name)\n"
         "print(len(before), *(set(metrics.METRICS) - before))"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    number, *forgotten = found.stdout.decode().split()
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    number, *forgotten = result.stdout.decode().split()
     assert int(number) > 50
     assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
 

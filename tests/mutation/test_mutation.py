@@ -131,7 +131,9 @@ def test_tests_and_modules_of_all_areas_exist() -> None:
         for start, tests in nearest.items():
             if start != WIDER and not any(path.startswith(start) for path in modules):
                 wrong.append(f"src/recometer/{start}")
-            wrong += [one for one in tests if not (HERE.parent / one.partition("::")[0]).exists()]
+            wrong += [
+                test for test in tests if not (HERE.parent / test.partition("::")[0]).exists()
+            ]
     assert wrong == [], "nearest.toml names what is not there: change its lines"
 
 
@@ -148,5 +150,5 @@ def test_unknown_area_is_reported(
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         run("--area", "tie")
-    said = "There is no area tie: ties, metrics, measuring, stats, sources."
-    assert said in capsys.readouterr().err
+    message = "There is no area tie: ties, metrics, measuring, stats, sources."
+    assert message in capsys.readouterr().err

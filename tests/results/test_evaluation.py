@@ -68,9 +68,9 @@ def test_custom_source_can_return_columns_of_a_packed_table(ties: str) -> None:
     test *= np.arange(1, test.shape[1] + 1)
     options: dict[str, Any] = {"metrics": "ndcg@3 dcg ap rr hit@2 roc_auc rprecision", "ties": ties}
     expected = evaluate(source, test, train=test[::-1] == 3, **options)
-    found = evaluate(Packed(source.scores), test, train=test[::-1] == 3, **options)
+    result = evaluate(Packed(source.scores), test, train=test[::-1] == 3, **options)
     for metric, values in expected.values.items():
-        np.testing.assert_array_equal(found[metric], values)
+        np.testing.assert_array_equal(result[metric], values)
 
 
 def test_values_per_user() -> None:

@@ -30,16 +30,16 @@ def variants(draw: st.DrawFn) -> str:
     """Return a metric's name with some of its parameters and, if it takes one, a cut-off."""
     name = draw(st.sampled_from(sorted(METRICS)))
     parameters = {}
-    for one in METRICS[name].parameters.values():
-        if one.choices:
-            values = st.sampled_from(sorted(one.choices))
-        elif one.is_flag:
+    for parameter in METRICS[name].parameters.values():
+        if parameter.choices:
+            values = st.sampled_from(sorted(parameter.choices))
+        elif parameter.is_flag:
             values = st.booleans()
         else:
-            low, high = max(one.above, 0.0), min(one.below, 1e30)
+            low, high = max(parameter.above, 0.0), min(parameter.below, 1e30)
             values = st.floats(low, high, exclude_min=True, exclude_max=True)
         if draw(st.booleans()):
-            parameters[one.name] = draw(values)
+            parameters[parameter.name] = draw(values)
     cutoff = METRICS[name].given(METRICS[name].settled(parameters)).cutoff
     number = st.integers(1, 10**6)
     options = {"none": st.none(), "optional": st.none() | number, "required": number}

@@ -71,10 +71,10 @@ def test_items_just_beyond_the_cutoff_are_not_found(ties: str) -> None:
     scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
     test = np.array([[0, 0, 0, 1, 1, 0]])
     metrics = "recall@4 roc_auc"  # one of these reads the whole ranking
-    found = rm.evaluate(scores, test, train=train, metrics=metrics, ties=ties).by_popularity
-    assert found is not None
-    assert found.cutoff == 4
-    assert (found.found.sum(), found.relevant.sum()) == (1, 2)
+    result = rm.evaluate(scores, test, train=train, metrics=metrics, ties=ties).by_popularity
+    assert result is not None
+    assert result.cutoff == 4
+    assert (result.found.sum(), result.relevant.sum()) == (1, 2)
 
 
 def test_items_missing_from_the_source_or_train_count() -> None:
@@ -82,14 +82,14 @@ def test_items_missing_from_the_source_or_train_count() -> None:
     lists = rm.Lists({"ann": ["c", "d"], "bob": ["b", "b"], "cid": ["e", "d"]})
     test = {"ann": ["c", "x"], "bob": ["b"], "cid": ["f", "x"]}
     with pytest.warns(rm.DataWarning, match="repeat an item"):
-        found = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
-    assert found is not None
+        result = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
+    assert result is not None
     # a has half of the rows of train, b the next third, and c less than the last fifth.
-    assert found.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
+    assert result.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
     np.testing.assert_array_equal(
-        found.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]
+        result.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]
     )
-    np.testing.assert_array_equal(found.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
+    np.testing.assert_array_equal(result.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
 
 
 def test_item_repeated_in_test_is_found_once() -> None:
@@ -97,22 +97,22 @@ def test_item_repeated_in_test_is_found_once() -> None:
     test = {"cid": ["a", "a", "b"]}
     source = rm.Lists({"cid": ["a", "b"]})
     with pytest.warns(rm.DataWarning, match="1 of 3 interactions repeat a pair"):
-        found = rm.evaluate(
+        result = rm.evaluate(
             source, test, train=train, metrics="recall@1", repeated_test="counted"
         ).by_popularity
-    assert found is not None
-    assert found.relevant.sum() == 2
-    assert found.found.sum() == 1
+    assert result is not None
+    assert result.relevant.sum() == 2
+    assert result.found.sum() == 1
 
 
 def test_item_repeated_in_a_list_is_found_once() -> None:
     train = {"ann": ["c"], "bob": ["c", "a"]}
-    found = rm.evaluate(
+    result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": ["a", "b"]}, train=train,
         metrics="recall@3", duplicates="counted",
     ).by_popularity  # fmt: skip
-    assert found is not None
-    assert (found.found.sum(), found.relevant.sum()) == (2, 2)
+    assert result is not None
+    assert (result.found.sum(), result.relevant.sum()) == (2, 2)
 
 
 def test_profiles_are_saved_and_selected_with_their_users(

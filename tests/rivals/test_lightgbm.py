@@ -31,6 +31,6 @@ def values(case: Queries, metrics: list[str], **parameters: object) -> dict[str,
         init_score=case.score,
         params=quiet,
     )
-    asked = {"objective": "lambdarank", "metric": metrics, "eval_at": list(CUTOFFS)}
-    booster = lightgbm.Booster({**quiet, **asked, **parameters}, data)
+    arguments = {"objective": "lambdarank", "metric": metrics, "eval_at": list(CUTOFFS)}
+    booster = lightgbm.Booster({**quiet, **arguments, **parameters}, data)
     return {name: float(value) for _, name, value, _ in booster.eval_train()}

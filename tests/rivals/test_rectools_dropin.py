@@ -56,11 +56,11 @@ def test_same_numbers(part: int) -> None:
         metrics["popularity"] = library.AvgRecPopularity(k[1], normalize=True)
         metrics["coverage"] = library.CatalogCoverage(k[1], normalize=bool(number % 20))
         lists, test, train = case(generator)
-        given = {"prev_interactions": train, "catalog": range(N_ITEMS)}
-        expected = library.calc_metrics(metrics, lists, test, **given)
-        found = calc_metrics(metrics, lists, test, **given)
-        assert list(found) == list(metrics)
-        assert_same(found, expected, number)
+        arguments = {"prev_interactions": train, "catalog": range(N_ITEMS)}
+        expected = library.calc_metrics(metrics, lists, test, **arguments)
+        result = calc_metrics(metrics, lists, test, **arguments)
+        assert list(result) == list(metrics)
+        assert_same(result, expected, number)
 
 
 def test_metrics_of_lists_need_no_test() -> None:
@@ -68,6 +68,6 @@ def test_metrics_of_lists_need_no_test() -> None:
 
     lists, _, train = case(np.random.default_rng(0))
     for metrics in ({"c": library.CatalogCoverage(3)}, {"n": library.MeanInvUserFreq(3)}):
-        given = {"prev_interactions": train, "catalog": range(N_ITEMS)}
-        expected = library.calc_metrics(metrics, lists, **given)
-        assert calc_metrics(metrics, lists, **given) == pytest.approx(expected, abs=1e-12)
+        arguments = {"prev_interactions": train, "catalog": range(N_ITEMS)}
+        expected = library.calc_metrics(metrics, lists, **arguments)
+        assert calc_metrics(metrics, lists, **arguments) == pytest.approx(expected, abs=1e-12)

@@ -68,7 +68,7 @@ def test_areas_with_ties(part: int) -> None:
 def in_halves(metric: Any, tensors: list[Any]) -> float:
     half = max(len(tensors[0]) // 2, 1)
     for some in (slice(0, half), slice(half, None)):
-        preds, target, indexes = (one[some] for one in tensors)
+        preds, target, indexes = (tensor[some] for tensor in tensors)
         if len(preds):
             metric.update(preds, target, indexes=indexes)
     return float(metric.compute())

@@ -1137,9 +1137,9 @@ def test_saved_folds_are_evaluated_together(tmp_path):
     loaded = [rm.Split.load(tmp_path / f"fold_{number}") for number in range(3)]
     expected = rm.evaluate(model, made_folds, metrics="rr")
     for sources in (model, [model(fold) for fold in loaded]):
-        found = rm.evaluate(sources, loaded, metrics="rr")
-        assert found.per_fold().equals(expected.per_fold())
-        np.testing.assert_array_equal(found["rr"], expected["rr"])
+        result = rm.evaluate(sources, loaded, metrics="rr")
+        assert result.per_fold().equals(expected.per_fold())
+        np.testing.assert_array_equal(result["rr"], expected["rr"])
 
 
 @pytest.mark.parametrize("kind", [list, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, "file"])

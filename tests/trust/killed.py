@@ -162,7 +162,7 @@ def killed_at(step, what, folder):
     steps = count()
 
     def watch(event, arguments):
-        ours = event in STEPS and any(str(folder) in str(one) for one in arguments)
+        ours = event in STEPS and any(str(folder) in str(argument) for argument in arguments)
         if ours and next(steps) == step:
             os.kill(os.getpid(), signal.SIGKILL)
 

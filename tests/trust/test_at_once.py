@@ -23,8 +23,8 @@ def values(number):
     ties = ("expected", "random")[number // 2 % 2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = rm.evaluate(source, TEST, train=TRAIN, metrics=METRICS, ties=ties, threads=2)
-    return [repr(found.mean()), *(found[name].tobytes() for name in ("ndcg@5", "ap", "rr"))]
+        result = rm.evaluate(source, TEST, train=TRAIN, metrics=METRICS, ties=ties, threads=2)
+    return [repr(result.mean()), *(result[name].tobytes() for name in ("ndcg@5", "ap", "rr"))]
 
 
 @pytest.mark.filterwarnings("ignore")  # other threads set and reset the warning filters

@@ -40,8 +40,8 @@ def expected(model, ties):
 @pytest.mark.parametrize("ties", TIES)
 def test_values_do_not_depend_on_threads_row_order_or_data_frame(model, ties):
     for changes in CHANGES:
-        found = evaluated(model, ties=ties, seed=3, **changes)
-        assert digest(found) == expected(model, ties), changes
+        result = evaluated(model, ties=ties, seed=3, **changes)
+        assert digest(result) == expected(model, ties), changes
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -60,8 +60,8 @@ def test_block_sizes(model, size, monkeypatch):
     for module, name in BLOCKS:
         assert getattr(module, name) > 64
         monkeypatch.setattr(module, name, size)
-    found = evaluated(model, ties="random", seed=3, threads=3)
-    assert digest(found) == wanted
+    result = evaluated(model, ties="random", seed=3, threads=3)
+    assert digest(result) == wanted
 
 
 def test_values_do_not_depend_on_process_or_hash_seed():

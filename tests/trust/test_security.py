@@ -155,9 +155,9 @@ def test_fold_folders_cannot_be_links_out_of_the_folder(split, command):
         made += ["--out"]
     pathlib.Path("out").mkdir()
     pathlib.Path("out/fold_0").symlink_to(elsewhere.absolute(), target_is_directory=True)
-    found = CliRunner().invoke(app, [*made, "out"], env={"COLUMNS": "300"})
-    assert found.exit_code != 0
-    assert "link" in found.stderr
+    result = CliRunner().invoke(app, [*made, "out"], env={"COLUMNS": "300"})
+    assert result.exit_code != 0
+    assert "link" in result.stderr
     assert list(elsewhere.iterdir()) == []
 
 

@@ -43,9 +43,9 @@ def parameters(path: str, name: str) -> list[dict[str, str]]:
 
 def test_overloads_of_evaluate_have_all_options() -> None:
     *overloads, real = parameters("evaluation.py", "evaluate")
-    for one in overloads:
-        assert list(one) == list(real)
-        differing = {name for name in one if one[name] != real[name]}
+    for overload in overloads:
+        assert list(overload) == list(real)
+        differing = {name for name in overload if overload[name] != real[name]}
         assert differing <= {"source", "test", "train"}
 
 

@@ -42,8 +42,8 @@ def one_group(start: int, size: int, relevant: int) -> Ranks:
 def all_of(users: list[Ranks]) -> Ranks:
     columns = ["item", "above", "tied", "before", "gain", "relevant", "n_relevant", "n_candidates"]
     columns += ["n_excluded", "depth", "flags"]
-    every = {name: np.concatenate([getattr(one, name) for one in users]) for name in columns}
-    return Ranks(indptr=np.append(0, np.cumsum([len(one.item) for one in users])), **every)
+    every = {name: np.concatenate([getattr(user, name) for user in users]) for name in columns}
+    return Ranks(indptr=np.append(0, np.cumsum([len(user.item) for user in users])), **every)
 
 
 def numbers_of_relevant(size: int) -> list[int]:

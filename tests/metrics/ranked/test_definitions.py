@@ -72,8 +72,8 @@ def test_without_ties(case, relevant_from, negative_gains):
             expected = math.nan
             if ranked:
                 expected = by_definition(metric, order, judged, n_excluded=n_excluded, **rules)
-            found = values[str(metric)][user]
-            assert same(found, expected, 1e-14, 1e-14), f"{metric}: {found}, not {expected}"
+            actual = values[str(metric)][user]
+            assert same(actual, expected, 1e-14, 1e-14), f"{metric}: {actual}, not {expected}"
 
 
 @given(cases(max_users=2), RELEVANT_FROM, NEGATIVE_GAINS)
@@ -87,8 +87,8 @@ def test_expected_is_the_mean_over_all_orders(case, relevant_from, negative_gain
             expected = math.nan
             if ranked:
                 expected = mean_over_orders(metric, case, user, **rules)
-            found = values[str(metric)][user]
-            assert same(found, expected, 1e-12, 1e-12), f"{metric}: {found}, not {expected}"
+            actual = values[str(metric)][user]
+            assert same(actual, expected, 1e-12, 1e-12), f"{metric}: {actual}, not {expected}"
 
 
 @pytest.mark.parametrize("relevant", [1, 3, 6])
@@ -141,8 +141,8 @@ def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
             continue
         cutoffs = np.array([WHOLE] if metric.cutoff is None else range(1, n + 2))
         values = metric.at(cutoffs)(resolve(ranks, by=metric.definition.reads))
-        found = values[np.concatenate(parts)]
-        mean = np.add.reduceat(found, np.cumsum(count) - count) / count[:, np.newaxis]
+        actual = values[np.concatenate(parts)]
+        mean = np.add.reduceat(actual, np.cumsum(count) - count) / count[:, np.newaxis]
         np.testing.assert_allclose(values[tied], mean, rtol=1e-12, atol=1e-13, err_msg=str(metric))
 
 

@@ -82,9 +82,9 @@ def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
 def test_huge_tie_of_items_with_equal_gains():
     """All orders are equal: at each place, an eighth of the remaining users is satisfied."""
     n = 50_000
-    found = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
+    actual = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
     expected = math.fsum(1 / 8 * (7 / 8) ** (i - 1) / (i + 1) for i in range(1, 2_000))
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert actual == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

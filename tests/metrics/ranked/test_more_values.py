@@ -111,9 +111,9 @@ def test_partial_auc_pairs_the_first_relevant_items_despite_ties():
 
 
 def test_ideal_order_can_repeat_the_largest_gain():
-    found = value("ndcg@4(discount=graded,ideal=k)", GRADED)
+    actual = value("ndcg@4(discount=graded,ideal=k)", GRADED)
     ideal = sum(3 / math.log2(3 * place + 1) for place in (1, 2, 3, 4))
-    assert found == pytest.approx((1 / math.log2(2) + 3 / math.log2(7)) / ideal, rel=1e-15)
+    assert actual == pytest.approx((1 / math.log2(2) + 3 / math.log2(7)) / ideal, rel=1e-15)
 
 
 def test_graded_discounts_of_zero_and_negative_gains():
@@ -131,9 +131,9 @@ def test_graded_discounts_of_zero_and_negative_gains():
 )
 def test_ideal_order_can_have_the_sum_of_gains_as_ones(gains, ones):
     """Negative sums are subtracted from k + 1."""
-    found = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
+    actual = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
-    assert found == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
+    assert actual == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
 
 
 def test_shifted_gains_begin_at_the_relevance_threshold():
@@ -145,8 +145,8 @@ def test_shifted_gains_begin_at_the_relevance_threshold():
 @pytest.mark.parametrize("ideal", ["list", "signed"])
 def test_judged_irrelevant_items_gain_nothing(ideal):
     ranks = rank([3, 2, 1], [0, 1, 1])
-    found = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
-    assert found == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
+    actual = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
+    assert actual == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_judged_irrelevant_items_gain_nothing(ideal):
 def test_pairs_within_lists_of_one_kind(one_kind, expected):
     lists = rm.Lists({1: [], 2: ["a"], 3: ["b", "a"], 4: ["b"]})
     name = f"roc_auc@2(domain=list,one_kind={one_kind})"
-    found = rm.evaluate(lists, {user: ["a"] for user in range(1, 5)}, metrics=name)[name]
-    np.testing.assert_array_equal(found, expected)
+    result = rm.evaluate(lists, {user: ["a"] for user in range(1, 5)}, metrics=name)[name]
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_no_area_among_all_candidates_without_a_catalogue():
@@ -443,10 +443,10 @@ def test_last_place_of_a_short_list_is_repeated():
     # In two thirds of the orders, one of the two relevant items comes last, at rank 3.
     most = rank([3, 2, 2, 2], [1, 1, 0, 1])
     assert value(name, most, **rules) == pytest.approx((1 + 2 + 3 + 2 / 3 * 3) / 3**2)
-    found = value("ap@5(repeat_last)", most, **rules)
-    assert found == pytest.approx(value("ap", most) + 2 / 3 * (3 / 4) / 3)
-    found = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
-    assert found == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
+    actual = value("ap@5(repeat_last)", most, **rules)
+    assert actual == pytest.approx(value("ap", most) + 2 / 3 * (3 / 4) / 3)
+    actual = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
+    assert actual == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
     # In a third of the orders, a relevant item comes last, at rank 2, and counts twice, else once.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 

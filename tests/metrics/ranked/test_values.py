@@ -131,8 +131,8 @@ def test_item_with_a_negative_value_is_judged_and_irrelevant(name, expected):
 
 def test_small_exponential_gains_are_accurate():
     ranks = rank([3, 2, 1], [1e-20, 3e-20, NAN])
-    found = value("ndcg@1(gain=exponential)", ranks)
-    assert found == pytest.approx(1 / 3, rel=1e-15)
+    actual = value("ndcg@1(gain=exponential)", ranks)
+    assert actual == pytest.approx(1 / 3, rel=1e-15)
     assert value("err@1(max_gain=0.5)", ranks) == pytest.approx(
         1e-20 * math.log(2) / math.sqrt(2), rel=1e-15
     )

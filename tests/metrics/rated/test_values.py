@@ -75,17 +75,17 @@ def test_errors_by_their_formulas(frame):
 
 @given(frames())
 def test_errors_over_the_rows_of_all_users(frame):
-    found = evaluated(frame, ERRORS).over_rows
+    result = evaluated(frame, ERRORS).over_rows
     true, predicted = frame["rating"].to_numpy(), frame["score"].to_numpy()
     for name in set(ERRORS) - {"fcp"}:
         expected = rating_by_definition(Metric(name), predicted, true, 3.5)
-        assert found[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+        assert result[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
     pairs, right = 0, 0
     for _, true, predicted in arrays(frame):
         for i, j in itertools.permutations(range(len(true)), 2):
             pairs += true[i] < true[j]
             right += true[i] < true[j] and predicted[i] < predicted[j]
-    assert found["fcp"] == pytest.approx(right / pairs if pairs else math.nan, nan_ok=True)
+    assert result["fcp"] == pytest.approx(right / pairs if pairs else math.nan, nan_ok=True)
 
 
 @given(frames(), st.sampled_from([0.0, 2.0, 3.7, 9.0]))
@@ -251,8 +251,8 @@ def test_explained_variance_of_constant_rows_is_undefined():
     frame = pl.DataFrame(
         {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [0.1] * 3, "score": [0.3, 0.2, 0.1]}
     )
-    found = evaluated(frame, "r2 explained_variance", threshold=None).over_rows
-    assert list(map(math.isnan, found.values())) == [True, True]
+    result = evaluated(frame, "r2 explained_variance", threshold=None).over_rows
+    assert list(map(math.isnan, result.values())) == [True, True]
     nobody = evaluated(frame.with_columns(score=math.nan), "r2 explained_variance").over_rows
     assert list(map(math.isnan, nobody.values())) == [True, True]
 
@@ -267,9 +267,11 @@ def test_rating_metrics_are_saved_and_printed(tmp_path):
     assert again.over_rows == result.over_rows
     assert set(result.over_rows) == {"rmse", "mae"}
     users = result.mean("users")
-    said = f"over the rows of all users: rmse, mae (mean over users: rmse {users['rmse']:.4f} mae"
-    assert said in str(result)
-    assert said in str(again)
+    message = (
+        f"over the rows of all users: rmse, mae (mean over users: rmse {users['rmse']:.4f} mae"
+    )
+    assert message in str(result)
+    assert message in str(again)
     assert again.mean() == result.mean()
     assert again.interval("rmse") == result.interval("rmse")
 
@@ -379,8 +381,8 @@ def test_classification_of_rows(frame):
 def test_certain_correct_predictions_have_almost_no_loss():
     """As in scikit-learn, which clips it."""
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
-    found = evaluated(frame, "log_loss", threshold=None)["log_loss"]
-    assert found == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
+    result = evaluated(frame, "log_loss", threshold=None)["log_loss"]
+    assert result == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
 
 
 def test_averaged_concordance_is_over_users_with_concordant_or_discordant_pairs():
