@@ -7,7 +7,7 @@
 namespace recometer {
 namespace {
 
-constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // so 32 bits can hold a count of them
+constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // few enough for a 32-bit count
 
 /// Find the rows of several items in an ascending range. The searches are interleaved and have no
 /// branches, since no search should wait for another and branches could not be predicted.

@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def wrong_with(call, expected, text, names):
+def fault_of(call, expected, text, names):
     """Return the fault of a call's error message, or an empty text."""
     try:
         value = eval(call, names)
@@ -69,7 +69,7 @@ def test_calls(section, names, folder):
     for number, (call, expected, text) in enumerate(PYTHON[section]["cases"]):
         names["folder"] = folder / str(number)
         names["folder"].mkdir()
-        wrong = wrong_with(call, expected, text, names)
+        wrong = fault_of(call, expected, text, names)
         if wrong:
             found[call] = wrong
     assert found == {}

@@ -19,7 +19,7 @@ GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
 NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # neither versions nor seconds
 
 
-def measured(results, name):
+def ratio_of(results, name):
     """Return a ratio by name: of a library's call, of a measure, or by key."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
@@ -36,12 +36,12 @@ def measured(results, name):
     raise KeyError(name)
 
 
-def rounded(value, shown):
+def round_like(value, shown):
     """Round a value to the digits of the printed number."""
     return float(f"{value:.{len(shown.replace('.', '').lstrip('0'))}g}")
 
 
-def all_measured():
+def all_ratios():
     """Return every ratio in the results; ratios of splits are only in the tables."""
     found = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
@@ -62,7 +62,7 @@ def test_rows_are_read():
 @pytest.mark.parametrize(("ratio", "file", "name"), ROWS)
 def test_ratios(ratio, file, name):
     results = json.loads((ROOT / "benchmarks" / "results" / file).read_text(encoding="utf-8"))
-    assert rounded(measured(results, name), ratio) == float(ratio)
+    assert round_like(ratio_of(results, name), ratio) == float(ratio)
 
 
 def test_ratios_of_drop_ins():
@@ -71,7 +71,9 @@ def test_ratios_of_drop_ins():
     rows = CALL.findall(DROPINS)
     assert len(rows) == len(calls)
     for name, ratio in rows:
-        found = [rounded(call["ratio"], ratio) for known, call in calls if known.startswith(name)]
+        found = [
+            round_like(call["ratio"], ratio) for known, call in calls if known.startswith(name)
+        ]
         assert float(ratio) in found, name
 
 
@@ -80,8 +82,8 @@ def test_ratios_of_guides(guide):
     parts = guide.read_text(encoding="utf-8").split("\n## Speed\n")
     assert len(parts) == 2 or guide.stem == "from_r", "A guide says how fast it is."
     shown = NUMBER.findall(parts[-1]) if len(parts) == 2 else []
-    known = all_measured()
+    known = all_ratios()
     for number in shown:
-        either = {rounded(value, number) for value in known}
-        either |= {rounded(1 / value, number) for value in known if value}
+        either = {round_like(value, number) for value in known}
+        either |= {round_like(1 / value, number) for value in known if value}
         assert float(number) in either, f"{number} is in no file of results."

@@ -24,21 +24,21 @@ TRAIN = {"ann": ["book"], "bob": ["book", "song"]}
 ROWS = {"user": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3, 1, 2, 3], "time": [1, 2, 3, 4, 5, 6]}
 
 
-def evaluated(metrics: str = "rr recall@2") -> rm.Evaluation:
+def make_evaluation(metrics: str = "rr recall@2") -> rm.Evaluation:
     return rm.evaluate(rm.Lists(LISTS), TEST, train=TRAIN, metrics=metrics)
 
 
-def everything() -> dict[str, Shown]:
+def one_of_each_kind() -> dict[str, Shown]:
     """Return one result of each kind that can be shown."""
     import polars as pl
 
-    result = evaluated()
+    result = make_evaluation()
     folds = rm.split.folds(pl.DataFrame(ROWS), rm.split.KFold(2))
     return {
         "evaluation": result,
         "folds": rm.evaluate([rm.baselines.most_popular(fold.train) for fold in folds], folds),
         "groups": result.by({"ann": "new", "bob": "old", "cat": "old"}),
-        "one metric": evaluated("rr").by({"ann": "new", "bob": "old", "cat": "old"}),
+        "one metric": make_evaluation("rr").by({"ann": "new", "bob": "old", "cat": "old"}),
         "audit": rm.audit(TRAIN, TEST),
         "check": rm.check(rm.Lists(LISTS), TEST, train=TRAIN),
         "installation": check_installation(),
@@ -48,12 +48,12 @@ def everything() -> dict[str, Shown]:
             rm.Interactions.of(pl.DataFrame(ROWS)), rm.split.Last(1)
         ),
         "split of several": folds,
-        "leaderboard": rm.Leaderboard({"one": result, "other": evaluated()}),
+        "leaderboard": rm.Leaderboard({"one": result, "other": make_evaluation()}),
         "users": rm.Leaderboard({"one": result}, with_users=True),
     }
 
 
-EVERYTHING = everything()
+EVERYTHING = one_of_each_kind()
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
@@ -99,7 +99,7 @@ def test_formats_for_people_show_the_same_cells(kind: str) -> None:
 
 def test_an_unknown_format_is_an_error() -> None:
     with pytest.raises(rm.UnknownNameError, match="no format 'markdwon'"):
-        render(evaluated(), "markdwon")
+        render(make_evaluation(), "markdwon")
 
 
 # Without digits of other scripts and line breaks, like the cells of results.
@@ -157,7 +157,7 @@ def test_values_of_all_kinds_become_json() -> None:
     assert table.to_csv() == "a,b\n,3\ninf,x; 1"
 
 
-def compared(**options: object) -> rm.Comparison:
+def make_comparison(**options: object) -> rm.Comparison:
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -175,11 +175,11 @@ def compared(**options: object) -> rm.Comparison:
 
 NAMED = {
     **EVERYTHING,
-    "comparison": compared(),
-    "all of a comparison": compared().full(),
-    "comparison with a baseline": compared(baseline="c", margin=0.01).full(),
-    "changes": compared().changes("ndcg@10", "c", "d"),
-    "gates": compared(baseline="c").gate(["ndcg@10 >= -5%", "coverage@10 >= -0.02"]),
+    "comparison": make_comparison(),
+    "all of a comparison": make_comparison().full(),
+    "comparison with a baseline": make_comparison(baseline="c", margin=0.01).full(),
+    "changes": make_comparison().changes("ndcg@10", "c", "d"),
+    "gates": make_comparison(baseline="c").gate(["ndcg@10 >= -5%", "coverage@10 >= -0.02"]),
 }
 
 

@@ -727,7 +727,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         (("--test", "missing.csv", *MF), "There is no file missing.csv."),
     ],
 )
-def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> None:
+def test_error_messages(folder, arguments: tuple[str, ...], message: str) -> None:
     np.save("flat.npy", np.ones(3))
     lists = {"lists": [[1.0], [2.0]], "ragged": [[1.0], [1.0, 2.0]], "empty": []}
     for name, column in lists.items():
@@ -764,7 +764,7 @@ def test_empty_standard_input(folder) -> None:
     assert "Error: Standard input is empty." in result.stderr
 
 
-def test_errors_speak_of_standard_input(folder) -> None:
+def test_errors_mention_standard_input(folder) -> None:
     result = evaluate("--test", "-", "--format-in", "csv", *MF, stdin=b"who,what\n1,2\n")
     assert result.exit_code == 1
     assert "Error: standard input: No column has a common name for users." in result.stderr
@@ -838,7 +838,7 @@ def test_row_errors_name_the_file(folder) -> None:
     assert "row 1" in one_line(result.stderr)
 
 
-def test_positions_taken_for_ids(tmp_path: pathlib.Path) -> None:
+def test_positions_mistaken_for_ids(tmp_path: pathlib.Path) -> None:
     (tmp_path / "test.csv").write_text("user,item\n1,7\n2,8\n3,9\n")
     (tmp_path / "run.csv").write_text("user,item,rank\n0,7,1\n1,8,1\n2,9,1\n")
     given = ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv", "-m", "rr"]

@@ -60,7 +60,7 @@ def evaluate(*arguments: object, stdin: bytes | None = None) -> Result:
     return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], input=stdin)
 
 
-def evaluated(*arguments: object, stdin: bytes | None = None) -> dict[str, dict[str, float]]:
+def topic_values(*arguments: object, stdin: bytes | None = None) -> dict[str, dict[str, float]]:
     """Return the values per topic and the means, in the format of trec_eval -q."""
     result = evaluate(*arguments, "--per-user", "--format", "json", stdin=stdin)
     assert result.exit_code == 0, result.stderr
@@ -81,7 +81,7 @@ def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run.txt").write_text(RUN.replace(" ", "\t"), encoding="utf-8")
 
 
-def ours(name: str) -> str | None:
+def our_name(name: str) -> str | None:
     """Return our name of a trec_eval metric, or None if we do not have it."""
     for theirs, own in NAMES.items():
         found = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
@@ -134,7 +134,7 @@ def test_trec_files_can_be_combined_with_tables(files) -> None:
     for first, test in enumerate(tests):
         for second, listed in enumerate(("numbers.run", "run.csv", "run.parquet")):
             train = trains[(first + second) % 3]
-            values = evaluated(
+            values = topic_values(
                 *("--test", test, "--run", listed, "--train", train, "-m", "rr ap"),
                 *("--complete", "--value", "rating"),
             )
@@ -147,17 +147,17 @@ def test_trec_files_can_be_combined_with_tables(files) -> None:
 
 def test_topics_without_a_list_are_left_out_unless_complete(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "run.txt", "-m", "rr ap recall@1")
-    values = evaluated(*arguments, "--ties", "item")
+    values = topic_values(*arguments, "--ties", "item")
     assert values["301"] == {"rr": 1.0, "ap": 0.75, "recall@1": 0.5}
     assert values["302"] == {"rr": None, "ap": None, "recall@1": None}
     assert values["all"] == values["301"]
-    assert evaluated(*arguments, "--ties", "item", "--no-complete") == values
+    assert topic_values(*arguments, "--ties", "item", "--no-complete") == values
 
-    complete = evaluated(*arguments, "--ties", "item", "--complete")
+    complete = topic_values(*arguments, "--ties", "item", "--complete")
     assert complete["302"] == {"rr": 0.0, "ap": 0.0, "recall@1": 0.0}
     assert complete["303"] == {"rr": None, "ap": None, "recall@1": None}  # no relevant items
     assert complete["all"] == {"rr": 0.5, "ap": 0.375, "recall@1": 0.25}
-    as_rule = evaluated(*arguments, "--ties", "item", "--rule", "users=test")
+    as_rule = topic_values(*arguments, "--ties", "item", "--rule", "users=test")
     assert as_rule == complete
 
 
@@ -183,15 +183,15 @@ def test_topics_without_a_list_count_next_to_other_models(files) -> None:
 
 def test_equal_scores_follow_the_rule(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "run.txt", "-m", "rr")
-    assert evaluated(*arguments)["301"]["rr"] == 0.75
-    assert evaluated(*arguments, "--ties", "item_desc")["301"]["rr"] == 0.5
-    assert evaluated(*arguments, "--ties", "input")["301"]["rr"] == 1.0
+    assert topic_values(*arguments)["301"]["rr"] == 0.75
+    assert topic_values(*arguments, "--ties", "item_desc")["301"]["rr"] == 0.5
+    assert topic_values(*arguments, "--ties", "input")["301"]["rr"] == 1.0
 
 
 def test_saved_protocol_is_not_changed(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "mine=run.txt", "-m", "rr")
     assert evaluate(*arguments, "--complete", "--out", "saved").exit_code == 0
-    values = evaluated(*arguments, "--protocol", "saved/mine.parquet")
+    values = topic_values(*arguments, "--protocol", "saved/mine.parquet")
     assert values["302"]["rr"] == 0.0
     assert rm.load("saved/mine.parquet").protocol.users == "test"
 
@@ -200,11 +200,11 @@ def test_saved_protocol_is_not_changed(files) -> None:
 def test_standard_input(files, compressed: bool) -> None:
     form = ("--format-in", "trec")
     pack = gzip.compress if compressed else bytes
-    by_name = evaluated("--test", "qrels.test", "--run", "run.txt", "-m", "ap")
+    by_name = topic_values("--test", "qrels.test", "--run", "run.txt", "-m", "ap")
     from_run = ("--test", "qrels.test", "--run", "-", "-m", "ap", *form)
-    assert evaluated(*from_run, stdin=pack(RUN.encode())) == by_name
+    assert topic_values(*from_run, stdin=pack(RUN.encode())) == by_name
     from_test = ("--test", "-", "--run", "run.txt", "-m", "ap", *form)
-    assert evaluated(*from_test, stdin=pack(QRELS.encode())) == by_name
+    assert topic_values(*from_test, stdin=pack(QRELS.encode())) == by_name
     result = evaluate(*from_run, stdin=pack(RUN.encode()))
     assert "stdin: standard input (TREC run)" in result.stderr
 
@@ -255,11 +255,11 @@ def test_standard_input_in_another_format(files) -> None:
 def test_every_measure_of_trec_eval(expected, qrels, run, options, fewest, by_own_name) -> None:
     lines = [line.split() for line in (TREC / expected).read_text(encoding="utf-8").splitlines()]
     printed = {(topic, name): value for name, topic, value in lines}
-    names = {name: ours(name) for _, name in printed if ours(name)}
+    names = {name: our_name(name) for _, name in printed if our_name(name)}
     rules = ("--ties", "item_desc")
     if by_own_name:
         names, rules = {name: name for name in names}, ("--protocol", "trec_eval")
-    values = evaluated(
+    values = topic_values(
         *("--test", TREC / qrels, "--run", TREC / run, *rules, *options),
         *("-m", " ".join(names.values())),
     )

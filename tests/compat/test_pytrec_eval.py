@@ -110,7 +110,7 @@ def test_unknown_measure(measure: str) -> None:
         pytrec_eval.RelevanceEvaluator(QRELS, {measure})
 
 
-def drawn(seed: int) -> tuple[Any, Any, dict[str, Any]]:
+def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Draw qrels, a run with many ties, and options."""
     rng = np.random.default_rng(seed)
     documents = [f"d{number}" for number in range(20)] + ["ä", "z\U0001f600", "z\uffee"]
@@ -131,7 +131,7 @@ def test_places_of_judged_documents_match_lists(monkeypatch, most: int) -> None:
     monkeypatch.setattr(_judged_documents, "MOST_TIED", most)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
-        qrels, run, options = drawn(seed)
+        qrels, run, options = draw_case(seed)
         evaluator = pytrec_eval.RelevanceEvaluator(qrels, measures, **options)
         found = evaluator.evaluate(run)
         with monkeypatch.context() as patched:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import recometrics
 import scipy.sparse as sp
-from recometrics_cases import as_csr, assert_equal, only, random_case, six_items
+from recometrics_cases import as_csr, assert_equal, random_case, request_only, six_items
 
 import recometer as rm
 from recometer.compat.recometrics import (
@@ -31,7 +31,7 @@ def example():
 
 def separate_ndcg(arguments, options):
     """recometrics' NDCG at 1, ..., k from separate calls: its cumulative NDCG freezes at rank R."""
-    single = only("ndcg", "average_precision") | {
+    single = request_only("ndcg", "average_precision") | {
         name: options[name] for name in ("item_biases", "consider_cold_start", "nthreads")
     }
     single |= {"as_df": False, "min_items_pool": max(options["min_items_pool"], options["k"])}
@@ -249,7 +249,7 @@ def test_inputs_are_not_modified(example):
         ({"item_biases": np.ones(5)}, "item_biases has 5 items, and X_test has 6"),
         ({"X_test": sp.csr_array((3, 6))}, "X_test is empty"),
         ({"X_train": sp.csr_array((2, 6))}, "X_train has 2 users, and X_test has 3"),
-        (only(), "No metric was asked for. Hint"),
+        (request_only(), "No metric was asked for. Hint"),
     ],
 )
 def test_same_value_errors_as_recometrics(example, change, message):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import recometrics
 import scipy.sparse as sp
-from recometrics_cases import as_csr, assert_equal, only, plenty, six_items
+from recometrics_cases import as_csr, assert_equal, many_users, request_only, six_items
 
 from recometer.compat.recometrics import calc_reco_metrics, split_reco_train_test
 from recometer.errors import DataWarning, InputError
@@ -32,8 +32,8 @@ def example():
 def test_hit_and_rr_can_be_requested_alone(names, labels, cumulative):
     """recometrics returns uninitialised memory for these."""
     options = {"as_df": False, "nthreads": 1, "cumulative": cumulative}
-    everything = recometrics.calc_reco_metrics(*plenty(), all_metrics=True, **options)
-    ours = calc_reco_metrics(*plenty(), **only(*names), **options)
+    everything = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, **options)
+    ours = calc_reco_metrics(*many_users(), **request_only(*names), **options)
     assert_equal(ours, {label: everything[label] for label in [*labels, "K"]}, np.float64)
 
 
@@ -48,18 +48,18 @@ def test_hit_and_rr_can_be_requested_alone(names, labels, cumulative):
 )
 def test_any_metric_can_be_requested_alone(name, label):
     with pytest.raises(ValueError, match="at least one metric"):
-        recometrics.calc_reco_metrics(*plenty(), **only(name))
-    everything = recometrics.calc_reco_metrics(*plenty(), all_metrics=True, as_df=False)
-    ours = calc_reco_metrics(*plenty(), **only(name), as_df=False)
+        recometrics.calc_reco_metrics(*many_users(), **request_only(name))
+    everything = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, as_df=False)
+    ours = calc_reco_metrics(*many_users(), **request_only(name), as_df=False)
     assert_equal(ours, {label: everything[label], "K": 5}, np.float64)
 
 
 def test_pr_auc_needs_no_roc_auc():
     """recometrics only sorts the first k items, but computes PR-AUC over all."""
-    theirs = recometrics.calc_reco_metrics(*plenty(), pr_auc=True)
-    right = recometrics.calc_reco_metrics(*plenty(), pr_auc=True, roc_auc=True)
+    theirs = recometrics.calc_reco_metrics(*many_users(), pr_auc=True)
+    right = recometrics.calc_reco_metrics(*many_users(), pr_auc=True, roc_auc=True)
     assert (theirs["PR_AUC"] - right["PR_AUC"]).abs().max() > 0.01
-    ours = calc_reco_metrics(*plenty(), pr_auc=True)
+    ours = calc_reco_metrics(*many_users(), pr_auc=True)
     pd.testing.assert_series_equal(ours["PR_AUC"], right["PR_AUC"], rtol=1e-12)
 
 
@@ -141,11 +141,11 @@ def test_nan_score_is_found_anywhere(example, noise):
 
 
 def test_joined_split_of_recometrics_returns_a_longer_x_train():
-    interactions = sum(plenty()[:2])
+    interactions = sum(many_users()[:2])
     X_train, X_test, users_test = recometrics.split_reco_train_test(
         interactions, "joined", users_test_fraction=0.5
     )
-    _, _, users, items = plenty()
+    _, _, users, items = many_users()
     users = users[users_test]
     with pytest.raises(ValueError), pytest.warns(UserWarning, match="more rows"):
         recometrics.calc_reco_metrics(X_train, X_test, users, items)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import recometrics
 import scipy.sparse as sp
-from recometrics_cases import as_csr, plenty
+from recometrics_cases import as_csr, many_users
 
 from recometer.compat.recometrics import (
     NoTestUsersError,
@@ -35,7 +35,7 @@ def random_split_case(seed):
     }
 
 
-def both(X, *args, **options):
+def both_results(X, *args, **options):
     """The results of recometrics and of our function; None if no user qualifies."""
     results = []
     for function, error in (
@@ -78,7 +78,7 @@ def test_same_users_qualify_with_as_many_test_items(mode):
     nobody = 0
     for seed in range(50):
         X, options = random_split_case(seed)
-        theirs, ours = both(
+        theirs, ours = both_results(
             X, mode, users_test_fraction=None, max_test_users=None, seed=seed, **options
         )
         if theirs is None:
@@ -103,7 +103,7 @@ def test_same_users_qualify_with_as_many_test_items(mode):
 
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
-def test_as_many_users_are_drawn(mode):
+def test_same_number_of_users_is_drawn(mode):
     for seed in range(50):
         X, options = random_split_case(seed)
         rng = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ def test_as_many_users_are_drawn(mode):
             "users_test_fraction": [None, 0.05, 0.25, 0.5, 0.9][seed % 5],
             "max_test_users": rng.choice([None, 0, 1, 3, 10, 1000]),
         }
-        theirs, ours = both(X, mode, seed=seed, **options)
+        theirs, ours = both_results(X, mode, seed=seed, **options)
         if theirs is None:
             assert ours is None
             continue
@@ -127,7 +127,7 @@ def test_as_many_users_are_drawn(mode):
 def test_all_users_are_split_without_conditions():
     for seed in range(60):
         X, options = random_split_case(seed)
-        theirs, ours = both(X, "all", seed=seed, **options)
+        theirs, ours = both_results(X, "all", seed=seed, **options)
         assert len(ours) == 2
         for our, their in zip(ours, theirs, strict=True):
             assert our.shape == their.shape == X.shape
@@ -144,7 +144,7 @@ def test_numbers_are_rounded_like_in_recometrics():
 
 
 def test_a_split_depends_on_the_seed():
-    X = sum(plenty()[:2])
+    X = sum(many_users()[:2])
     first, again, other = (
         split_reco_train_test(X, users_test_fraction=0.5, seed=seed) for seed in (1, 1, 2)
     )
@@ -160,15 +160,17 @@ def test_a_split_depends_on_the_seed():
 
 
 def test_split_can_be_evaluated():
-    _, _, users, items = plenty()
-    X_rem, X_train, X_test, rows = split_reco_train_test(sum(plenty()[:2]), users_test_fraction=0.5)
+    _, _, users, items = many_users()
+    X_rem, X_train, X_test, rows = split_reco_train_test(
+        sum(many_users()[:2]), users_test_fraction=0.5
+    )
     assert X_rem.shape[0] + X_train.shape[0] == 30
     assert not calc_reco_metrics(X_train, X_test, users[rows], items)["P@5"].isna().any()
 
 
 @pytest.mark.parametrize("convert", [np.asarray, pd.DataFrame, sp.coo_array, sp.csc_matrix])
 def test_other_interactions_are_converted(convert):
-    X = sum(plenty()[:2]).astype(int)
+    X = sum(many_users()[:2]).astype(int)
     expected = split_reco_train_test(X, "all")
     ours = split_reco_train_test(convert(X.toarray()), "all")
     for one, two in zip(ours, expected, strict=True):

@@ -27,7 +27,7 @@ TEST = {(0, 0): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 0): 1.0, (3, 1): 1.0}
 METRICS = "rr recall@2 ndcg"
 
 
-def named(cells):
+def as_frame(cells):
     return pl.DataFrame(
         [(USERS[user], ITEMS[item], value) for (user, item), value in cells.items()],
         schema=["user", "item", "value"],
@@ -115,18 +115,18 @@ def test_constant_scores_are_not_a_ranking(kind, how, more):
     if kind == "lists":
         options["catalogue"] = ITEMS
     if kind == "stream":
-        stream = rm.Evaluator(named(test), metrics=METRICS, **options).stream(item_ids=ITEMS)
+        stream = rm.Evaluator(as_frame(test), metrics=METRICS, **options).stream(item_ids=ITEMS)
         for user in (2, 0, 3, 1):
             stream.update(SCORES[[user]], users=[USERS[user]])
         result = stream.compute()
     else:
-        result = rm.evaluate(SOURCES[kind](), named(test), metrics=METRICS, **options)
+        result = rm.evaluate(SOURCES[kind](), as_frame(test), metrics=METRICS, **options)
     assert reasons(result) == [expected(test)] * 3
     constant = (result.flags & rm.UserFlag.CONSTANT_SCORES) != 0
     np.testing.assert_array_equal(constant, [True, False, False, True])
     as_ties = rm.evaluate(
         SOURCES["scores" if kind == "stream" else kind](),
-        named(test),
+        as_frame(test),
         metrics="rr",
         constant_scores="ties",
         **options,
@@ -151,7 +151,7 @@ def test_unknown_items_are_not_candidates(kind):
 
 def test_masked_items_are_not_candidates():
     masked = np.where(CANDIDATES == 1, SCORES, -np.inf)
-    result = rm.evaluate(rm.Scores(masked, **IDS), named(TEST), metrics=METRICS)
+    result = rm.evaluate(rm.Scores(masked, **IDS), as_frame(TEST), metrics=METRICS)
     assert reasons(result) == [expected(TEST)] * 3
 
 

@@ -95,13 +95,13 @@ def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
     return pl.DataFrame(rows, names, orient="row")
 
 
-def listed(scores: Any = SCORES) -> rm.Lists:
+def make_lists(scores: Any = SCORES) -> rm.Lists:
     """Lists of all items; one item is repeated, and some users have one of their train items."""
     rows = [(user, item, scores[user, item]) for user in range(6) for item in range(6)]
     return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
 
 
-def paired(scores: Any = SCORES, **options: Any) -> rm.Pairs:
+def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
     """Pairs with a true rating, except for one pair."""
     rows = [
         (user, item, scores[user, item], TEST[user].get(item, 0.0))
@@ -137,20 +137,20 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
             (clean, twice),
         ],
         "Lists": [
-            (listed(), {**arguments, "catalogue": range(6)}),
+            (make_lists(), {**arguments, "catalogue": range(6)}),
             (rm.Lists({0: [1, 2]}), {**arguments, "catalogue": 6}),
-            (listed(INFINITE), {**arguments, "catalogue": range(6)}),
-            (listed(CLOSE), {**arguments, "catalogue": range(6)}),
-            (listed(), {**twice, "catalogue": range(6)}),
+            (make_lists(INFINITE), {**arguments, "catalogue": range(6)}),
+            (make_lists(CLOSE), {**arguments, "catalogue": range(6)}),
+            (make_lists(), {**twice, "catalogue": range(6)}),
         ],
         "Pairs": [
-            (paired(threshold=1), trained),
-            (paired(threshold=1), {**trained, "candidates": some}),
-            (paired(rating=False, relevance=False), arguments),
-            (paired(rating=False, relevance=False), sampled),
-            (paired(INFINITE, threshold=1), trained),
-            (paired(CLOSE, threshold=1), trained),
-            (paired(rating=False, relevance=False), twice),
+            (make_pairs(threshold=1), trained),
+            (make_pairs(threshold=1), {**trained, "candidates": some}),
+            (make_pairs(rating=False, relevance=False), arguments),
+            (make_pairs(rating=False, relevance=False), sampled),
+            (make_pairs(INFINITE, threshold=1), trained),
+            (make_pairs(CLOSE, threshold=1), trained),
+            (make_pairs(rating=False, relevance=False), twice),
         ],
     }
 
@@ -159,7 +159,9 @@ CASES = cases()
 
 
 @functools.cache
-def before(kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]) -> Outcome:
+def outcome_without_rule(
+    kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]
+) -> Outcome:
     """Return the outcome without the rule."""
     return outcome(*CASES[kind][number], family, **dict(company))
 
@@ -207,7 +209,7 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            was = before(kind, number, family, tuple(company.items()))
+            was = outcome_without_rule(kind, number, family, tuple(company.items()))
             rules = {**company, rule: VALUES[rule]}
             after = outcome(*CASES[kind][number], family, **rules)
         except rm.InputError:

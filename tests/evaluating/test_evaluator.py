@@ -29,7 +29,7 @@ RANKED = (
 LISTED = "coverage@3 novelty@3 personalization@3 overlap@3 category_entropy@3"
 
 
-def named(matrix, users=USERS, items=ITEMS):
+def to_dict(matrix, users=USERS, items=ITEMS):
     """Convert the nonzero entries to a dict with ids."""
     return {
         user: {items[item]: float(row[item]) for item in np.flatnonzero(row)}
@@ -89,17 +89,17 @@ KINDS = (
 )
 
 
-def same(result, other):
+def equal_results(result, other):
     """Whether two evaluations are equal to the last bit, except for their duration."""
     return not {
         field.name
         for field in dataclasses.fields(result)
         if field.name not in ("timings", "rated", "list_data", "inputs_kept", "_intervals")
-        and plain(getattr(result, field.name)) != plain(getattr(other, field.name))
+        and comparable(getattr(result, field.name)) != comparable(getattr(other, field.name))
     }
 
 
-def plain(value):
+def comparable(value):
     """Convert arrays to bytes, which compare as a whole."""
     if isinstance(value, np.ndarray):
         return (
@@ -108,9 +108,9 @@ def plain(value):
             repr(value.tolist()) if value.dtype == object else (value.tobytes()),
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields_of(value)}
+        return {field.name: comparable(getattr(value, field.name)) for field in fields_of(value)}
     if isinstance(value, dict) or hasattr(value, "items"):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: comparable(one) for name, one in value.items()}
     return repr(value) if isinstance(value, float) else value
 
 
@@ -129,24 +129,24 @@ def _quiet():
 def test_evaluator_matches_evaluate(seed, kinds):
     """The same evaluator evaluates models of different kinds, one by one."""
     data = Data(seed)
-    options = {"train": named(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
+    options = {"train": to_dict(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
     options["catalogue"] = ITEMS
-    test = named(data.test)
+    test = to_dict(data.test)
     evaluator = rm.Evaluator(test, **options)
     for kind in kinds:
         source = data.source(kind)
         expected = rm.evaluate(source, test, **options)
-        assert same(evaluator(source), expected), kind
+        assert equal_results(evaluator(source), expected), kind
         assert repr(evaluator.mean(source)) == repr(expected.mean()), kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_evaluator_with_all_side_data(kind):
     data = Data()
-    test = named(data.test)
+    test = to_dict(data.test)
     metrics = f"{RANKED if kind != 'lists' else 'ndcg@3 recall@1..4'} {LISTED}"
     options = {
-        "train": named(data.train),
+        "train": to_dict(data.train),
         "metrics": metrics,
         "catalogue": data.catalogue,
         "baseline": rm.Lists(data.lists()),
@@ -156,7 +156,7 @@ def test_evaluator_with_all_side_data(kind):
         source = data.source(kind)
         expected = rm.evaluate(source, test, **options)
         result = evaluator(source)
-        assert same(result, expected)
+        assert equal_results(result, expected)
         assert repr(evaluator.mean(source)) == repr(expected.mean())
     assert str(result) == str(expected)
 
@@ -180,19 +180,19 @@ def test_evaluator_with_all_side_data(kind):
 @pytest.mark.parametrize("kind", ["factors", "other users"])
 def test_evaluator_under_rules_that_change_the_ranked_items(kind, options):
     data = Data()
-    test, options = named(data.test), {**options, "train": named(data.train), "metrics": RANKED}
+    test, options = to_dict(data.test), {**options, "train": to_dict(data.train), "metrics": RANKED}
     if "correction" in options:
         options["metrics"] = "ndcg@3 recall@3"
     evaluator = rm.Evaluator(test, **options)
     for _ in range(2):
         source = data.source(kind)
-        assert same(evaluator(source), rm.evaluate(source, test, **options))
+        assert equal_results(evaluator(source), rm.evaluate(source, test, **options))
 
 
 @pytest.mark.parametrize("convention", [one.name for one in rm.conventions()])
 def test_evaluator_under_every_convention(convention):
     data = Data()
-    test = named(data.test)
+    test = to_dict(data.test)
     metrics = ["ndcg@3", "recall@3", "precision@3", "ap@3"]
     for kind in ("scores", "lists"):
         source = data.source(kind)
@@ -204,18 +204,18 @@ def test_evaluator_under_every_convention(convention):
             continue
         evaluator = rm.Evaluator(test, metrics=metrics, protocol=convention)
         evaluator(data.source(kind))
-        assert same(evaluator(source), expected)
+        assert equal_results(evaluator(source), expected)
 
 
 def test_evaluator_with_lists_of_varying_users():
     data = Data()
-    test = named(data.test)
+    test = to_dict(data.test)
     evaluator = rm.Evaluator(test, metrics="recall@3", users="listed")
     for user in ("new", "newer", "new"):
         source = rm.Lists({**data.lists(), user: ITEMS[:3]})
         result = evaluator(source)
         assert user in result.user_ids
-        assert same(result, rm.evaluate(source, test, metrics="recall@3", users="listed"))
+        assert equal_results(result, rm.evaluate(source, test, metrics="recall@3", users="listed"))
 
 
 def test_evaluator_with_labelled_sources():
@@ -226,7 +226,7 @@ def test_evaluator_with_labelled_sources():
     for scores in ([1.0, 2.0, 3.0, 4.0], [4.0, 2.0, 1.0, 4.0]):
         source = rm.Pairs(rows.with_columns(score=pl.Series(scores)), rating="rating")
         expected = rm.evaluate(source, metrics=f"{OF_RATINGS} ndcg@2", relevant_from=4)
-        assert same(evaluator(source), expected)
+        assert equal_results(evaluator(source), expected)
         assert evaluator.mean(source) == expected.mean()
     assert "each source" in repr(evaluator)
 
@@ -240,15 +240,15 @@ def test_evaluator_sees_ids_that_change_in_place():
     own = items.copy()
     for _ in range(2):
         source = rm.Scores(data.scores(), user_ids=range(N_USERS), item_ids=own)
-        assert same(evaluator(source), rm.evaluate(source, test, metrics="ndcg@3"))
+        assert equal_results(evaluator(source), rm.evaluate(source, test, metrics="ndcg@3"))
         own[:] = own[::-1].copy()
 
 
 def test_evaluator_on_several_threads():
     data = Data()
     test, options = (
-        named(data.test),
-        {"train": named(data.train), "metrics": f"{RANKED} coverage@3"},
+        to_dict(data.test),
+        {"train": to_dict(data.train), "metrics": f"{RANKED} coverage@3"},
     )
     sources = [data.source(kind) for kind in KINDS if kind != "lists"] * 2
     expected = {id(source): rm.evaluate(source, test, **options) for source in sources}
@@ -256,7 +256,7 @@ def test_evaluator_on_several_threads():
 
     def work(part):
         for source in part:
-            if not same(evaluator(source), expected[id(source)]):
+            if not equal_results(evaluator(source), expected[id(source)]):
                 wrong.append(source)
             if repr(evaluator.mean(source)) != repr(expected[id(source)].mean()):
                 wrong.append(source)
@@ -272,7 +272,7 @@ def test_evaluator_on_several_threads():
 
 def test_rejected_source_changes_nothing():
     data = Data()
-    test = named(data.test)
+    test = to_dict(data.test)
     evaluator = rm.Evaluator(test, metrics="ndcg@3")
     source = data.source("factors")
     expected = evaluator(source)
@@ -286,12 +286,12 @@ def test_rejected_source_changes_nothing():
             evaluator(bad)
         with pytest.raises(error or rm.InputError):
             evaluator.mean(bad)
-        assert same(evaluator(source), expected)
+        assert equal_results(evaluator(source), expected)
 
 
 def test_evaluator_raises_the_errors_of_evaluate():
     data = Data()
-    test = named(data.test)
+    test = to_dict(data.test)
     bad = rm.Scores(np.full((N_USERS, N_ITEMS), np.nan), user_ids=USERS, item_ids=ITEMS)
     with pytest.raises(rm.InputError) as said:
         rm.evaluate(bad, test)
@@ -308,8 +308,8 @@ def test_evaluator_calls_a_model_like_evaluate():
         def recommend(self, users, k):
             return {user: lists[user][:k] for user in users}
 
-    test = named(data.test)
-    assert same(rm.Evaluator(test)(Model()), rm.evaluate(Model(), test))
+    test = to_dict(data.test)
+    assert equal_results(rm.Evaluator(test)(Model()), rm.evaluate(Model(), test))
 
 
 def test_evaluator_takes_train_from_a_split():
@@ -318,7 +318,7 @@ def test_evaluator_takes_train_from_a_split():
     frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
     split = rm.split(frame, rm.split.Last(1))
     source = rm.baselines.most_popular(split.train)
-    assert same(rm.Evaluator(split)(source), rm.evaluate(source, split))
+    assert equal_results(rm.Evaluator(split)(source), rm.evaluate(source, split))
     with pytest.raises(rm.InputError, match="brings its own"):
         rm.Evaluator(split, train=split.train)
     with pytest.raises(rm.InputTypeError, match="has several splits"):
@@ -330,11 +330,11 @@ def test_evaluator_takes_train_from_a_split():
 )
 def test_evaluator_can_be_copied_and_pickled(how):
     data = Data()
-    test = named(data.test)
-    evaluator = rm.Evaluator(test, train=named(data.train), metrics=f"{RANKED} coverage@3")
+    test = to_dict(data.test)
+    evaluator = rm.Evaluator(test, train=to_dict(data.train), metrics=f"{RANKED} coverage@3")
     source = data.source("factors")
     expected = evaluator(source)
-    assert same(how(evaluator)(source), expected)
+    assert equal_results(how(evaluator)(source), expected)
 
 
 def test_evaluator_knows_its_size():
@@ -353,8 +353,8 @@ def test_evaluator_knows_its_size():
     assert evaluator.nbytes < once + 100_000  # user profiles
     assert "300 users: ndcg@10 (" in repr(evaluator)
     assert repr(evaluator).endswith(" MB)>")
-    assert repr(rm.Evaluator(named(data.test))).endswith(" kB)>")
-    assert rm.Evaluator(named(data.test)).nbytes < 100_000
+    assert repr(rm.Evaluator(to_dict(data.test))).endswith(" kB)>")
+    assert rm.Evaluator(to_dict(data.test)).nbytes < 100_000
 
 
 def test_models_with_other_items_do_not_accumulate():
@@ -381,7 +381,7 @@ def half_zero(matrix):
     matrix.eliminate_zeros()  # in place
 
 
-def streamed(evaluator, scores):
+def evaluate_stream(evaluator, scores):
     stream = evaluator.stream()
     stream.update(scores, users=np.arange(60))
     return stream.compute()
@@ -416,4 +416,4 @@ def test_modified_arrays_are_rejected(kind, side, change):
     assert evaluator(source).mean() == before
     change(sides[side])
     with pytest.raises(rm.InputError, match=f"^{side} was changed after the evaluator was made"):
-        streamed(evaluator, scores) if kind == "stream" else evaluator(source)
+        evaluate_stream(evaluator, scores) if kind == "stream" else evaluator(source)

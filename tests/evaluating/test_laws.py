@@ -40,10 +40,10 @@ def problems(draw):
     test = np.where(kind < 0.3, rng.integers(0, 4, kind.shape), np.nan)
     test[0, 0] = 1  # an empty test is an error
     train = (kind > draw(st.sampled_from([0.7, 1.0]))).astype(np.float64)
-    return scores.astype(np.float64), stored(test), sp.csr_array(train)
+    return scores.astype(np.float64), to_sparse(test), sp.csr_array(train)
 
 
-def stored(values):
+def to_sparse(values):
     """A sparse array of the entries that are not NaN, including zeros."""
     users, items = np.nonzero(~np.isnan(values))
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()

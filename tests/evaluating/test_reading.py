@@ -14,7 +14,7 @@ STARS = np.array([[4.5, 2.0, 0.0], [0.0, 1.0, 5.0]])
 METRICS = "ndcg@2 recall@2"
 
 
-def printed(test, metrics=METRICS, **rules):
+def print_evaluation(test, metrics=METRICS, **rules):
     return " ".join(str(rm.evaluate(rm.Scores(SCORES), test, metrics=metrics, **rules)).split())
 
 
@@ -22,11 +22,12 @@ def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     message = (
         "values of test are 1 to 5: an item with one above 0 is relevant (the rule relevant_from"
     )
-    assert f"{message} says from which value on), and its value is the gain of ndcg@2" in printed(
-        STARS
+    assert (
+        f"{message} says from which value on), and its value is the gain of ndcg@2"
+        in print_evaluation(STARS)
     )
-    assert printed(STARS, "recall@2").endswith("says from which value on)")
-    assert "gain of ndcg@1, ndcg@2, dcg@1, ..." in printed(STARS, "ndcg@1,2 dcg@1,2")
+    assert print_evaluation(STARS, "recall@2").endswith("says from which value on)")
+    assert "gain of ndcg@1, ndcg@2, dcg@1, ..." in print_evaluation(STARS, "ndcg@1,2 dcg@1,2")
     result = rm.evaluate(rm.Scores(SCORES), STARS, metrics=METRICS)
     result.save(tmp_path / "result.parquet")
     assert message in " ".join(str(rm.load(tmp_path / "result.parquet")).split())
@@ -36,13 +37,13 @@ def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     ("test", "rules"), [(STARS > 0, {}), (STARS / 5, {}), (STARS, {"relevant_from": 4})]
 )
 def test_unambiguous_values_are_not_reported(test, rules):
-    assert "values of test are" not in printed(test, **rules)
+    assert "values of test are" not in print_evaluation(test, **rules)
 
 
 def test_reading_line_states_the_relevance_rule():
     message = "values of test are 1 to 5: an item with one other than 0 is relevant"
-    assert message in printed(STARS, relevant_from="not_zero")
-    assert message in printed(STARS, protocol="rectools")
+    assert message in print_evaluation(STARS, relevant_from="not_zero")
+    assert message in print_evaluation(STARS, protocol="rectools")
 
 
 TRUTH = pl.DataFrame(
@@ -86,5 +87,5 @@ def test_default_threshold_of_predictions_is_not_stated_next_to_another():
 def test_reading_line_counts_negative_values():
     test = np.array([[1.0, -1.0, 0.0], [-2.0, 1.0, 0.0]])
     message = "values of test below 0 (judged; by default not relevant, with a gain of 0): 2"
-    assert message in printed(test)
-    assert "below 0" not in printed(np.abs(test))
+    assert message in print_evaluation(test)
+    assert "below 0" not in print_evaluation(np.abs(test))

@@ -26,7 +26,7 @@ BOTH = ["user", "session"]
 SESSIONS = [("ann", 1), ("ann", 2), ("bob", 1), ("bob", 3)]
 
 
-def written(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
+def write_table(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
     path = folder / name
     frame.write_parquet(path) if path.suffix == ".parquet" else frame.write_csv(path)
     return str(path)
@@ -36,7 +36,7 @@ def written(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
 def test_sessions_in_every_form_of_test_and_lists(form: str, tmp_path: pathlib.Path) -> None:
     def made(frame: pl.DataFrame) -> Any:
         if form in ("csv", "parquet"):
-            return written(frame, tmp_path, f"{len(frame.columns)}.{form}")
+            return write_table(frame, tmp_path, f"{len(frame.columns)}.{form}")
         ways = {"pandas": frame.to_pandas, "arrow": frame.to_arrow, "lazy": frame.lazy}
         return ways.get(form, lambda: frame)()
 
@@ -160,7 +160,11 @@ def test_invalid_sessions() -> None:
 
 def test_split_by_sessions(tmp_path: pathlib.Path) -> None:
     frame = TEST.with_columns(time=pl.int_range(5))
-    for data in (frame, written(frame, tmp_path, "a.csv"), written(frame, tmp_path, "b.parquet")):
+    for data in (
+        frame,
+        write_table(frame, tmp_path, "a.csv"),
+        write_table(frame, tmp_path, "b.parquet"),
+    ):
         made = rm.split(data, rm.split.Last(1), user=BOTH)
         train = made.train.lazy().collect()
         assert train.columns == frame.columns

@@ -128,7 +128,7 @@ def test_rule_accepts_shifted_ids():
     for name, source in sources(*POSITIONS).items():
         kept = rm.evaluate(source, TEST, shifted_ids="kept")
         assert kept.counts["users_unknown"] == 1, name
-        # Whatever reads the rules again does not reject them.
+        # Reading the rules again does not reject them.
         assert rm.evaluate(source, TEST, protocol=kept.protocol).mean() == kept.mean()
         again = {"source": source, "test": TEST}
         assert rm.explain(kept, "ndcg@10", protocol="trec_eval", **again).right
@@ -202,7 +202,7 @@ SPELLINGS = {
 }
 
 
-def texts(name, n):
+def text_ids(name, n):
     """Return ids that the alternative spellings change."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
@@ -213,7 +213,7 @@ def texts(name, n):
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("kind", ["user", "item"])
 def test_ids_with_another_spelling_are_named(name, kind):
-    users, items = texts(name, N_USERS), texts(name, N_ITEMS)
+    users, items = text_ids(name, N_USERS), text_ids(name, N_ITEMS)
     changed = {"user": users, "item": items}[kind]
     other = [SPELLINGS[name](one) if place % 3 == 0 else one for place, one in enumerate(changed)]
     own = {"user_ids": users, "item_ids": items, f"{kind}_ids": other}
@@ -243,7 +243,7 @@ def test_ids_with_another_spelling_are_named(name, kind):
     assert f"{example[0]!r} may be {example[1]!r}" in found.sentence
 
 
-def known(share):
+def scores_without_some_users(share):
     """Return scores for the users and items of TEST, but without a share of the users."""
     n = round(N_USERS * (1 - share))
     return rm.Scores(SCORES[:n], user_ids=FROM_ONE[0][:n], item_ids=FROM_ONE[1])
@@ -253,14 +253,14 @@ def known(share):
 def test_a_tenth_of_users_can_be_unknown():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rm.evaluate(known(0.1), TEST)
+        rm.evaluate(scores_without_some_users(0.1), TEST)
     with pytest.warns(rm.DataWarning, match=r"5 of 40 users of test \(12%\) are unknown"):
-        result = rm.evaluate(known(0.125), TEST)
+        result = rm.evaluate(scores_without_some_users(0.125), TEST)
     assert result.counts["users_unknown"] == 5
     with pytest.warns(rm.DataWarning, match="such as 31, 32, 33, and count as misses"):
-        rm.evaluate(known(0.25), TEST)
+        rm.evaluate(scores_without_some_users(0.25), TEST)
     with pytest.warns(rm.DataWarning, match="such as 31, 32, 33, and are left out of the means"):
-        rm.evaluate(known(0.25), TEST, no_list="undefined")
+        rm.evaluate(scores_without_some_users(0.25), TEST, no_list="undefined")
 
 
 @pytest.mark.filterwarnings("error")

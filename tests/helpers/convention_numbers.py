@@ -22,7 +22,7 @@ CONTENT = tomllib.loads(FILE.read_text(encoding="utf-8"))
 CASES = CONTENT.pop("cases")
 
 
-def printed() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float]]]]:
+def printed_values() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float]]]]:
     """Yield each convention and case, with the numbers per metric."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
@@ -86,7 +86,7 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
     )
 
 
-def found(result: rm.Evaluation, metric: str, which: str) -> float:
+def our_value(result: rm.Evaluation, metric: str, which: str) -> float:
     """Return our value for a user, or over all users."""
     if which == "mean":
         return result.mean()[metric]

@@ -9,7 +9,7 @@ TOP = ("precision", "trunc_precision", "recall", "average_precision", "trunc_ave
 METRICS = (*TOP, "ndcg", "hit", "rr", "roc_auc", "pr_auc")
 
 
-def only(*names):
+def request_only(*names):
     """Arguments that request only these metrics."""
     return {name: name in names for name in METRICS}
 
@@ -119,7 +119,7 @@ def random_metrics(rng):
     return wanted
 
 
-def spoil(rng, users, items, noise):
+def spoil_some_scores(rng, users, items, noise):
     """Make the scores of some users constant, NaN or infinite."""
     first, second, third = rng.choice(len(users), 3, replace=False)
     users[first] = 0
@@ -166,7 +166,7 @@ def random_case(seed):
     # Without noise, equal scores give it a single place, or it only sorts the first k.
     options["break_ties_with_noise"] |= k == 1
     if users is not None and rng.random() < 0.3:
-        spoil(rng, users, items, noise=options["break_ties_with_noise"])
+        spoil_some_scores(rng, users, items, noise=options["break_ties_with_noise"])
     if rng.random() < 0.15:
         train = None
     return (train, test, users, items), options
@@ -185,7 +185,7 @@ def six_items():
     return train, test, users, items
 
 
-def plenty(seed=0, n_users=30, n_items=40):
+def many_users(seed=0, n_users=30, n_items=40):
     """Users with a few training and test items each, and real scores."""
     rng = np.random.default_rng(seed)
     pairs = [random_user(rng, "some", n_items, 5) for _ in range(n_users)]

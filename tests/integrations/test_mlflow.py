@@ -293,7 +293,7 @@ def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp
         (lambda data: [0.5], InputError, "There are 1 predictions for 8 rows"),
     ],
 )
-def test_what_a_model_returns_is_checked(mlflow, store, model, error, message):
+def test_return_values_of_models_are_checked(mlflow, store, model, error, message):
     with mlflow.start_run(), pytest.raises(error, match=message):
         mlflow.models.evaluate(
             model=model,

@@ -18,7 +18,7 @@ NOISE = GENERATOR.random((300, 60))
 EVALUATOR = rm.Evaluator(TEST, metrics="ndcg@10 mean_rank coverage@5", catalogue=60)
 
 
-def trained(quality, epoch):
+def evaluate_epoch(quality, epoch):
     """Return the evaluation of a model that improves from epoch to epoch."""
     return EVALUATOR(rm.Scores(NOISE + quality * (epoch + 1) / 4 * TEST))
 
@@ -31,7 +31,7 @@ def search(optuna, metric, direction, pruner, n_trials=12):
     def objective(trial):
         quality = trial.suggest_float("quality", 0, 0.6)
         for epoch in range(4):
-            result = trained(quality, epoch)
+            result = evaluate_epoch(quality, epoch)
             results.setdefault(trial.number, []).append(result)
             value = report(trial, result, metric, epoch)
         return value
@@ -75,7 +75,7 @@ def test_optunas_own_pruners_read_the_same_values(optuna):
     pruner = optuna.pruners.MedianPruner(n_startup_trials=3, n_warmup_steps=0)
     study, _ = search(optuna, "ndcg@10", "maximize", pruner)
     assert sum(trial.state.name == "PRUNED" for trial in study.trials) > 2
-    assert study.best_value == cautious(trained(study.best_params["quality"], 3), "ndcg@10")
+    assert study.best_value == cautious(evaluate_epoch(study.best_params["quality"], 3), "ndcg@10")
 
 
 def test_all_trials_end_without_pruning(optuna):
@@ -83,7 +83,7 @@ def test_all_trials_end_without_pruning(optuna):
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
 
     def objective(trial):
-        return report(trial, trained(0.5 / (trial.number + 1), 0), "ndcg@10", 0, prune=False)
+        return report(trial, evaluate_epoch(0.5 / (trial.number + 1), 0), "ndcg@10", 0, prune=False)
 
     study.optimize(objective, n_trials=3)
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
@@ -92,11 +92,11 @@ def test_all_trials_end_without_pruning(optuna):
 def test_study_with_the_wrong_direction_is_rejected(optuna):
     study = optuna.create_study(direction="minimize")
     with pytest.raises(InputError, match='direction="maximize"'):
-        report(study.ask(), trained(0.5, 0), "ndcg@10", 0)
+        report(study.ask(), evaluate_epoch(0.5, 0), "ndcg@10", 0)
 
 
 def test_a_fixed_trial_reports_nothing(optuna):
-    result = trained(0.5, 0)
+    result = evaluate_epoch(0.5, 0)
     trial = optuna.trial.FixedTrial({"quality": 0.5})
     assert report(trial, result, "ndcg@10", 0) == result.interval("ndcg@10").low
 
@@ -123,7 +123,7 @@ def test_mean_without_an_interval_has_a_reason(optuna):
 
 
 def test_invalid_trials_and_steps_are_rejected(optuna):
-    result = trained(0.5, 0)
+    result = evaluate_epoch(0.5, 0)
     study = optuna.create_study(direction="maximize")
     for step in (-1, 1.5, True, None, "one"):
         with pytest.raises(InputError, match=f"step={step!r} must be a whole number, at least 0"):
@@ -138,7 +138,7 @@ def test_invalid_trials_and_steps_are_rejected(optuna):
 @pytest.mark.filterwarnings("ignore:The reported value is ignored")
 def test_first_of_two_reports_for_a_step_counts(optuna):
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
-    report(study.ask(), trained(0.3, 0), "ndcg@10", np.int64(0))
+    report(study.ask(), evaluate_epoch(0.3, 0), "ndcg@10", np.int64(0))
     trial = study.ask()
-    assert report(trial, trained(0.3, 0), "ndcg@10", 0) > 0
+    assert report(trial, evaluate_epoch(0.3, 0), "ndcg@10", 0) > 0
     report(trial, evaluation({"ndcg@10": [0.0, 0.0, 0.0]}), "ndcg@10", 0)

@@ -183,7 +183,7 @@ def test_wrong_arguments_are_refused(evaluator_class, given, options, error, mes
         (Encoder(lambda texts: 1 / 0), rm.ModelError, "Encoder.encode raised ZeroDivisionError"),
     ],
 )
-def test_what_a_model_returns_is_checked(evaluator_class, model, error, message):
+def test_return_values_of_models_are_checked(evaluator_class, model, error, message):
     with pytest.raises(error, match=re.escape(message)):
         evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")(model)
 

@@ -28,7 +28,7 @@ def routing(sklearn):
         yield
 
 
-def by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
+def scores_by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
     """Return the expected score of each fold."""
     values = []
     for train, test in sklearn.model_selection.GroupKFold(3).split(X, truth, QUERY):
@@ -49,7 +49,7 @@ def test_cross_validation_with_routed_groups(sklearn, routing):
         params={"groups": QUERY},
         scoring=ranking_scorer("ndcg@5"),
     )
-    assert found.tolist() == by_hand(sklearn, model, "ndcg@5")
+    assert found.tolist() == scores_by_hand(sklearn, model, "ndcg@5")
 
 
 def test_make_scorer_accepts_the_score(sklearn, routing):
@@ -64,7 +64,7 @@ def test_make_scorer_accepts_the_score(sklearn, routing):
         params={"groups": QUERY},
         scoring={"ndcg": scorer},
     )["test_ndcg"]
-    assert found.tolist() == by_hand(sklearn, model, "ndcg@5", protocol="sklearn")
+    assert found.tolist() == scores_by_hand(sklearn, model, "ndcg@5", protocol="sklearn")
 
 
 def test_ndcg_of_sklearn_agrees_for_each_query(sklearn):
@@ -92,7 +92,7 @@ def test_grid_search_of_several_metrics(sklearn, routing, jobs):
         model = sklearn.linear_model.Ridge(alpha=alpha)
         for name, metric, sign in (("ndcg", "ndcg@5", 1), ("place", "mean_rank", -1)):
             found = search.cv_results_[f"mean_test_{name}"][place]
-            assert found == pytest.approx(sign * np.mean(by_hand(sklearn, model, metric)))
+            assert found == pytest.approx(sign * np.mean(scores_by_hand(sklearn, model, metric)))
 
 
 @pytest.mark.parametrize("routed", [False, True])
@@ -107,7 +107,7 @@ def test_groups_from_a_column(sklearn, routed):
         found = selection.cross_val_score(
             model, frame, Y, cv=selection.GroupKFold(3), scoring=scorer, **passed
         )
-    assert found.tolist() == by_hand(sklearn, sklearn.linear_model.Ridge(), "ndcg@5")
+    assert found.tolist() == scores_by_hand(sklearn, sklearn.linear_model.Ridge(), "ndcg@5")
     with pytest.raises(InputError, match="no column 'query'"):
         scorer(model.fit(frame, Y), X, Y)
 
@@ -124,7 +124,7 @@ def test_classifiers_rank_by_their_confidence(sklearn, routing, method):
         params={"groups": QUERY},
         scoring=ranking_scorer("rr", response=method),
     )
-    assert found.tolist() == by_hand(sklearn, model, "rr", method, truth=liked)
+    assert found.tolist() == scores_by_hand(sklearn, model, "rr", method, truth=liked)
 
 
 def test_missing_arguments_are_reported(sklearn):

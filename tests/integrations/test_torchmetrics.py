@@ -209,7 +209,7 @@ def test_mismatched_tensors_are_rejected(ranking_metrics, case):
         ranking_metrics(evaluator, compute_on_cpu="yes")
 
 
-def restored(ranking_metrics, evaluator, other, change=lambda state: state):
+def load_state_into(ranking_metrics, evaluator, other, change=lambda state: state):
     """Save the state of one metric, and load it into the metric of another evaluator."""
     metric, loaded = ranking_metrics(evaluator), ranking_metrics(other)
     metric.persistent(True)
@@ -240,7 +240,7 @@ def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, 
         **changes,
     }
     with pytest.raises(rm.InputError, match=re.escape(message)):
-        restored(ranking_metrics, evaluator, rm.Evaluator(**options))
+        load_state_into(ranking_metrics, evaluator, rm.Evaluator(**options))
 
 
 def test_damaged_state_is_rejected(torch, ranking_metrics, case):
@@ -254,7 +254,7 @@ def test_damaged_state_is_rejected(torch, ranking_metrics, case):
     }
     for message, change in damages.items():
         with pytest.raises(rm.InputError, match=re.escape(message)):
-            restored(ranking_metrics, evaluator, evaluator, change)
+            load_state_into(ranking_metrics, evaluator, evaluator, change)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")

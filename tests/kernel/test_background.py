@@ -16,7 +16,7 @@ PIECE, SOON = 8, 60.0  # bytes, seconds
 BYTES = np.zeros(9, np.uint8)
 
 
-def hashing(rng, n_arrays=20):
+def hashing_arrays(rng, n_arrays=20):
     """Arrays, output arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
     rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
@@ -26,7 +26,7 @@ def hashing(rng, n_arrays=20):
     return arrays, rooms, expected
 
 
-def some_counting():
+def counting_arrays():
     """A table of items, and output arrays for the counts."""
     rng = np.random.default_rng(0)
     return counting(rng, rng.integers(0, 5, 30).tolist())
@@ -35,8 +35,8 @@ def some_counting():
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_all_steps_run(threads):
     rng = np.random.default_rng(threads)
-    arrays, rooms, expected = hashing(rng)
-    table, background = some_counting(), _kernel.Background()
+    arrays, rooms, expected = hashing_arrays(rng)
+    table, background = counting_arrays(), _kernel.Background()
     background.count_items(**table)
     for one, room in zip(arrays, rooms, strict=True):
         background.hash_pieces(one, PIECE, room)
@@ -60,7 +60,7 @@ def test_background_without_steps_has_ended():
 
 
 def test_wait_raises_the_error_of_a_step():
-    table, background = some_counting(), _kernel.Background()
+    table, background = counting_arrays(), _kernel.Background()
     background.count_items(
         **table | {"counts": np.zeros(3, np.int64), "band": np.zeros(3, np.int8)}
     )
@@ -139,4 +139,4 @@ def test_mismatched_arrays_are_rejected(call, message):
 
 
 def counting_with(**changes):
-    return some_counting() | changes
+    return counting_arrays() | changes

@@ -21,7 +21,7 @@ SIZES = [size for size in itertools.product((0, 1, 5), (0, 1, 20), (0, 3)) if 0 
 NO_ROWS = np.zeros(0, np.int32)
 
 
-def filled(size, dtype=np.int64):
+def zeros_of(size, dtype=np.int64):
     return np.zeros(size, dtype)
 
 
@@ -37,9 +37,9 @@ def all_equal(function, twin, arguments, written):
 
 def factors(n_users, n_items, n_factors, dtype, bias, permuted):
     return {
-        "users": filled((n_users, n_factors), dtype),
-        "items": filled((n_items, n_factors), dtype),
-        "bias": filled(n_items, dtype) if bias else None,
+        "users": zeros_of((n_users, n_factors), dtype),
+        "items": zeros_of((n_items, n_factors), dtype),
+        "bias": zeros_of(n_items, dtype) if bias else None,
         "rows": np.arange(n_items) if permuted else None,
     }
 
@@ -56,34 +56,37 @@ def test_factors(instruction_set, dtype, given):
         own = factors(n_users, n_items, n_factors, dtype, bias=given, permuted=given)
         order = OWN_ORDER
         if given:
-            order = in_order(np.arange(n_items), filled(n_items, float), filled(n_users, float))
-        table = {"indptr": filled(n_users + 1), "listed": NO_ROWS}
+            order = in_order(np.arange(n_items), zeros_of(n_items, float), zeros_of(n_users, float))
+        table = {"indptr": zeros_of(n_users + 1), "listed": NO_ROWS}
         all_equal(
             native("score_items", instruction_set),
             kernel_twin.score_items,
             {**own, **table},
-            lambda: {"scores": filled(0, dtype)},
+            lambda: {"scores": zeros_of(0, dtype)},
         )
         common = {**own, **order, "first": 0, "last": n_items, "nan_rule": NanRule.LAST}
-        common |= {"excluded_indptr": filled(n_users + 1), "excluded": NO_ROWS, "check": given}
+        common |= {"excluded_indptr": zeros_of(n_users + 1), "excluded": NO_ROWS, "check": given}
 
         def per_user(n=n_users):
-            return {"flags": filled(n, np.uint32), "finished": filled(n, np.uint8)}
+            return {"flags": zeros_of(n, np.uint32), "finished": zeros_of(n, np.uint8)}
 
-        counted = {"judged_indptr": filled(n_users + 1), "judged": NO_ROWS}
-        counted |= {"judged_scores": filled(0, dtype), "limit": 5 if given else None}
+        counted = {"judged_indptr": zeros_of(n_users + 1), "judged": NO_ROWS}
+        counted |= {"judged_scores": zeros_of(0, dtype), "limit": 5 if given else None}
         all_equal(
             native("rank_factors", instruction_set),
             kernel_twin.rank_factors,
             {**common, **counted},
-            lambda of=per_user: {**{n: filled(0) for n in ("above", "tied", "before")}, **of()},
+            lambda of=per_user: {**{n: zeros_of(0) for n in ("above", "tied", "before")}, **of()},
         )
 
         def lists(n=n_users, of=per_user):
-            listed = {"top_scores": filled((n, 3), dtype), "top_items": filled((n, 3), np.int32)}
-            return {**listed, "n": filled(n), "left": filled(n), **of()}
+            listed = {
+                "top_scores": zeros_of((n, 3), dtype),
+                "top_items": zeros_of((n, 3), np.int32),
+            }
+            return {**listed, "n": zeros_of(n), "left": zeros_of(n), **of()}
 
-        ties = {"order": TieOrder.RANDOM, "keys": filled(n_users, np.uint64)}
+        ties = {"order": TieOrder.RANDOM, "keys": zeros_of(n_users, np.uint64)}
         top = native("top_factors", instruction_set), kernel_twin.top_factors
         all_equal(*top, {**common, **ties}, lists)
 
@@ -94,29 +97,32 @@ def test_factors(instruction_set, dtype, given):
 def test_scores(instruction_set, dtype, permuted):
     for n_users, n_items in ((0, 0), (0, 1), (5, 0), (1, 1)):
         common = {
-            "scores": filled((n_users, n_items), dtype),
+            "scores": zeros_of((n_users, n_items), dtype),
             "columns": np.arange(n_items) if permuted else None,
-            "excluded_indptr": filled(n_users + 1),
+            "excluded_indptr": zeros_of(n_users + 1),
             "excluded": NO_ROWS,
             "nan_rule": NanRule.FIRST,
         }
 
         def per_user(n=n_users):
-            return {"flags": filled(n, np.uint32), "no_candidates": filled(n)}
+            return {"flags": zeros_of(n, np.uint32), "no_candidates": zeros_of(n)}
 
-        counted = {"judged_indptr": filled(n_users + 1), "judged": NO_ROWS}
+        counted = {"judged_indptr": zeros_of(n_users + 1), "judged": NO_ROWS}
         all_equal(
             native("rank_scores", instruction_set),
             kernel_twin.rank_scores,
-            {**common, **counted, "judged_scores": filled(0, dtype), "limit": None},
-            lambda of=per_user: {**{n: filled(0) for n in ("above", "tied", "before")}, **of()},
+            {**common, **counted, "judged_scores": zeros_of(0, dtype), "limit": None},
+            lambda of=per_user: {**{n: zeros_of(0) for n in ("above", "tied", "before")}, **of()},
         )
 
         def lists(n=n_users, of=per_user):
-            listed = {"top_scores": filled((n, 2), dtype), "top_items": filled((n, 2), np.int32)}
-            return {**listed, "n": filled(n), "left": filled(n), **of()}
+            listed = {
+                "top_scores": zeros_of((n, 2), dtype),
+                "top_items": zeros_of((n, 2), np.int32),
+            }
+            return {**listed, "n": zeros_of(n), "left": zeros_of(n), **of()}
 
-        ties = {"order": TieOrder.ITEM, "keys": filled(n_users, np.uint64)}
+        ties = {"order": TieOrder.ITEM, "keys": zeros_of(n_users, np.uint64)}
         top = native("top_scores", instruction_set), kernel_twin.top_scores
         all_equal(*top, {**common, **ties}, lists)
 
@@ -127,104 +133,122 @@ def test_scores(instruction_set, dtype, permuted):
 def test_lists(n_users, k, scored):
     arguments = {
         "items": NO_ROWS,
-        "scores": filled(0, float) if scored else None,
-        "begin": filled(n_users),
-        "end": filled(n_users),
+        "scores": zeros_of(0, float) if scored else None,
+        "begin": zeros_of(n_users),
+        "end": zeros_of(n_users),
         "n_items": 4,
-        "excluded_indptr": filled(n_users + 1),
+        "excluded_indptr": zeros_of(n_users + 1),
         "excluded": NO_ROWS,
-        "judged_indptr": filled(n_users + 1),
+        "judged_indptr": zeros_of(n_users + 1),
         "judged": NO_ROWS,
         "input_order": not scored,
         "nan_rule": NanRule.LAST,
         "order": TieOrder.ITEM,
-        "keys": filled(n_users, np.uint64),
+        "keys": zeros_of(n_users, np.uint64),
     }
 
     def written():
-        made = {name: filled(0) for name in ("above", "tied", "before")}
-        made |= {name: filled(n_users) for name in ("given", "listed", "removed", "repeated")}
-        made |= {"flags": filled(n_users, np.uint32), "left": filled(n_users)}
+        made = {name: zeros_of(0) for name in ("above", "tied", "before")}
+        made |= {name: zeros_of(n_users) for name in ("given", "listed", "removed", "repeated")}
+        made |= {"flags": zeros_of(n_users, np.uint32), "left": zeros_of(n_users)}
         return {**made, "top": np.full((n_users, k), -1, np.int32)}
 
     all_equal(_kernel.rank_lists, kernel_twin.rank_lists, arguments, written)
 
 
-NO_CODES, NO_DRAWS = filled(0, np.uint32), filled(0, np.uint64)
+NO_CODES, NO_DRAWS = zeros_of(0, np.uint32), zeros_of(0, np.uint64)
 EVENTS = {"users": NO_CODES, "items": NO_CODES, "user_draws": NO_DRAWS, "item_draws": NO_DRAWS}
-TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": filled(0)}
+TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": zeros_of(0)}
 TIMED |= {"order": RowOrder.LATEST}
 # The arguments and the outputs of each function.
 ROWS = {
-    "best_first": ({"indptr": filled(1), "above": filled(0), "before": filled(0)}, {"order": 0}),
+    "best_first": (
+        {"indptr": zeros_of(1), "above": zeros_of(0), "before": zeros_of(0)},
+        {"order": 0},
+    ),
     "longest_first": (
-        {"lengths": filled(0, float)},
+        {"lengths": zeros_of(0, float)},
         {"order": (0, np.int32), "bounds": (0, float)},
     ),
     "count_rows": ({"list": NO_ROWS}, {"counts": 0}),
     "place_rows": (
-        {"list": NO_ROWS, "items": NO_ROWS, "places": NO_ROWS, "first": 0, "indptr": filled(1)},
+        {"list": NO_ROWS, "items": NO_ROWS, "places": NO_ROWS, "first": 0, "indptr": zeros_of(1)},
         {"sorted_items": (0, np.int32)},
     ),
     "group_rows": (
-        {"list": NO_ROWS, "values": NO_ROWS, "next": filled(0)},
+        {"list": NO_ROWS, "values": NO_ROWS, "next": zeros_of(0)},
         {"grouped": (0, np.int32)},
     ),
     "take_lists": (
-        {"items": filled((0, 3)), "n_items": 2, "users": filled(0), "came": filled(0, bool)}
+        {"items": zeros_of((0, 3)), "n_items": 2, "users": zeros_of(0), "came": zeros_of(0, bool)}
         | {"first": 0},
         {"taken": ((0, 3), np.int32), "taken_users": 0},
     ),
     "find_rows": (
-        {"indptr": filled(1), "items": NO_ROWS, "users": None}
-        | {"other_indptr": filled(1), "other_items": NO_ROWS},
+        {"indptr": zeros_of(1), "items": NO_ROWS, "users": None}
+        | {"other_indptr": zeros_of(1), "other_items": NO_ROWS},
         {"found": 0},
     ),
     "count_items": (
-        {"indptr": filled(1), "items": NO_ROWS, "users": None},
+        {"indptr": zeros_of(1), "items": NO_ROWS, "users": None},
         {"counts": 0, "sums": 0, "band": (0, np.int8), "ranges": ((5, 2), int)},
     ),
     "add_within": (
-        {"indptr": filled(1), "place": filled(0), "terms": filled(0, float), "cutoffs": filled(2)},
+        {
+            "indptr": zeros_of(1),
+            "place": zeros_of(0),
+            "terms": zeros_of(0, float),
+            "cutoffs": zeros_of(2),
+        },
         {"sums": ((2, 0), float)},
     ),
     "add_hits": (
-        {"indptr": filled(1), "place": filled(0), "cutoffs": filled(2)},
+        {"indptr": zeros_of(1), "place": zeros_of(0), "cutoffs": zeros_of(2)},
         {"sums": ((2, 0), float)},
     ),
     "add_precisions": (
-        {"indptr": filled(1), "place": filled(0), "cutoffs": filled(2)},
+        {"indptr": zeros_of(1), "place": zeros_of(0), "cutoffs": zeros_of(2)},
         {"sums": ((2, 0), float)},
     ),
     "add_discounted": (
-        {"indptr": filled(1), "place": filled(0), "gains": filled(0, float)}
-        | {"logarithms": filled(0, float), "cutoffs": filled(2)},
+        {"indptr": zeros_of(1), "place": zeros_of(0), "gains": zeros_of(0, float)}
+        | {"logarithms": zeros_of(0, float), "cutoffs": zeros_of(2)},
         {"sums": ((2, 0), float)},
     ),
     "count_within": (
-        {"indptr": filled(1), "place": filled(0), "limits": filled(0)},
+        {"indptr": zeros_of(1), "place": zeros_of(0), "limits": zeros_of(0)},
         {"counts": 0},
     ),
     "count_in_bands": (
-        {"indptr": filled(1), "item": filled(0), "counted": filled(0, bool), "above": filled(0)}
-        | {"tied": filled(0), "n_items": 0, "banded": filled(0), "band": filled(0, np.int8)}
+        {
+            "indptr": zeros_of(1),
+            "item": zeros_of(0),
+            "counted": zeros_of(0, bool),
+            "above": zeros_of(0),
+        }
+        | {"tied": zeros_of(0), "n_items": 0, "banded": zeros_of(0), "band": zeros_of(0, np.int8)}
         | {"cutoff": 1},
         {"counts": ((0, 5), np.int32), "within": ((0, 5), np.float32)},
     ),
     "rows_ascend": (
-        {"indptr": filled(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},
+        {"indptr": zeros_of(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},
         {},
     ),
-    "hold_first": ({**EVENTS, **TIMED, "sizes": filled(0)}, {"held": (0, np.uint8)}),
+    "hold_first": ({**EVENTS, **TIMED, "sizes": zeros_of(0)}, {"held": (0, np.uint8)}),
     "number_rows": ({**EVENTS, **TIMED}, {"places": (0, np.uint32)}),
     "hold_below": ({**EVENTS, "limit": 7}, {"held": (0, np.uint8)}),
     "count_codes": ({"codes": NO_CODES}, {"counts": 0}),
     "trim_core": (
-        {"users": NO_CODES, "items": NO_CODES, "user_counts": filled(0), "item_counts": filled(0)}
+        {
+            "users": NO_CODES,
+            "items": NO_CODES,
+            "user_counts": zeros_of(0),
+            "item_counts": zeros_of(0),
+        }
         | {"least_user": 1, "least_item": 1, "backwards": False},
         {"kept": (0, np.uint8)},
     ),
-    "hash_pieces": ({"data": filled(0, np.uint8), "piece": 8}, {"hashes": (0, np.uint64)}),
+    "hash_pieces": ({"data": zeros_of(0, np.uint8), "piece": 8}, {"hashes": (0, np.uint64)}),
     "number_strings": (
         {"column": pl.Series([], dtype=pl.String)},
         {"numbers": (0, np.uint32), "rows": 0},
@@ -239,7 +263,9 @@ def test_rows(name):
 
     def written():
         made = outputs.items()
-        return {n: filled(*(shape if isinstance(shape, tuple) else (shape,))) for n, shape in made}
+        return {
+            n: zeros_of(*(shape if isinstance(shape, tuple) else (shape,))) for n, shape in made
+        }
 
     all_equal(getattr(_kernel, name), getattr(kernel_twin, name), arguments, written)
 

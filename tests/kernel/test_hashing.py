@@ -16,7 +16,7 @@ PUBLISHED = {
 }
 
 
-def hashed(hash_pieces, data, piece):
+def hashes_of(hash_pieces, data, piece):
     hashes = np.zeros(-(-len(data) // piece), np.uint64)
     hash_pieces(np.frombuffer(data, np.uint8), piece, hashes)
     return hashes.tolist()
@@ -25,15 +25,15 @@ def hashed(hash_pieces, data, piece):
 @pytest.mark.parametrize("hash_pieces", [_kernel.hash_pieces, kernel_twin.hash_pieces])
 @pytest.mark.parametrize("data", list(PUBLISHED))
 def test_published_values(hash_pieces, data):
-    assert hashed(hash_pieces, data, 1000) == [PUBLISHED[data]]
+    assert hashes_of(hash_pieces, data, 1000) == [PUBLISHED[data]]
 
 
 @given(data=st.binary(max_size=200), piece=st.integers(1, 210))
 def test_pieces(data, piece):
-    native = hashed(_kernel.hash_pieces, data, piece)
-    assert native == hashed(kernel_twin.hash_pieces, data, piece)
+    native = hashes_of(_kernel.hash_pieces, data, piece)
+    assert native == hashes_of(kernel_twin.hash_pieces, data, piece)
     cut = [data[begin : begin + piece] for begin in range(0, len(data), piece)]
-    assert native == [hashed(_kernel.hash_pieces, part, len(part))[0] for part in cut]
+    assert native == [hashes_of(_kernel.hash_pieces, part, len(part))[0] for part in cut]
 
 
 def test_wrong_sizes():

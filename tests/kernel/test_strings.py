@@ -15,7 +15,7 @@ BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 
 columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))
 
 
-def numbered(number_strings, series):
+def number_series(number_strings, series):
     numbers, rows = np.full(len(series), 99, np.uint32), np.full(len(series), -1)
     n = number_strings(series, numbers, rows)
     return numbers.tolist(), rows[:n].tolist()
@@ -28,7 +28,9 @@ def test_strings_are_numbered_by_first_appearance(chunks, begin):
         [empty, *(pl.Series(chunk, dtype=pl.String) for chunk in chunks)], rechunk=False
     )
     for part in (series, series[begin:], series.gather_every(2)):
-        assert numbered(_kernel.number_strings, part) == numbered(kernel_twin.number_strings, part)
+        assert number_series(_kernel.number_strings, part) == number_series(
+            kernel_twin.number_strings, part
+        )
 
 
 def test_many_strings():
@@ -36,7 +38,7 @@ def test_many_strings():
     values = np.random.default_rng(0).integers(0, 5000, 20_000)
     for text in ("{}", "a text that is longer {}"):
         series = pl.Series([text.format(value) for value in values])
-        assert numbered(_kernel.number_strings, series) == numbered(
+        assert number_series(_kernel.number_strings, series) == number_series(
             kernel_twin.number_strings, series
         )
 

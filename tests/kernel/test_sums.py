@@ -21,14 +21,14 @@ with_cases = given(
 )
 
 
-def placed(rng, lengths):
+def draw_places(rng, lengths):
     """Rows of users at places; some places are empty, some have several rows."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = [np.sort(rng.integers(0, 2 * n + 1, n)) for n in lengths]
     return indptr, np.concatenate([*rows, []]).astype(np.int64)
 
 
-def summed(module, indptr, place, terms, cutoffs):
+def sums_within(module, indptr, place, terms, cutoffs):
     sums = np.full((len(cutoffs), len(indptr) - 1), -9.0)
     module.add_within(indptr, place, terms, cutoffs, sums)
     return sums
@@ -37,19 +37,19 @@ def summed(module, indptr, place, terms, cutoffs):
 @with_cases
 def test_sums_within_cutoffs(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
-    indptr, place = placed(rng, lengths)
+    indptr, place = draw_places(rng, lengths)
     case = indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64)
-    np.testing.assert_array_equal(summed(_kernel, *case), summed(kernel_twin, *case))
+    np.testing.assert_array_equal(sums_within(_kernel, *case), sums_within(kernel_twin, *case))
 
 
 def test_long_sums_are_computed_in_parts():
     rng = np.random.default_rng(0)
-    indptr, place = placed(rng, [*MANY, 3, 0])
+    indptr, place = draw_places(rng, [*MANY, 3, 0])
     terms = rng.normal(size=len(place))
     whole = np.iinfo(np.int64).max
     cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
-    found = summed(_kernel, indptr, place, terms, cutoffs)
-    np.testing.assert_array_equal(found, summed(kernel_twin, indptr, place, terms, cutoffs))
+    found = sums_within(_kernel, indptr, place, terms, cutoffs)
+    np.testing.assert_array_equal(found, sums_within(kernel_twin, indptr, place, terms, cutoffs))
     # A cut-off can split a group of ties; its sum uses the same parts.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
@@ -61,12 +61,12 @@ def test_long_sums_are_computed_in_parts():
 @with_cases
 def test_sums_of_hits_and_gains(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
-    indptr, place = placed(rng, lengths)
+    indptr, place = draw_places(rng, lengths)
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64))
 
 
 def test_gains_can_be_a_constant_or_a_table_column():
-    indptr, place = placed(np.random.default_rng(0), [3, 0, 5])
+    indptr, place = draw_places(np.random.default_rng(0), [3, 0, 5])
     column = np.random.default_rng(0).normal(size=(len(place), 3))[:, 1]
     for gains in (column, column[::-1], np.broadcast_to(1.5, len(place))):
         compare_terms(indptr, place, gains, np.array([10**9, 4]))
@@ -74,14 +74,14 @@ def test_gains_can_be_a_constant_or_a_table_column():
 
 def test_long_sums_of_hits_and_gains_are_computed_in_parts():
     rng = np.random.default_rng(0)
-    indptr, place = placed(rng, [*MANY, 3, 0])
+    indptr, place = draw_places(rng, [*MANY, 3, 0])
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array([10**9, 3000, 1]))
 
 
 @with_cases
 def test_count_within_limits_per_user(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
-    indptr, place = placed(rng, lengths)
+    indptr, place = draw_places(rng, lengths)
     limits = rng.choice([*cutoffs, 0, 10**9], len(lengths))
     counts = np.full((2, len(lengths)), -9)
     for module, out in zip((_kernel, kernel_twin), counts, strict=True):

@@ -16,7 +16,7 @@ THREADS, N_USERS, N_ITEMS, N_JUDGED, N_EXCLUDED, K = 8, 96, 700, 4, 6, 5
 BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS, 12)]
 
 
-def at_once(function, tasks):
+def run_concurrently(function, tasks):
     """Call a function on several tasks; all of them start before any can end."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(function, tasks))
@@ -116,7 +116,7 @@ def test_blocks_of_users(instruction_set, dtype, shuffled):
     """Blocks of the same tables, writing to parts of the same arrays."""
     together, alone = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
-        at_once(getattr(together, method), BLOCKS)
+        run_concurrently(getattr(together, method), BLOCKS)
         together.finished[:] = 0
         getattr(alone, method)(slice(0, N_USERS))
         alone.finished[:] = 0
@@ -147,7 +147,7 @@ def test_concurrent_ranges_of_users_of_the_same_rows():
         _kernel.hold_first(**rows, first=first, counts=part, sizes=part // 3, held=held)
 
     together, alone = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-    at_once(lambda first: hold(first, first + 8, together), range(0, n_users, 8))
+    run_concurrently(lambda first: hold(first, first + 8, together), range(0, n_users, 8))
     hold(0, n_users, alone)
     np.testing.assert_array_equal(together, alone)
     assert together.sum() == (counts // 3).sum()

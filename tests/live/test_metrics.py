@@ -51,7 +51,7 @@ class Case:
         }
 
 
-def make(seed: int, *, ties: bool = False) -> Case:
+def make_case(seed: int, *, ties: bool = False) -> Case:
     """Return a case in which every user has a relevant and an irrelevant item."""
     rng = np.random.default_rng(seed)
     shape = int(rng.integers(3, 9)), int(rng.integers(14, 30))
@@ -91,7 +91,7 @@ TORCHMETRICS = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
-    case = make(seed)
+    case = make_case(seed)
     scores, gains = torch.tensor(case.scores), torch.tensor(case.gains).clamp(min=0)
     expected = {}
     for ours, theirs in TORCHMETRICS.items():
@@ -107,7 +107,7 @@ def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_of_lists(torch, torchmetrics, seed):
     """TorchMetrics only sees relevant items in lists, for recall and the ideal of NDCG."""
-    case, depth = make(seed), 8
+    case, depth = make_case(seed), 8
     best = np.argsort(-case.scores, axis=1)[:, :depth]
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
@@ -136,7 +136,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_with_ties(torch, torchmetrics, seed):
     """Its NDCG averages over all orders of ties, like ours; its ROC-AUC counts them half."""
-    case = make(seed, ties=True)
+    case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}
     for scores, target in zip(torch.tensor(case.scores), gains, strict=True):
@@ -164,7 +164,7 @@ LINK_PREDICTION = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_link_prediction(torch, link_prediction, seed):
-    case = make(seed)
+    case = make_case(seed)
     best = torch.tensor(case.scores).topk(max(CUTOFFS), dim=1).indices
     edges = torch.tensor(np.array(np.nonzero(case.relevant)))
     weights = torch.tensor(case.gains[case.relevant], dtype=torch.float32)
@@ -206,7 +206,7 @@ RANX = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ranx(ranx, seed):
-    case = make(seed)
+    case = make_case(seed)
     # ranx treats judged irrelevant documents as relevant at level 0, so leave them out.
     qrels = {u: {i: gain for i, gain in row.items() if gain} for u, row in case.qrels().items()}
     run = case.run(depth=12)
@@ -243,7 +243,7 @@ PYTREC_EVAL = {
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pytrec_eval(pytrec_eval, seed, ties):
-    case = make(seed, ties=ties)
+    case = make_case(seed, ties=ties)
     qrels, run = case.qrels(), case.run(depth=12)
     cutoffs = ",".join(map(str, CUTOFFS))
     measures = {

@@ -35,7 +35,7 @@ def case():
     return users, items, sp.csr_array(kind > 0.97), sp.csr_array(kind < 0.1)
 
 
-def same(left, right):
+def assert_same_values(left, right):
     for name in left.values:
         np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
         np.testing.assert_array_equal(left.reasons[name], right.reasons[name], err_msg=name)
@@ -62,7 +62,7 @@ def test_factors_on_the_cpu(torch, case, dtype):
     else:
         with pytest.warns(DataWarning, match=f"converted from {dtype} to float"):
             source = rm.Factors(*tensors)
-    same(rm.evaluate(source, test, train=train, metrics=ALL), expected)
+    assert_same_values(rm.evaluate(source, test, train=train, metrics=ALL), expected)
 
 
 @pytest.mark.parametrize("ties", ["expected", "item", "item_desc", "random"])
@@ -75,13 +75,13 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * N_ITEMS * 7)
     left, right = (torch.tensor(matrix, dtype=getattr(torch, dtype)) for matrix in (users, items))
     source = rm.Factors(left.to(device), right.to(device), item_bias=torch.tensor(bias))
-    same(rm.evaluate(source, test, **options), expected)
+    assert_same_values(rm.evaluate(source, test, **options), expected)
     where = f"{dtype} on {left.to(device).device}"
     assert source.describe() == f"Factors: {N_USERS} users x {N_ITEMS} items, 3 factors, {where}"
     assert source._factors.users.data_ptr() == left.data_ptr() or device.type != "cpu"
 
 
-def drawn(rng, n_users, n_items, likes=0.1, **ids):
+def draw_interactions(rng, n_users, n_items, likes=0.1, **ids):
     """Return test and train with random interactions."""
     kind = rng.random((n_users, n_items))
     return [
@@ -90,7 +90,7 @@ def drawn(rng, n_users, n_items, likes=0.1, **ids):
     ]
 
 
-def same_ranks(left, right):
+def assert_same_ranks(left, right):
     for name in COLUMNS:
         found, expected = getattr(left, name), getattr(right, name)
         np.testing.assert_array_equal(found, expected, err_msg=name)
@@ -118,7 +118,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
         assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
         ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     likes = data.draw(st.sampled_from([0.02, 0.3]))
-    test, train = drawn(rng, n_users, n_items, likes, **ids)
+    test, train = draw_interactions(rng, n_users, n_items, likes, **ids)
     depth = data.draw(st.sampled_from([None, 1, 10]))
     request = Request(test, data.draw(st.sampled_from([None, train])), depth=depth)
     dtype = data.draw(st.sampled_from(["float32", "float64", "float16", "bfloat16"]))
@@ -131,7 +131,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     there, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
     # The number of users per block must not matter.
     monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
-    same_ranks(there.rank(request), here.rank(request))
+    assert_same_ranks(there.rank(request), here.rank(request))
     found, expected = (source.top(request, depth or 7) for source in (there, here))
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
@@ -143,7 +143,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
     rng = np.random.default_rng(7)
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
-    test, train = drawn(rng, n_users, n_items)
+    test, train = draw_interactions(rng, n_users, n_items)
     there = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     ranks = there.rank(Request(test, train))
 
@@ -169,7 +169,7 @@ def test_lists_agree_with_ranks(torch, device, ties):
     rng = np.random.default_rng(7)
     users, items = (rng.normal(size=(n, 8)).astype(np.float32) for n in (30, 200))
     items[150:] = items[:50]
-    test, train = drawn(rng, 30, 200)
+    test, train = draw_interactions(rng, 30, 200)
     source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     request = Request(test, train, rm.Protocol(ties=ties), seed=5)
     ranks, lists = source.rank(request), source.top(request, 20)
@@ -200,7 +200,7 @@ def test_read_only_arrays_with_tensors_on_a_device(torch, device, case):
         array.flags.writeable = False
     there = rm.Factors(arrays[0], torch.tensor(items, device=device), item_bias=arrays[1])
     expected = rm.evaluate(rm.Factors(users, items, item_bias=bias), test, train=train, metrics=ALL)
-    same(rm.evaluate(there, test, train=train, metrics=ALL), expected)
+    assert_same_values(rm.evaluate(there, test, train=train, metrics=ALL), expected)
 
 
 def test_candidates_on_a_device(torch, device, case):
@@ -220,7 +220,9 @@ def test_candidates_on_a_device(torch, device, case):
             (rm.Factors(left, right), rm.Factors(users, items)),
             (rm.Scores(scores), rm.Scores(masked)),
         ):
-            same(rm.evaluate(there, test, **options), rm.evaluate(here, test, **options))
+            assert_same_values(
+                rm.evaluate(there, test, **options), rm.evaluate(here, test, **options)
+            )
 
 
 def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypatch):
@@ -251,9 +253,9 @@ def test_ids_in_any_order_on_a_device(torch, device, case):
     options = {"train": train, "metrics": ALL}
     expected = rm.evaluate(rm.Factors(users, items, **ids), test, **options)
     tensors = torch.tensor(users, device=device), torch.tensor(items, device=device)
-    same(rm.evaluate(rm.Factors(*tensors, **ids), test, **options), expected)
+    assert_same_values(rm.evaluate(rm.Factors(*tensors, **ids), test, **options), expected)
     scores = tensors[0] @ tensors[1].T
-    same(rm.evaluate(rm.Scores(scores, **ids), test, **options), expected)
+    assert_same_values(rm.evaluate(rm.Scores(scores, **ids), test, **options), expected)
 
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
@@ -267,10 +269,10 @@ def test_nan_and_infinite_scores_on_a_device(torch, device, case, nan_scores):
     scores[1:20][kind[1:20] > 0.95] = np.nan
     expected = rm.evaluate(rm.Scores(scores), test, **options)
     tensor = torch.tensor(scores, device=device)
-    same(rm.evaluate(rm.Scores(tensor), test, **options), expected)
+    assert_same_values(rm.evaluate(rm.Scores(tensor), test, **options), expected)
     np.testing.assert_array_equal(tensor.cpu().numpy(), scores)  # the input is not modified
     function = rm.Scores(lambda rows: tensor[rows], n_users=N_USERS, n_items=N_ITEMS)
-    same(rm.evaluate(function, test, threads=3, **options), expected)
+    assert_same_values(rm.evaluate(function, test, threads=3, **options), expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
@@ -286,7 +288,7 @@ def test_nan_and_infinite_factors_on_a_device(torch, device, case, nan_scores):
     expected = rm.evaluate(rm.Factors(users, items, user_bias=user_bias), test, **options)
     tensors = torch.tensor(users, device=device), torch.tensor(items, device=device)
     result = rm.evaluate(rm.Factors(*tensors, user_bias=user_bias), test, **options)
-    same(result, expected)
+    assert_same_values(result, expected)
 
 
 @given(data=st.data())
@@ -488,7 +490,7 @@ def test_stream_counts_on_the_device(torch, device, case, metrics, ties):
         stream.update(given, users=torch.from_numpy(rows).to(device))
         assert torch.equal(given, before)
     one, other = evaluator(rm.Scores(scores)), stream.compute()
-    same(one, other)
+    assert_same_values(one, other)
     assert one.over_users == other.over_users
 
 
@@ -505,6 +507,6 @@ def test_streams_of_candidates_and_lists_on_a_device(torch, device, case):
         lists.update(items=found[rows].to(device), users=rows)
     groups = np.repeat(np.arange(N_USERS), N_ITEMS)
     pairs = rm.Pairs.of(truth.ravel(), scores.ravel(), groups)
-    same(stream.compute(), rm.evaluate(pairs, metrics="ndcg@3 ap"))
+    assert_same_values(stream.compute(), rm.evaluate(pairs, metrics="ndcg@3 ap"))
     whole = rm.evaluate(rm.Lists(found), test, train=train, metrics="ndcg@3")
     np.testing.assert_array_equal(lists.compute()["ndcg@3"], whole["ndcg@3"])

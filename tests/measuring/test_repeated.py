@@ -126,13 +126,13 @@ def test_rows_of_unknown_items_and_rows_in_train() -> None:
     assert kept == pytest.approx([2 / 4])
 
 
-def scored(scores: list[float]) -> rm.Scores:
+def scores_of_one_user(scores: list[float]) -> rm.Scores:
     return rm.Scores(np.array([scores]), user_ids=[0], item_ids=range(len(scores)))
 
 
 def test_repeated_rows_of_tied_items_are_rejected() -> None:
     """Items 0, 1 and 2 are tied; test repeats item 1, or items without ties."""
-    source = scored([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
+    source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
     for ties in ("expected", "optimistic", "pessimistic", "random"):
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):
             values(frame([(0, 1), (0, 1)]), "rr", "joined", source=source, ties=ties)
@@ -145,7 +145,7 @@ def test_repeated_rows_of_tied_items_are_rejected() -> None:
 
 
 def test_error_counts_repeated_rows_of_tied_items() -> None:
-    source = scored([1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
+    source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
     test = frame([(0, 1), (0, 1), (0, 1), (0, 3), (0, 3), (0, 5), (0, 5)])
     with pytest.raises(rm.InputError, match="but 3 of these rows are of items whose score others"):
         values(test, "rr", "joined", source=source)

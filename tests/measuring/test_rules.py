@@ -20,13 +20,13 @@ TEST = {"ann": ["film"], "bob": ["song"], "eve": ["song"], "zoe": ["book"]}
 TRAIN = {"ann": ["tale"], "bob": ["tale"], "eve": ["film"], "zoe": ["tale"]}
 
 
-def evaluated(metrics: str, **rules: object) -> rm.Evaluation:
+def make_evaluation(metrics: str, **rules: object) -> rm.Evaluation:
     return rm.evaluate(rm.Lists(LISTS), TEST, train=TRAIN, metrics=metrics, **rules)
 
 
 @pytest.mark.parametrize("users", ["test", "known", "relevant", "known_relevant", "positive"])
 def test_same_users_count_in_means_of_ranking_and_list_metrics(users: str) -> None:
-    result = evaluated("recall@1 epc@1", users=users, undefined=0.0)
+    result = make_evaluation("recall@1 epc@1", users=users, undefined=0.0)
     recall, epc = (~np.isnan(result.counted_values(name)) for name in ("recall@1", "epc@1"))
     assert recall.tolist() == epc.tolist()
 
@@ -53,7 +53,7 @@ def test_users_without_test_rows_do_not_count_as_a_number() -> None:
 
 
 def test_only_users_with_a_value_above_0() -> None:
-    result = evaluated("recall@1 epc@1", users="positive")
+    result = make_evaluation("recall@1 epc@1", users="positive")
     assert [row.counted for row in result.summary()] == [1, 1]
     assert result.mean()["recall@1"] == 1.0
     assert result.mean()["epc@1"] == result["epc@1"][0] > 0
@@ -102,7 +102,7 @@ def test_ties_are_ordered_within_each_cutoff() -> None:
 
 
 def test_values_of_users_are_rounded() -> None:
-    assert evaluated("ndcg@2", decimals=1)["ndcg@2"].tolist() == [1.0, 0.0, 0.6, 0.0]
+    assert make_evaluation("ndcg@2", decimals=1)["ndcg@2"].tolist() == [1.0, 0.0, 0.6, 0.0]
 
 
 def test_ratings_follow_the_rules_about_values() -> None:

@@ -26,7 +26,7 @@ TESTS = st.dictionaries(
 K = 3
 
 
-def evaluated(
+def make_evaluation(
     lists: Items, test: Items, metrics: str | list[str], **rules: object
 ) -> rm.Evaluation:
     rows = [(user, item) for user, items in test.items() for item in items]
@@ -56,7 +56,7 @@ def test_duplicates_and_repeated_test_combine(
     lists = dict(enumerate(listed))
     test = {user: tested[user] for user in lists}
     names = f"precision@{K} recall@{K}"
-    result = evaluated(lists, test, names, duplicates=duplicates, repeated_test=rule)
+    result = make_evaluation(lists, test, names, duplicates=duplicates, repeated_test=rule)
     for place, user in enumerate(sorted(test)):
         times = Counter(
             {item: 1 if rule == "once" else n for item, n in Counter(test[user]).items()}
@@ -100,7 +100,7 @@ def test_left_out_items_are_not_in_the_ideal_order() -> None:
 @pytest.mark.parametrize("duplicates", ["counted", "first", "joined"])
 def test_repeated_item_that_is_not_a_candidate_is_left_out_once(duplicates: str) -> None:
     options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
-    result = evaluated({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
+    result = make_evaluation({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
     assert result.n_relevant.tolist() == [1]
     # Items that are not candidates take no places, so item 5 is first.
     assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
@@ -108,5 +108,5 @@ def test_repeated_item_that_is_not_a_candidate_is_left_out_once(duplicates: str)
 
 def test_unknown_items_are_left_out_of_complete_rankings() -> None:
     lists, test = {0: [0, 1], 1: [0, 1, 2, 3, 4]}, {0: [0, 9], 1: [0, 9]}
-    result = evaluated(lists, test, "recall@2", unknown_items="left_out", catalogue=5)
+    result = make_evaluation(lists, test, "recall@2", unknown_items="left_out", catalogue=5)
     assert result["recall@2"].tolist() == [0.5, 1.0]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from convention_numbers import evaluate, found, printed
+from convention_numbers import evaluate, our_value, printed_values
 
 import recometer as rm
 
@@ -15,7 +15,7 @@ SINGLE_PRECISION = {"keras_rs", "warprec"}
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-@pytest.mark.parametrize(("convention", "case", "printed"), list(printed()), ids=str)
+@pytest.mark.parametrize(("convention", "case", "printed"), list(printed_values()), ids=str)
 def test_printed_numbers(
     convention: str, case: str, printed: Mapping[str, Mapping[str, float]]
 ) -> None:
@@ -24,9 +24,9 @@ def test_printed_numbers(
     expected = {
         (metric, of): number for metric in printed for of, number in printed[metric].items()
     }
-    assert {(metric, of): found(result, metric, of) for metric, of in expected} == pytest.approx(
-        expected, abs=tolerance
-    )
+    assert {
+        (metric, of): our_value(result, metric, of) for metric, of in expected
+    } == pytest.approx(expected, abs=tolerance)
 
 
 @pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)

@@ -259,7 +259,7 @@ def test_defects_are_only_reproduced_on_request() -> None:
     ],
     ids=str,
 )
-def test_who_counts_in_the_mean(rules: dict[str, Any], mean: float) -> None:
+def test_users_that_count_in_the_mean(rules: dict[str, Any], mean: float) -> None:
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="precision@3", **rules)
     assert result.mean()["precision@3"] == pytest.approx(mean, nan_ok=True)
     (row,) = result.summary()
@@ -584,7 +584,7 @@ def test_equal_scores_are_not_equal_ranks() -> None:
     assert as_ranked["rr"] == [1 / 2]
 
 
-def close(kind: str) -> Any:
+def nearly_tied(kind: str) -> Any:
     """Return a source whose item 1 beats items 0 and 2 only in double precision."""
     rows = {"user": [0, 0, 0], "item": [0, 1, 2], "score": [0.5, 0.5 + 1e-10, 0.5]}
     if kind == "Scores":
@@ -598,8 +598,8 @@ def close(kind: str) -> Any:
 def test_single_precision_ties_follow_the_rule(kind: str) -> None:
     test = {0: [1]} if kind != "Scores" else np.array([[0, 1, 0]])
     given: dict[str, Any] = {"metrics": "rr", "ties": "pessimistic", "constant_scores": "ties"}
-    assert rm.evaluate(close(kind), test, **given)["rr"] == [1.0]
-    rounded = rm.evaluate(close(kind), test, single_precision=True, **given)
+    assert rm.evaluate(nearly_tied(kind), test, **given)["rr"] == [1.0]
+    rounded = rm.evaluate(nearly_tied(kind), test, single_precision=True, **given)
     assert rounded["rr"] == [1 / 2 if kind == "falling" else 1 / 3]
 
 
@@ -689,7 +689,7 @@ def test_columns_of_recometrics() -> None:
     ).mean() == {"NDCG@8": pytest.approx(0.282954, abs=1e-6)}
 
 
-def test_recometrics_does_not_obey_min_pos_test() -> None:
+def test_recometrics_ignores_min_pos_test() -> None:
     """recometrics 0.1.6.post13: min_pos_test=6 excludes no user with 4 or 5 relevant items."""
     scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
     test[1, :6] = 1

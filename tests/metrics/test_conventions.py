@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from convention_cases import Ask, Cases, Record, ask_for, load, mini, number, of_lists
-from convention_numbers import printed
+from convention_numbers import printed_values
 
 import recometer as rm
 from recometer.metrics import METRICS
@@ -137,7 +137,7 @@ def kind(record: Record) -> str:
     return "probe" if record["source"].startswith("mini:") else "accuracy"
 
 
-def given_up(record: Record) -> str | None:
+def blocking_defect(record: Record) -> str | None:
     """Return what a defective library counts, if that prevents reproducing the record."""
     return GIVEN_UP.get((record["library"], record["impl"], record["source"], record["k"]))
 
@@ -176,7 +176,7 @@ class Outcome:
             key = (sort, record["library"])
             wrong = outcome.check(cases, evaluations, record)
             why = exception(record)
-            if given_up(record) is not None:
+            if blocking_defect(record) is not None:
                 outcome.known[key] += 1
                 outcome.refused.append(str(wrong))
                 continue
@@ -198,17 +198,17 @@ class Outcome:
             try:
                 if kind(record) == "list":
                     found = of_lists(cases, record)
-                elif given_up(record) is not None and record["source"] == "matrix":
+                elif blocking_defect(record) is not None and record["source"] == "matrix":
                     ask = ask_for(record)
                     assert ask is not None
                     return str(cases.evaluate(ask, [ask.metric]))
                 elif record["source"].startswith("mini:"):
                     found = mini(cases, record)
                 else:
-                    found = in_evaluations(evaluations, record)
+                    found = evaluation_of(evaluations, record)
                 if found is None:
                     return "there is no call of a metric that is known"
-                wrong = differs(record, *found)
+                wrong = difference(record, *found)
                 if wrong is None and record["executed"]:
                     self.compared.add((found[0].protocol.name, found[1]))
                 return wrong
@@ -218,17 +218,17 @@ class Outcome:
                 return f"{type(error).__name__}: {error}"
 
 
-def in_evaluations(
+def evaluation_of(
     evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
 ) -> tuple[Any, ...] | None:
     """Return the record's evaluation, its metric, and its evaluation user by user."""
     ask = ask_for(record)
-    if ask is None or not is_known(ask):
+    if ask is None or not has_metric(ask):
         return None
-    return evaluations[ask.call], ask.metric, evaluations[for_one(ask).call]
+    return evaluations[ask.call], ask.metric, evaluations[user_by_user(ask).call]
 
 
-def is_known(ask: Ask) -> bool:
+def has_metric(ask: Ask) -> bool:
     """Whether the convention has the metric, or we have one with exactly that name."""
     convention = find(ask.protocol)
     assert convention is not None
@@ -241,7 +241,7 @@ def is_known(ask: Ask) -> bool:
     return True
 
 
-def for_one(ask: Ask) -> Ask:
+def user_by_user(ask: Ask) -> Ask:
     """Return the call that evaluates user by user."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
@@ -251,17 +251,17 @@ def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], r
     """Evaluate all metrics of equal calls together."""
     wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
     for record in records:
-        if kind(record) in ("accuracy", "read") and given_up(record) is None:
+        if kind(record) in ("accuracy", "read") and blocking_defect(record) is None:
             ask = ask_for(record)
-            if ask is not None and is_known(ask):
-                for one in (ask, for_one(ask)):
+            if ask is not None and has_metric(ask):
+                for one in (ask, user_by_user(ask)):
                     wanted.setdefault(one.call, (one, {}))[1][one.metric] = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.errors.DataWarning)
         return {call: cases.evaluate(ask, list(names)) for call, (ask, names) in wanted.items()}
 
 
-def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
+def difference(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
     """Return how an evaluation differs from a record, or None."""
     convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
     assert convention is not None
@@ -358,7 +358,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
     """Every name has a number printed by the library, or a note that there is none."""
     compared = outcome.compared | {
-        (convention, metric) for convention, _, numbers in printed() for metric in numbers
+        (convention, metric) for convention, _, numbers in printed_values() for metric in numbers
     }
     names: dict[str, set[str]] = collections.defaultdict(set)
     for convention, metric in compared:

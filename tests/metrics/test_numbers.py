@@ -28,7 +28,7 @@ MANY = 1_000_000
 TENTHS = np.full(MANY, 0.1)
 
 
-def off(found: float, terms: Any) -> float:
+def relative_error(found: float, terms: Any) -> float:
     """Return the relative error of a sum."""
     exact = math.fsum(terms)
     return abs(found - exact) / abs(exact)
@@ -44,13 +44,15 @@ AWKWARD = {
 
 
 def test_naive_sums_are_inaccurate() -> None:
-    assert off(float(np.bincount(np.zeros(MANY, int), weights=TENTHS)[0]), TENTHS) > 1e-12
+    assert (
+        relative_error(float(np.bincount(np.zeros(MANY, int), weights=TENTHS)[0]), TENTHS) > 1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_long_sums_of_users(kind: str) -> None:
     terms = AWKWARD[kind]
-    assert off(sum_by_user(np.zeros(len(terms), np.int64), terms, 1)[0], terms) < 3e-13
+    assert relative_error(sum_by_user(np.zeros(len(terms), np.int64), terms, 1)[0], terms) < 3e-13
 
 
 @pytest.mark.parametrize("kind", AWKWARD)
@@ -68,8 +70,8 @@ def test_long_sums_in_any_order(kind: str) -> None:
 def test_long_columns(kind: str) -> None:
     terms = AWKWARD[kind]
     table = np.column_stack([terms, terms[::-1]])
-    assert max(off(found, terms) for found in ragged.column_sums(table)) < 1e-13
-    assert off(dot(np.full(len(terms), 2.0), terms), 2 * terms) < 1e-13
+    assert max(relative_error(found, terms) for found in ragged.column_sums(table)) < 1e-13
+    assert relative_error(dot(np.full(len(terms), 2.0), terms), 2 * terms) < 1e-13
 
 
 def test_column_sums_of_integers_are_exact() -> None:
@@ -134,8 +136,8 @@ def test_exposures_of_many_users() -> None:
     items = np.tile([[0, 1]], (n_users, 1))
     lists = TopLists(items, 2, np.ones(n_users, bool), np.zeros(n_users, bool))
     found = exposures(ListData(lists), 2, discount=np.array([0.1, 0.7]))
-    assert off(found[0], np.full(n_users, 0.1)) < 1e-14
-    assert off(found[1], np.full(n_users, 0.7)) < 1e-14
+    assert relative_error(found[0], np.full(n_users, 0.1)) < 1e-14
+    assert relative_error(found[1], np.full(n_users, 0.7)) < 1e-14
 
 
 def natural_logarithm(number: int) -> decimal.Decimal:

@@ -192,7 +192,7 @@ def test_unknown_parameters(text, says):
         ("roc_auc@10(negatives=all)", r"'roc_auc' reads the whole ranking"),
     ],
 )
-def test_unfit_parameters(text, says):
+def test_invalid_parameters(text, says):
     with pytest.raises(InputError, match=says):
         parse(text)
 
@@ -344,7 +344,7 @@ def test_unknown_metrics(text, says):
         ({"mcc": None}, r"'mcc' needs a cut-off"),
     ],
 )
-def test_unfit_cutoffs(text, says):
+def test_invalid_cutoffs(text, says):
     with pytest.raises(InputError, match=says):
         parse(text)
 
@@ -357,7 +357,7 @@ def test_the_widest_range():
 
 
 @pytest.mark.parametrize("cutoff", [0, -1, True, 2.5, "10", 2**63 - 1, 2**63])
-def test_unfit_cutoffs_of_a_metric(cutoff):
+def test_invalid_cutoffs_of_a_metric(cutoff):
     with pytest.raises(InputError, match="must be a whole number, at least 1"):
         Metric("ndcg", cutoff)
 
@@ -394,7 +394,7 @@ def test_names_follow_the_current_registry(read):
         read("newest")
 
 
-def test_metrics_are_found_by_what_they_read():
+def test_metrics_are_selected_by_what_they_read():
     assert {"coverage", "novelty", "gini"} <= set(reading("lists"))
     without = set(reading("lists", side=False))
     assert "personalization" in without

@@ -273,7 +273,7 @@ def test_popularity_needs_training_items() -> None:
 CLUSTERS = np.arange(60) // 6
 
 
-def clustered(**options: Any) -> Evaluation:
+def evaluate_clustered_users(**options: Any) -> Evaluation:
     """Return an evaluation of users who are similar within each cluster of `CLUSTERS`."""
     generator = np.random.default_rng(3)
     test = generator.random((60, 20)) < 0.2
@@ -283,7 +283,7 @@ def clustered(**options: Any) -> Evaluation:
 
 
 def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
-    result = clustered()
+    result = evaluate_clustered_users()
     plain, coverage = result.summary()
     row, drawn = result.summary(cluster=CLUSTERS)
     known = ~np.isnan(result["ndcg@5"])
@@ -310,7 +310,7 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
 
 
 def test_intervals_of_groups_are_over_clusters() -> None:
-    result = clustered()
+    result = evaluate_clustered_users()
     groups = np.arange(60) % 2
     found = result.by(groups, cluster=CLUSTERS)
     for row in found.rows:
@@ -322,7 +322,7 @@ def test_intervals_of_groups_are_over_clusters() -> None:
 
 
 def test_sessions_are_clustered_unless_declared_independent() -> None:
-    result = clustered()
+    result = evaluate_clustered_users()
     pairs = np.empty(60, object)
     pairs[:] = [(f"u{cluster}", place) for place, cluster in enumerate(CLUSTERS.tolist())]
     sessions = dataclasses.replace(result, user_ids=pairs)
@@ -334,7 +334,7 @@ def test_sessions_are_clustered_unless_declared_independent() -> None:
 
 
 def test_users_without_a_cluster_are_named() -> None:
-    result = clustered()
+    result = evaluate_clustered_users()
     some = dict.fromkeys(range(59), "one")
     for ask in (result.summary, lambda **more: result.by(CLUSTERS, **more)):
         with pytest.raises(rm.InputError, match="1 of 60 users have no cluster, for instance 59"):

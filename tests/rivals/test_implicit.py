@@ -1,4 +1,4 @@
-"""implicit compared with recometer's convention for it."""
+"""recometer's convention for implicit gives the same values as implicit."""
 
 import numpy as np
 import pytest

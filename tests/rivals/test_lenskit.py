@@ -1,4 +1,4 @@
-"""LensKit compared with recometer's convention for it."""
+"""recometer's convention for LensKit gives the same values as LensKit."""
 
 import importlib.metadata
 

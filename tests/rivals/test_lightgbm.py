@@ -1,4 +1,4 @@
-"""LightGBM compared with recometer's convention for it."""
+"""recometer's convention for LightGBM gives the same values as LightGBM."""
 
 import numpy as np
 import pytest

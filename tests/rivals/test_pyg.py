@@ -1,4 +1,4 @@
-"""PyTorch Geometric compared with recometer's convention for it."""
+"""recometer's convention for PyTorch Geometric gives the same values as PyTorch Geometric."""
 
 import pytest
 from _cases import CUTOFFS, ITEMS, Case, cases

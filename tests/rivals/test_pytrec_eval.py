@@ -1,4 +1,4 @@
-"""pytrec_eval compared with the convention trec_eval."""
+"""The convention trec_eval gives the same values as pytrec_eval."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases

@@ -1,4 +1,4 @@
-"""ranx compared with recometer's convention for it."""
+"""recometer's convention for ranx gives the same values as ranx."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases

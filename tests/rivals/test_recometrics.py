@@ -1,4 +1,4 @@
-"""recometrics compared with recometer's convention for it."""
+"""recometer's convention for recometrics gives the same values as recometrics."""
 
 from __future__ import annotations
 

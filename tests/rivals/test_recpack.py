@@ -1,4 +1,4 @@
-"""RecPack compared with recometer's convention for it."""
+"""recometer's convention for RecPack gives the same values as RecPack."""
 
 import pytest
 import scipy.sparse as sp

@@ -1,4 +1,4 @@
-"""RecTools compared with recometer's convention for it."""
+"""recometer's convention for RecTools gives the same values as RecTools."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""scikit-learn compared with recometer's convention for it."""
+"""recometer's convention for scikit-learn gives the same values as scikit-learn."""
 
 import numpy as np
 import pytest

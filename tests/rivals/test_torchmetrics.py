@@ -1,4 +1,4 @@
-"""TorchMetrics compared with recometer's convention for it."""
+"""recometer's convention for TorchMetrics gives the same values as TorchMetrics."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases

@@ -1,4 +1,4 @@
-"""WarpRec compared with recometer's convention for it."""
+"""recometer's convention for WarpRec gives the same values as WarpRec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XGBoost compared with recometer's convention for it."""
+"""recometer's convention for XGBoost gives the same values as XGBoost."""
 
 import numpy as np
 import pytest

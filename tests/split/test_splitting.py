@@ -85,7 +85,7 @@ def interactions(seed=0, n=240, n_users=18, n_items=12):
     )
 
 
-def made(data, what, **options):
+def split_or_none(data, what, **options):
     """The split, or None if there are no test users."""
     try:
         return split(data, what, **options)
@@ -110,7 +110,7 @@ def columns_of(result):
     }
 
 
-def settled(frame):
+def one_row_per_pair(frame):
     """Return one row per pair, so that the order of rows does not matter."""
     return frame.unique(["user", "item"], keep="first", maintain_order=True)
 
@@ -125,7 +125,7 @@ def test_laws_of_every_composition(who, what):
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]
         options = {"who": who, "filters": filters, "untested": untested, "seed": number}
-        result = made(data, what, **options)
+        result = split_or_none(data, what, **options)
         if result is None:
             continue
         tested += 1
@@ -171,13 +171,13 @@ def test_laws_of_every_composition(who, what):
 @pytest.mark.parametrize("who", [w for w in WHO if not isinstance(w, UsersNumber)], ids=repr)
 @pytest.mark.parametrize("what", WHAT, ids=repr)
 def test_draws_do_not_depend_on_other_users(who, what):
-    data = settled(interactions())
+    data = one_row_per_pair(interactions())
     some = data.filter((pl.col("user") % 3 != 0) & (pl.col("user") != 11))
     for untested in ("train", "apart"):
         options = {"who": who, "untested": untested, "filters": MinCounts(user=2)}
         if isinstance(who, GivenUsers):
             options["who"] = GivenUsers([13, 17, 22])
-        whole, part = made(data, what, **options), made(some, what, **options)
+        whole, part = split_or_none(data, what, **options), split_or_none(some, what, **options)
         assert whole is not None
         kept = set(some["row"])
         expected = {name: [r for r in rows if r in kept] for name, rows in rows_of(whole).items()}
@@ -215,7 +215,7 @@ def test_other_seeds_give_other_draws(what):
 
 @pytest.mark.parametrize("what", WHAT, ids=repr)
 def test_all_kinds_of_data_are_split_the_same(what, tmp_path):
-    data = settled(interactions())
+    data = one_row_per_pair(interactions())
     path = tmp_path / "data.parquet"
     data.write_parquet(path)
     options = {"who": UsersFraction(0.6), "untested": "apart", "filters": [KCore(2)], "seed": 3}
@@ -262,7 +262,7 @@ def test_all_kinds_of_data_are_split_the_same(what, tmp_path):
     ids=["text", "negative", "far apart", "above int64"],
 )
 def test_ids_of_any_kind(rename):
-    data = settled(interactions())
+    data = one_row_per_pair(interactions())
     renamed = data.with_columns(
         pl.Series("user", [rename(n) for n in data["user"]]),
         pl.Series("item", [rename(n) for n in data["item"]]),
@@ -301,7 +301,7 @@ def test_matrices_are_converted_to_interactions():
 
 
 def test_columns_are_named_or_detected():
-    data = settled(interactions()).rename({"user": "who", "item": "what", "time": "when"})
+    data = one_row_per_pair(interactions()).rename({"user": "who", "item": "what", "time": "when"})
     with pytest.raises(rm.ColumnError, match="user="):
         split(data, Last(1))
     result = split(data, Last(1), user="who", item="what", time="when")
@@ -394,7 +394,7 @@ def test_times_as_dates():
 NOON = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
 
 
-def zoned(zone):
+def frames_in_zone(zone):
     """Return frames with times around two midnights in a time zone with an offset of two hours."""
     hours = [0, 9, 10, 12, 33, 34, 36]  # local midnights are at 10 and at 34
     times = [NOON + datetime.timedelta(hours=hour) for hour in hours]
@@ -416,7 +416,7 @@ def zoned(zone):
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "+02:00"])
 def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
-    given = zoned(zone)
+    given = frames_in_zone(zone)
     given["Polars"].write_parquet(tmp_path / "zoned.parquet")
     given["texts"].write_csv(tmp_path / "zoned.csv")
     given |= {name: tmp_path / name for name in ("zoned.parquet", "zoned.csv")}
@@ -624,7 +624,7 @@ def test_items_not_seen_in_train_are_left_out():
 @pytest.mark.parametrize("untested", ["train", "apart"])
 @pytest.mark.parametrize("kind", ["polars", "pandas", "file", "interactions", "matrix", "text ids"])
 def test_saved_splits_can_be_loaded(kind, untested, tmp_path):
-    data = settled(interactions())
+    data = one_row_per_pair(interactions())
     data.write_parquet(tmp_path / "data.parquet")
     named = data.with_columns(
         pl.format("u{}", "user").alias("user"), pl.col("item").cast(pl.String)
@@ -717,7 +717,7 @@ def popularity(made):
 
 
 def test_split_is_evaluated():
-    data = settled(interactions()).rename({"user": "who", "item": "what"})
+    data = one_row_per_pair(interactions()).rename({"user": "who", "item": "what"})
     result = split(data, Last(2), user="who", item="what")
     source = popularity(result)
     found = rm.evaluate(source, result, metrics="ndcg@3 rr", ties="item")
@@ -746,7 +746,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
     monkeypatch.setattr(
         evaluation, "check_evaluable", lambda source, test: received.update(source=source)
     )
-    data = rm.Interactions.of(settled(interactions()))
+    data = rm.Interactions.of(one_row_per_pair(interactions()))
     made = split(data, Last(1))
     for given_test in (made, [made], folds(data, KFold(2))):
         asked = {name: object() for name in names}
@@ -763,7 +763,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
 
 @pytest.mark.parametrize("convert", [lambda f: f, rm.Interactions.of])
 def test_folds_are_evaluated_and_pooled(convert):
-    data = convert(settled(interactions()))
+    data = convert(one_row_per_pair(interactions()))
     for made in (folds(data, KFold(3)), folds(data, Last(2), who=UserFolds(3))):
         result = rm.evaluate(popularity, made, metrics="ndcg@3 recall@2")
         each = [rm.evaluate(popularity(fold), fold, metrics="ndcg@3 recall@2") for fold in made]
@@ -786,7 +786,7 @@ def test_folds_are_evaluated_and_pooled(convert):
 
 
 def test_pooled_folds_that_count_undefined_values_as_zero():
-    data = settled(interactions())
+    data = one_row_per_pair(interactions())
     made = folds(data, Last(2), who=UserFolds(3))
     plain = rm.evaluate(popularity, made, metrics="rr ndcg@2")
     zeros = rm.evaluate(popularity, made, metrics="rr ndcg@2", undefined=0)
@@ -796,7 +796,7 @@ def test_pooled_folds_that_count_undefined_values_as_zero():
 
 
 def test_metric_over_all_users_averages_over_folds(tmp_path):
-    data = settled(interactions())
+    data = one_row_per_pair(interactions())
     result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
     each = [fold.mean()["coverage@2"] for fold in result.folds]
     assert result.mean()["coverage@2"] == pytest.approx(np.mean(each))
@@ -835,7 +835,7 @@ def test_users_undefined_in_all_folds_have_a_reason():
 DAY = datetime.timedelta(days=1)
 
 
-def dated(data: pl.DataFrame) -> pl.DataFrame:
+def with_dates(data: pl.DataFrame) -> pl.DataFrame:
     return data.with_columns(time=datetime.datetime(2024, 1, 1) + pl.col("time") * DAY)
 
 
@@ -846,9 +846,13 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d.drop("value"), Last(1), filters=ValuesFrom(3)), InputError, "value="),
         (lambda d: split(d, After("2024-01-01")), InputError, "is a date, but the times"),
         (lambda d: split(d, After("soon")), InputError, "not a date in ISO 8601"),
-        (lambda d: split(dated(d), After(2024)), InputError, "a number, but the times .* dates"),
         (
-            lambda d: list(folds(dated(d), Windows(["2024-01-05"], length=5))),
+            lambda d: split(with_dates(d), After(2024)),
+            InputError,
+            "a number, but the times .* dates",
+        ),
+        (
+            lambda d: list(folds(with_dates(d), Windows(["2024-01-05"], length=5))),
             InputError,
             "length=5 is a number, but the times of the data are dates",
         ),
@@ -857,7 +861,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d, After(share=1.0)), InputError, "share"),
         (lambda d: split(d, After([3])), InputTypeError, "must be a number or a date"),
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
-        (lambda d: split(dated(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
+        (lambda d: split(with_dates(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
         (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),
         (lambda d: split(d, After(99)), NoTestUsersError, "no user can be tested: of 240 .* Hint"),
         (lambda d: split(d, Last(1), who=GivenUsers([13, 99])), InputError, "1 of .* first: 99"),
@@ -971,7 +975,12 @@ def test_memory_is_checked_before_splitting(monkeypatch, tmp_path):
     data = interactions()
     data.write_parquet(tmp_path / "data.parquet")
     monkeypatch.setattr(memory, "available", lambda: 15_000)
-    for whole in (data, data.to_pandas(), data.to_arrow(), rm.Interactions.of(settled(data))):
+    for whole in (
+        data,
+        data.to_pandas(),
+        data.to_arrow(),
+        rm.Interactions.of(one_row_per_pair(data)),
+    ):
         enough = isinstance(whole, rm.Interactions) and len(whole) * 64 <= 15_000
         if not enough:
             message = r"needs about 0.0 GB, and 0.0 GB are free. Hint: split a Parquet file"
@@ -1063,7 +1072,7 @@ def test_bools_are_summed_as_numbers():
 
 @pytest.mark.parametrize("time", [np.datetime64("2024-01-06"), pd.Timestamp("2024-01-06")])
 def test_times_of_numpy_and_pandas_are_dates(time):
-    data = dated(interactions())
+    data = with_dates(interactions())
     assert (
         split(data, After(time)).protocol.counts == split(data, After("2024-01-06")).protocol.counts
     )
@@ -1123,7 +1132,7 @@ def test_header_with_other_types_is_reported_as_damaged(place, wrong, tmp_path):
 
 
 def test_saved_folds_are_evaluated_together(tmp_path):
-    made_folds = folds(settled(interactions()), KFold(3))
+    made_folds = folds(one_row_per_pair(interactions()), KFold(3))
     scores = {item: item % 7 for item in range(100, 112)}
 
     def model(fold):

@@ -56,7 +56,7 @@ def test_sources_built_from_scores_obey_the_laws(make):
 
 
 def test_every_public_source_is_checked():
-    arguments, _, _ = given()
+    arguments, _, _ = case_data()
     public = [getattr(rm, name) for name in rm.__all__]
     sources = {one for one in public if isinstance(one, type) and issubclass(one, Source)}
     assert {type(make(*arguments)) for make in MAKERS} == sources
@@ -80,7 +80,7 @@ def test_truncated_lists_obey_the_laws(scored):
     check_source(make, by_scores=False)
 
 
-def given(n_users=6, n_items=12):
+def case_data(n_users=6, n_items=12):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 5, (n_users, n_items)).astype(float)
     kind = rng.random(scores.shape)
@@ -92,7 +92,7 @@ def given(n_users=6, n_items=12):
 
 
 def test_check_source_takes_existing_sources():
-    arguments, test, train = given()
+    arguments, test, train = case_data()
     for make in (factors, matrix, lists, pairs):
         check_source(make(*arguments), test, train=train)
     frame = frame_of(*arguments).with_columns(relevance=pl.Series([0, 1, 0] * 24))
@@ -159,7 +159,7 @@ class Broken(rm.Scores):
 
 @pytest.mark.parametrize("law", SOURCE_LAWS, ids=lambda law: law.__name__)
 def test_laws_detect_broken_sources(law):
-    (scores, users, items), test, train = given()
+    (scores, users, items), test, train = case_data()
 
     def case(broken):
         def make(*given):

@@ -304,7 +304,7 @@ def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
 
 
 def test_large_group_of_only_relevant_items():
-    """All orders are equal."""
+    """All orders have the same value."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
     k = 100

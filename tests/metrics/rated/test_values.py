@@ -48,7 +48,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
     )
 
 
-def evaluated(frame, metrics=EVERY, threshold=3.5, **rules):
+def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
     """Evaluate a data frame or pairs, since converting frames takes as long as the rest."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
@@ -66,7 +66,7 @@ def arrays(frame):
 
 @given(frames())
 def test_errors_by_their_formulas(frame):
-    result = evaluated(frame, ERRORS)
+    result = evaluate_ratings(frame, ERRORS)
     for place, (_, true, predicted) in enumerate(arrays(frame)):
         for name in ERRORS:
             expected = rating_by_definition(Metric(name), predicted, true, 3.5)
@@ -75,7 +75,7 @@ def test_errors_by_their_formulas(frame):
 
 @given(frames())
 def test_errors_over_the_rows_of_all_users(frame):
-    result = evaluated(frame, ERRORS).over_rows
+    result = evaluate_ratings(frame, ERRORS).over_rows
     true, predicted = frame["rating"].to_numpy(), frame["score"].to_numpy()
     for name in set(ERRORS) - {"fcp"}:
         expected = rating_by_definition(Metric(name), predicted, true, 3.5)
@@ -90,7 +90,7 @@ def test_errors_over_the_rows_of_all_users(frame):
 
 @given(frames(), st.sampled_from([0.0, 2.0, 3.7, 9.0]))
 def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
-    result = evaluated(frame, "rated_precision@1..4 rated_recall@1..4", threshold)
+    result = evaluate_ratings(frame, "rated_precision@1..4 rated_recall@1..4", threshold)
     for place, (_, true, predicted) in enumerate(arrays(frame)):
         values = []
         for order in orders(predicted):
@@ -120,15 +120,15 @@ def test_names_and_order_of_rows_do_not_matter(frame, random):
     order = list(range(len(frame)))
     random.shuffle(order)
     shuffled = frame[order]
-    expected = table(evaluated(frame))
-    assert table(evaluated(shuffled)).tobytes() == expected.tobytes()
+    expected = table(evaluate_ratings(frame))
+    assert table(evaluate_ratings(shuffled)).tobytes() == expected.tobytes()
     renamed = shuffled.with_columns(item=pl.col("item").reverse())
-    np.testing.assert_allclose(table(evaluated(renamed)), expected, rtol=1e-14)
+    np.testing.assert_allclose(table(evaluate_ratings(renamed)), expected, rtol=1e-14)
 
 
 @given(frames())
 def test_errors_of_perfect_predictions(frame):
-    result = evaluated(frame.with_columns(score="rating"), ERRORS)
+    result = evaluate_ratings(frame.with_columns(score="rating"), ERRORS)
     for name in ERRORS:
         perfect = 0 if RATINGS[name].upper == math.inf else 1
         assert (np.isnan(result[name]) | (result[name] == perfect)).all()
@@ -138,8 +138,8 @@ def test_errors_of_perfect_predictions(frame):
 def test_errors_scale_with_the_ratings(frame, slope, shift):
     """If ratings and threshold change their unit, errors scale and other metrics stay."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
-    before = evaluated(frame)
-    after = evaluated(scaled, threshold=3.5 * slope + shift)
+    before = evaluate_ratings(frame)
+    after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
     power = {"rmse": 1, "mae": 1, "mse": 2}
     for metric in EVERY:
         factor = slope ** power.get(metric.name, 0)
@@ -149,7 +149,9 @@ def test_errors_scale_with_the_ratings(frame, slope, shift):
 @given(frames(predictions=STARS), st.sampled_from([np.exp, np.cbrt]))
 def test_concordance_only_depends_on_the_order(frame, change):
     changed = frame.with_columns(score=change(frame["score"].to_numpy()))
-    np.testing.assert_array_equal(evaluated(changed, "fcp")["fcp"], evaluated(frame, "fcp")["fcp"])
+    np.testing.assert_array_equal(
+        evaluate_ratings(changed, "fcp")["fcp"], evaluate_ratings(frame, "fcp")["fcp"]
+    )
 
 
 def test_concordance_of_many_rows():
@@ -159,7 +161,7 @@ def test_concordance_of_many_rows():
     frame = pl.DataFrame({"user": [1] * n, "item": range(n), "rating": true, "score": predicted})
     lower = true[:, None] < true
     expected = (lower & (predicted[:, None] < predicted)).sum() / lower.sum()
-    assert evaluated(frame, "fcp")["fcp"] == [expected]
+    assert evaluate_ratings(frame, "fcp")["fcp"] == [expected]
 
 
 # Undefined values.
@@ -203,7 +205,7 @@ CONSTANT = {
     ],
 )
 def test_undefined(frame, reasons):
-    result = evaluated(frame)
+    result = evaluate_ratings(frame)
     for metric in EVERY:
         why = reasons.get(metric.name, Reason.DEFINED)
         assert result.reasons[str(metric)].tolist() == [why, 0], str(metric)
@@ -216,9 +218,11 @@ def test_ranking_rules_do_not_apply_to_ratings():
     with pytest.warns(
         rm.DataWarning, match="The rule min_.*=9 changes nothing here: metrics of rat"
     ):
-        result = evaluated(rows((4, 4)), "mae rated_precision@1", min_candidates=9, min_positives=9)
+        result = evaluate_ratings(
+            rows((4, 4)), "mae rated_precision@1", min_candidates=9, min_positives=9
+        )
     assert not np.isnan(table(result)).any()
-    result = evaluated(rows((4, 4), (3, 4)), "mae rated_precision@1")
+    result = evaluate_ratings(rows((4, 4), (3, 4)), "mae rated_precision@1")
     np.testing.assert_array_equal(table(result)[0], [0.5, 0.5])
 
 
@@ -240,7 +244,7 @@ def test_user_without_valid_rows(threshold):
     both = pl.concat(
         [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
     )
-    assert evaluated(both, "mae r2 fcp", threshold).over_rows == {
+    assert evaluate_ratings(both, "mae r2 fcp", threshold).over_rows == {
         "mae": 1.0,
         "r2": pytest.approx(math.nan, nan_ok=True),
         "fcp": pytest.approx(math.nan, nan_ok=True),
@@ -251,9 +255,9 @@ def test_explained_variance_of_constant_rows_is_undefined():
     frame = pl.DataFrame(
         {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [0.1] * 3, "score": [0.3, 0.2, 0.1]}
     )
-    result = evaluated(frame, "r2 explained_variance", threshold=None).over_rows
+    result = evaluate_ratings(frame, "r2 explained_variance", threshold=None).over_rows
     assert list(map(math.isnan, result.values())) == [True, True]
-    nobody = evaluated(frame.with_columns(score=math.nan), "r2 explained_variance").over_rows
+    nobody = evaluate_ratings(frame.with_columns(score=math.nan), "r2 explained_variance").over_rows
     assert list(map(math.isnan, nobody.values())) == [True, True]
 
 
@@ -261,7 +265,7 @@ def test_explained_variance_of_constant_rows_is_undefined():
 
 
 def test_rating_metrics_are_saved_and_printed(tmp_path):
-    result = evaluated(rows((4, 3.5), (2, 3)), "rmse mae ndcg@2")
+    result = evaluate_ratings(rows((4, 3.5), (2, 3)), "rmse mae ndcg@2")
     result.save(tmp_path / "ratings.parquet")
     again = rm.load(tmp_path / "ratings.parquet")
     assert again.over_rows == result.over_rows
@@ -287,9 +291,9 @@ def test_values_do_not_depend_on_blocks(monkeypatch):
             "score": rng.integers(1, 6, n) / 1.1,
         }
     )
-    whole = table(evaluated(frame))
+    whole = table(evaluate_ratings(frame))
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
-    assert table(evaluated(frame)).tobytes() == whole.tobytes()
+    assert table(evaluate_ratings(frame)).tobytes() == whole.tobytes()
 
 
 def test_rating_metrics_need_ratings():
@@ -310,11 +314,11 @@ def test_mean_of_errors_is_over_rows():
             "score": [2.0, 3.0, 4.0, 4.0],
         }
     )
-    result = evaluated(frame, "rmse mae rated_recall@1")
+    result = evaluate_ratings(frame, "rmse mae rated_recall@1")
     assert result.mean()["mae"] == 1.5
     assert result.mean()["rmse"] == pytest.approx(math.sqrt(3))
     assert result.mean("users")["mae"] == 2.0
-    assert evaluated(frame, "mae", average="users").mean() == {"mae": 2.0}
+    assert evaluate_ratings(frame, "mae", average="users").mean() == {"mae": 2.0}
     assert [row.mean for row in result.summary()][:2] == list(result.mean().values())[:2]
     low, high = result.interval("mae")
     assert 0 <= low < 1.5 < high
@@ -322,7 +326,7 @@ def test_mean_of_errors_is_over_rows():
 
 def test_users_with_undefined_values_count_over_rows():
     frame = rows((4, 4))
-    result = evaluated(frame, "r2")
+    result = evaluate_ratings(frame, "r2")
     (row,) = result.summary()
     assert (row.counted, row.skipped, dict(row.reasons)) == (2, 0, {})
     assert row.mean == pytest.approx(
@@ -333,17 +337,17 @@ def test_users_with_undefined_values_count_over_rows():
 
 def test_errors_of_groups_are_over_their_rows():
     frame = rows((5, 1), (4, 2))
-    result = evaluated(frame, "rmse fcp")
+    result = evaluate_ratings(frame, "rmse fcp")
     groups = result.by(["x", "y"])
     for row in groups.rows:
-        alone = evaluated(frame.filter(user="a" if row.group == "x" else "b"), "rmse fcp")
+        alone = evaluate_ratings(frame.filter(user="a" if row.group == "x" else "b"), "rmse fcp")
         assert row.mean == pytest.approx(alone.mean()[row.metric])
 
 
 def test_models_are_compared_over_rows(tmp_path):
     frame = rows((5, 1), (4, 2))
     better = frame.with_columns(score="rating")
-    models = {"one": evaluated(frame, "rmse"), "two": evaluated(better, "rmse")}
+    models = {"one": evaluate_ratings(frame, "rmse"), "two": evaluate_ratings(better, "rmse")}
     row = rm.compare(models).row("rmse", "one")
     assert row.mean == models["one"].mean()["rmse"]
     assert row.mean_other == 0
@@ -352,7 +356,7 @@ def test_models_are_compared_over_rows(tmp_path):
 
 
 def test_saved_result_reports_missing_rows(tmp_path):
-    result = evaluated(rows((5, 1), (4, 2)), "rmse")
+    result = evaluate_ratings(rows((5, 1), (4, 2)), "rmse")
     result.save(tmp_path / "ratings.parquet")
     groups = rm.load(tmp_path / "ratings.parquet").by(["x", "y"])
     assert all(math.isnan(row.mean) for row in groups.rows)
@@ -365,7 +369,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_of_rows(frame):
     """As in scikit-learn, ties count half and probabilities are clipped."""
-    result = evaluated(frame, "log_loss rated_roc_auc", threshold=None)
+    result = evaluate_ratings(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():
         expected = [
@@ -381,7 +385,7 @@ def test_classification_of_rows(frame):
 def test_certain_correct_predictions_have_almost_no_loss():
     """As in scikit-learn, which clips it."""
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
-    result = evaluated(frame, "log_loss", threshold=None)["log_loss"]
+    result = evaluate_ratings(frame, "log_loss", threshold=None)["log_loss"]
     assert result == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
 
 
@@ -395,14 +399,14 @@ def test_averaged_concordance_is_over_users_with_concordant_or_discordant_pairs(
             "score": [1.0, 2.0, 3.0, 1.0, 2.0, 2.0, 1.0],
         }
     )
-    assert evaluated(frame, "fcp fcp(averaged)").mean() == {
+    assert evaluate_ratings(frame, "fcp fcp(averaged)").mean() == {
         "fcp": 4 / 5,
         "fcp(averaged)": 2 / (2 + 1),
     }
 
 
 def test_log_loss_needs_probabilities():
-    result = evaluated(rows((1, 0.5), (0, 1.5)), "log_loss mae", threshold=None)
+    result = evaluate_ratings(rows((1, 0.5), (0, 1.5)), "log_loss mae", threshold=None)
     assert result.reasons["log_loss"].tolist() == [Reason.NOT_PROBABILITY] * 2
     assert math.isnan(result.mean()["log_loss"])
 
@@ -412,7 +416,7 @@ def test_metrics_of_users_without_a_relevant_row():
         {"user": ["a", "a"], "item": [1, 2], "rating": [2.0, 3.0], "score": [1.0, 2.0]}
     )
     metrics = parse("rated_recall@2 rated_precision@2 rated_roc_auc")
-    result = evaluated(frame, metrics, no_relevant="computed")
+    result = evaluate_ratings(frame, metrics, no_relevant="computed")
     np.testing.assert_array_equal(table(result), [[0.0, np.nan, np.nan]])
     assert [int(codes[0]) for codes in result.reasons.values()] == [
         0,
