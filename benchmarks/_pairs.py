@@ -66,7 +66,7 @@ def main(libraries: Mapping[str, Library], results: Path, description: str | Non
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--library", action="append", choices=[*libraries])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the users")
+    parser.add_argument("--quick", action="store_true", help="use a hundredth of the users")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     kept = json.loads(results.read_text()) if results.exists() else {"libraries": {}}

@@ -288,13 +288,15 @@ CASES: dict[str, Callable[[Run], None]] = {
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
-    parser.add_argument("--repeats", type=int, default=9, help="number of repeats per median (9)")
-    parser.add_argument("--threads", type=int, action="append", help="on both sides (2, and 1)")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "calls.json")
     parser.add_argument(
-        "--update", action="store_true", help="keep the cases of --output that are not run"
+        "--case", action="append", choices=CASES, help="run only this case; repeatable"
     )
+    parser.add_argument("--repeats", type=int, default=9, help="number of repeats per median (9)")
+    parser.add_argument(
+        "--threads", type=int, action="append", help="threads of all contestants (2, then 1)"
+    )
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "calls.json")
+    parser.add_argument("--update", action="store_true", help="keep the other cases in --output")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     record: dict[str, Any] = {"cases": {}}

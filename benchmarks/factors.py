@@ -308,16 +308,16 @@ CASES: dict[str, Callable[[Run], None]] = {
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
+    parser.add_argument(
+        "--case", action="append", choices=CASES, help="run only this case; repeatable"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="number of repeats per median (5)")
-    parser.add_argument("--threads", type=int, default=2, help="on both sides (2)")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, no targets")
+    parser.add_argument("--threads", type=int, default=2, help="threads of all contestants (2)")
+    parser.add_argument("--quick", action="store_true", help="use tiny sizes, without targets")
     parser.add_argument("--no-others", action="store_true", help="leave out other libraries")
     parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "factors.json")
-    parser.add_argument(
-        "--update", action="store_true", help="keep the cases of --output that are not run"
-    )
+    parser.add_argument("--update", action="store_true", help="keep the other cases in --output")
     options = parser.parse_args()
     repeats = 1 if options.quick else options.repeats
     record: dict[str, Any] = {"cases": {}}

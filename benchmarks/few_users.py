@@ -136,7 +136,7 @@ def unseen(repeats: int, sizes: Sequence[int] = (50, 200, 1_000)) -> list[list[s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=1_000, help="samples of each setting")
+    parser.add_argument("--repeats", type=int, default=1_000, help="samples per setting")
     parser.add_argument("--only", choices=("methods", "clusters", "unseen"))
     options = parser.parse_args()
     of = {

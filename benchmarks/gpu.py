@@ -159,7 +159,7 @@ def measure(size: Size, device: Device) -> dict[str, Any]:
 def main() -> None:
     """Measure and print; save results measured on a device."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="try the script at a tiny size")
+    parser.add_argument("--quick", action="store_true", help="test the script at a tiny size")
     quick: bool = parser.parse_args().quick
     device = Device()
     if not (quick or device.real):

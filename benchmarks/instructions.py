@@ -30,7 +30,7 @@ def main() -> None:
         run_cases()
         return
     if not PYTHON.exists():
-        sys.exit(f"There is no {PYTHON}. Hint: .ci/check_aarch64 makes it, on Debian.")
+        sys.exit(f"There is no {PYTHON}. Hint: .ci/check_aarch64 installs it on Debian.")
     found = counted()
     names = sorted({name for name, *_ in found})
     print("| scores | factors | relevant items |", *(f"{name} |" for name in names))

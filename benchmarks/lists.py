@@ -114,7 +114,9 @@ def check(data: Data, names: list[str]) -> None:
         other = getattr(_lists, name)(*frames)
         for metric, mean in other.means(other.call()).items():
             if (abs(mean - expected[metric]) <= TOLERANCE) == (metric in DIFFERENT[name]):
-                raise SystemExit(f"{name} has {metric} = {mean}, ours is {expected[metric]}.")
+                raise SystemExit(
+                    f"{name} has {metric} = {mean}, but recometer has {expected[metric]}."
+                )
 
 
 def run_case(case: Case, n_users: int, options: argparse.Namespace) -> tuple[Times, Measure]:

@@ -305,16 +305,18 @@ CASES: dict[str, Callable[[Run], None]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
+    parser.add_argument(
+        "--case", action="append", choices=CASES, help="run only this case; repeatable"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="number of repeats per median (5)")
-    parser.add_argument("--threads", type=int, default=2, help="of ours (2)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of recometer (2)")
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--users-beside-others", type=int, default=50_000)
-    parser.add_argument("--wait", type=float, default=WAIT, help="for quiet, at most (s)")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "metrics.json")
     parser.add_argument(
-        "--update", action="store_true", help="keep the cases of --output that are not run"
+        "--wait", type=float, default=WAIT, help="seconds to wait for other processes to be quiet"
     )
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "metrics.json")
+    parser.add_argument("--update", action="store_true", help="keep the other cases in --output")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     record: dict[str, Any] = {"cases": {}}

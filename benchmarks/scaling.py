@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3, help="number of repeats per median (3)")
     parser.add_argument("--quick", action="store_true", help="leave out the larger sizes")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="a folder")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="output folder")
     options = parser.parse_args()
     records = measure(options.threads, options.repeats, shrink=3 if options.quick else 0)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -323,9 +323,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the users, and of the items"
+        "--quick", action="store_true", help="use a tenth of the users and of the items"
     )
-    parser.add_argument("--output", type=Path, default=RESULTS, help="a file")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="output file")
     options = parser.parse_args()
     if options.part == "child":
         child(Case(**json.loads(options.case)), options.threads)

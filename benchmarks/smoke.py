@@ -55,10 +55,10 @@ def main() -> None:
     scripts = {path.stem for path in HERE.glob("[!_]*.py")} - {Path(__file__).stem}
     unknown = scripts ^ (SMALLEST.keys() | ELSEWHERE.keys())
     if unknown:
-        sys.exit(f"smoke.py does not fit to the scripts: {', '.join(sorted(unknown))}.")
+        sys.exit(f"smoke.py does not match the scripts: {', '.join(sorted(unknown))}.")
     failed = [name for name in sys.argv[1:] or sorted(scripts) if not runs(name)]
     if failed:
-        sys.exit(f"These benchmarks do not run: {', '.join(failed)}.")
+        sys.exit(f"These benchmarks failed: {', '.join(failed)}.")
 
 
 def runs(name: str) -> bool:
@@ -68,7 +68,7 @@ def runs(name: str) -> bool:
     if need is not None and importlib.util.find_spec(need) is None:
         reason = f"needs {need}"
     if reason is not None:
-        print(f"{name}: left out, {reason}", flush=True)
+        print(f"{name}: skipped, {reason}", flush=True)
         return True
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

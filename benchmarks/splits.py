@@ -312,10 +312,12 @@ def _peak() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=25_000_000)
-    parser.add_argument("--large", type=int, default=LARGE, help="rows of the file; 0: none")
+    parser.add_argument("--large", type=int, default=LARGE, help="rows of the file; 0 skips it")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
+    parser.add_argument(
+        "--wait", type=float, default=30.0, help="seconds to wait for other processes to be quiet"
+    )
     parser.add_argument("--others", nargs="*", choices=OTHERS, default=OTHERS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -74,7 +74,7 @@ def populations(shared: Path) -> list[Population]:
 def _movies(shared: Path) -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
     data = _cases.read_ml1m(shared)
     if data is None:
-        print(f"There is no data/ml1m_als in {shared}: without MovieLens.")
+        print(f"There is no data/ml1m_als in {shared}: MovieLens is skipped.")
         return
     source = rm.Factors(data.users, data.items)
     yield "ml1m", *_evaluated(source, data.train, data.test)
@@ -438,11 +438,17 @@ def child(case: str, n: int, threads: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="tiny: to see that it runs")
-    parser.add_argument("--repeats", type=int, default=2_000, help="samples of each setting")
-    parser.add_argument("--only", choices=("quality", "speed", "printing"), help="one part")
+    parser.add_argument(
+        "--quick", action="store_true", help="use tiny sizes, to check that it runs"
+    )
+    parser.add_argument("--repeats", type=int, default=2_000, help="samples per setting")
+    parser.add_argument(
+        "--only", choices=("quality", "speed", "printing"), help="run only one part"
+    )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
+    parser.add_argument(
+        "--wait", type=float, default=30.0, help="seconds to wait for other processes to be quiet"
+    )
     parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
