@@ -58,6 +58,11 @@ class Finding:
         """The count divided by the total; None if there is no such number."""
         return None if self.count is None or not self.total else self.count / self.total
 
+    @property
+    def found(self) -> str:
+        """How many were found, of how many, as text."""
+        return "not checked" if self.count is None else f"{self.count:,} of {self.total:,}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON); ids of other types become texts."""
         values = {name: getattr(self, name) for name in FIELDS}
@@ -145,6 +150,12 @@ class Findings(Printed):
         columns = {name: [getattr(one, name) for one in self.findings] for name in FIELDS}
         columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
         return pl.DataFrame(columns, schema=kinds)
+
+    def told(self) -> list[Finding]:
+        """Return what was found or not checked, the gravest first."""
+        order = ("leakage", "problem", "warning", "fact")
+        found = (finding for finding in self.findings if finding.count != 0)
+        return sorted(found, key=lambda finding: order.index(finding.level))
 
     def named(self, level: Level) -> list[str]:
         """Return the names of the findings of a level."""

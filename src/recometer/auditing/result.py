@@ -35,6 +35,19 @@ class Audit(Findings):
         """Whether there is leakage."""
         return any(finding.level == "leakage" for finding in self.findings)
 
+    @property
+    def verdict(self) -> str:
+        """Whether there is leakage, in a sentence."""
+        leaks = self.named("leakage")
+        if not leaks:
+            checked = all(finding.count is not None for finding in self.findings)
+            return "No leakage was found" + ("." if checked else ", as far as it was checked.")
+        accepted = [name for name in leaks if name in self.allowed]
+        if not accepted:
+            return "There is leakage."
+        part = "all of it" if accepted == leaks else "some of it"
+        return f"There is leakage, {part} allowed: {', '.join(accepted)}."
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
         return {
@@ -55,16 +68,7 @@ class Audit(Findings):
             for finding in self.findings
             if finding.count != 0
         ]
-        checked = all(finding.count is not None for finding in self.findings)
-        clear = "No leakage was found" + ("." if checked else ", as far as it was checked.")
-        leaks = self.named("leakage")
-        accepted = [name for name in leaks if name in self.allowed]
-        leaking = "There is leakage"
-        if accepted:
-            part = "all of it" if accepted == leaks else "some of it"
-            leaking += f", {part} allowed: {', '.join(accepted)}"
-        verdict = f"{leaking}." if leaks else clear
-        return [f"train: {self.train}", f"test: {self.test}", *said, verdict]
+        return [f"train: {self.train}", f"test: {self.test}", *said, self.verdict]
 
     def __repr__(self) -> str:
         found = self.named("leakage")

@@ -13,12 +13,12 @@ from recometer.auditing import audit as run_audit
 from recometer.comparing.wording import on_power
 from recometer.errors import InputError, InputTypeError
 from recometer.report import sections
-from recometer.report.facts import audited, call_of, facts
+from recometer.report.facts import call_of, facts
 from recometer.report.given import Given, given_by
 from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
 from recometer.report.inspection import inspector
 from recometer.report.lists import Known, known_lists
-from recometer.report.model import Audited, Chart, ReportModel
+from recometer.report.model import Chart, ReportModel
 from recometer.report.numbers import (
     MetricNumbers,
     all_numbers,
@@ -127,10 +127,10 @@ def depth_of(known: Mapping[str, Known]) -> int:
     return DEPTH
 
 
-def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited | str:
+def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audit | str:
     """Return the audit that was given, or one of train and test; a text says why there is none."""
     if isinstance(wanted, Audit):
-        return audited(wanted)
+        return wanted
     if wanted is not None and not isinstance(wanted, bool):
         raise InputTypeError(
             f"audit= is of type {type(wanted).__name__}. Hint: audit=rm.audit(train, test), or "
@@ -148,7 +148,7 @@ def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited |
         return NOT_AUDITED.format("the report was made without train and test")
     if wanted is None and len(one.train) > MOST_AUDITED:
         return NOT_AUDITED.format(f"train has more than {MOST_AUDITED:,} rows")
-    return audited(run_audit(one.train, one.test, relevant_from=one.protocol.relevant_from))
+    return run_audit(one.train, one.test, relevant_from=one.protocol.relevant_from)
 
 
 def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:

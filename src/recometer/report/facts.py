@@ -7,12 +7,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recometer.auditing import Audit
 from recometer.errors import RecometerError
 from recometer.metrics.names import parse
 from recometer.report.given import Given
 from recometer.report.headline import compact
-from recometer.report.model import Audited, Facts, Finding, Standings
+from recometer.report.model import Facts, Standings
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
 
@@ -190,22 +189,3 @@ def _written(metrics: Iterable[str]) -> str:
         if {str(one) for one in parse(shortened)} == set(names):
             return shortened
     return " ".join(names)
-
-
-def audited(audit: Audit) -> Audited:
-    """Return the findings of an audit."""
-    made = [one for one in audit.findings if one.count != 0]
-    order = {"leakage": 0, "warning": 1, "fact": 2}
-    findings = tuple(
-        Finding(
-            one.name,
-            one.what,
-            one.level if one.count else "not checked",
-            "not checked" if one.count is None else f"{one.count:,} of {one.total:,}",
-            "" if one.share is None else f"{one.share:.1%}",
-            one.sentence,
-        )
-        for one in sorted(made, key=lambda one: order[one.level])
-    )
-    verdict = audit.table().notes[-1]
-    return Audited(verdict, audit.leaks, findings, len(audit.findings))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from recometer.auditing import Audit
 from recometer.comparing.changes import UserChange
 from recometer.comparing.changes import changes as changes_of
 from recometer.comparing.kinds import resolve
 from recometer.comparing.rows import NO_DIFFERENCE, PairRow
 from recometer.comparing.whole import resolve_whole
 from recometer.report.given import Given
-from recometer.report.model import Audited, Difference, Headline, Standings
+from recometer.report.model import Headline, Standings
 
 MOST_NAMED = 6  # metrics in a sentence
 CHANCE = 2  # of what stands apart from models: 1 is the baseline
@@ -51,7 +52,7 @@ def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]
 
 
 def headline(
-    given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audited | str
+    given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audit | str
 ) -> Headline:
     """Write the headline of the report."""
     leaks = [f"Careful: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
@@ -89,7 +90,7 @@ def headline(
         winner,
         certain=not tied,
         sentences=tuple(sentences),
-        difference=_difference(row, told),
+        difference=None if math.isnan(row.difference) else row,
         harmed="" if harmed is None else str(harmed.user),
     )
 
@@ -122,16 +123,6 @@ def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
         return one.row(two)
     first, second = resolve_whole([metric], models, given.users, given.options)[metric]
     return first.row(second)
-
-
-def _difference(row: PairRow, told: bool) -> Difference | None:
-    if math.isnan(row.difference):
-        return None
-    verdict = "better" if told else NO_DIFFERENCE
-    ends = (row.low, row.high, row.interval.confidence)
-    counts = (row.n, row.n_better, row.n_equal, row.n_worse)
-    named = (row.metric, row.model, row.other)
-    return Difference(*named, row.difference, row.relative, *ends, *counts, verdict)
 
 
 def _leaves_out_none(row: PairRow) -> bool:

@@ -29,7 +29,10 @@ def to_markdown(model: ReportModel) -> str:
     if isinstance(model.audit, str):
         parts += ["## Audit of the split", escape(model.audit)]
     else:
-        rows = [(one.level, one.count, one.sentence) for one in model.audit.findings]
+        rows = [
+            (one.level if one.count else "not checked", one.found, one.sentence)
+            for one in model.audit.told()
+        ]
         parts += ["## Audit of the split", escape(model.audit.verdict)]
         parts += [_table(("level", "count", "finding"), rows)] if rows else []
     for chart in model.charts:

@@ -6,6 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from recometer.auditing import Audit
+from recometer.comparing.rows import PairRow
+
 Key = tuple[str, ...]  # what is chosen, an option of each choice
 Row = Mapping[str, Any]
 
@@ -111,27 +114,8 @@ class Headline:
     winner: str
     certain: bool | None
     sentences: tuple[str, ...]
-    difference: Difference | None = None
+    difference: PairRow | None = None
     harmed: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Difference:
-    """Two models by one metric."""
-
-    metric: str
-    model: str
-    other: str
-    difference: float
-    relative: float
-    low: float
-    high: float
-    confidence: float
-    n: int
-    n_better: int
-    n_equal: int
-    n_worse: int
-    verdict: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -281,28 +265,6 @@ class Inspector:
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
-    """Something that the audit of the split found."""
-
-    name: str
-    what: str
-    level: str
-    count: str
-    share: str
-    sentence: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Audited:
-    """What the audit said; findings are those that were made."""
-
-    verdict: str
-    leaks: bool
-    findings: tuple[Finding, ...]
-    n_checked: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Facts:
     """A part of the protocol: a title, and rows of texts under headings."""
 
@@ -344,7 +306,7 @@ class ReportModel:
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
-    audit: Audited | str
+    audit: Audit | str
     inspector: Inspector | None
     protocol: tuple[Facts, ...]
     notes: tuple[str, ...]

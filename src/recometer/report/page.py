@@ -10,8 +10,9 @@ import math
 from importlib.resources import files
 from typing import Any
 
+from recometer.comparing.rows import PairRow
 from recometer.report import charts, themes
-from recometer.report.model import Chart, Difference, Inspector, ReportModel, Standings
+from recometer.report.model import Chart, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
 # What ends a script, or a line of JavaScript, within JSON.
@@ -104,7 +105,7 @@ def signed(value: float) -> str:
     return MISSING if math.isnan(value) else f"{value:+.4f}".replace("-", "\u2212")
 
 
-def bar(one: Difference) -> dict[str, Any]:
+def bar(one: PairRow) -> dict[str, Any]:
     """Return where a difference and its interval are drawn, between 0 and 100."""
     known = [value for value in (0.0, one.difference, one.low, one.high) if not math.isnan(value)]
     low, high = min(known), max(known)
