@@ -318,7 +318,7 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
     reproduced = sum(covered.values()) - covered["read"]
     stated = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
     assert f"printed {n_run:,} numbers" in stated
-    assert f"{reproduced:,} are reproduced. The other {n_run - reproduced} are" in stated
+    assert f"reproduces {reproduced:,} of them. The other {n_run - reproduced} are" in stated
     assert f"Among the {n_read} numbers that follow" in stated
     assert f"source, {covered['read']} are reproduced" in stated
     read = total.pop("read"), covered.pop("read")
