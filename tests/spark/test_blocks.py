@@ -17,6 +17,7 @@ def test_blocks_hold_all_users_once_and_in_order(lengths, cuts, drawn):
     rows = [[{"i": 10 * user + n} for n in range(length)] for user, length in enumerate(lengths)]
     kind = pa.list_(pa.struct([("i", pa.int64())]))
     whole = pa.table({"u": np.arange(len(rows)), "test": pa.array(rows, kind)})
+    whole = whole.append_column("many", pa.nulls(len(rows), pa.int32()))
     ends = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     batches = []
     for begin, end in itertools.pairwise(ends):

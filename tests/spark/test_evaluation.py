@@ -166,9 +166,9 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     }
     rows["prediction"][::3] = rows["rating"][::3]  # predictions of several users are the same
     frame = table(rows, "user bigint, item bigint, rating double, prediction double")
-    of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true)"
+    of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true) rated_roc_auc"
     given = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
-    result = rs.evaluate(rs.Pairs(frame, threshold=3.5), **given)
+    result = rs.evaluate(rs.Pairs(frame, threshold=3.5), lists=True, **given)
     expected = rm.evaluate(rm.Pairs(pl.DataFrame(rows), threshold=3.5), **given)
     found = result.collect()
     for name, values in expected.values.items():
@@ -179,10 +179,8 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
     assert dict(result.over_rows) == dict(expected.over_rows)  # of the same sums, added up alike
-    with pytest.raises(
-        InputError, match=r"rated_roc_auc.* does not follow from sums of users. Hint: rec"
-    ):
-        rs.evaluate(rs.Pairs(frame, threshold=3.5), metrics="rated_roc_auc")
+    with pytest.raises(InputError, match=r"'rmse' is of all users together.*Hint: lists=True"):
+        rs.evaluate(rs.Pairs(frame), metrics="rmse")
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)

@@ -9,7 +9,7 @@ from spark_cases import MARKS, assert_same, data, schema_of
 import recometer as rm
 import recometer.spark as rs
 from recometer.errors import ColumnError, DataWarning, InputError, InputTypeError
-from recometer.spark import evaluation
+from recometer.spark import evaluation, tables
 
 pytestmark = MARKS
 
@@ -56,6 +56,18 @@ def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_pat
     assert sorted(os.listdir(marks)) == ["0", "1"]
 
 
+def test_a_user_with_too_many_rows_is_refused_before_a_worker_has_them(table, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_ROWS", 30)
+    rows = {"user": ["a"] * 40 + ["b"] * 3, "item": [f"i{n}" for n in range(43)]}
+    frame = table(rows, "user string, item string")
+    lists = rs.Lists(frame.selectExpr("*", "1 AS rank"))
+    said = r"User 'a' has 4\d rows, .* Hint: such a user .*: leave it out"
+    with pytest.raises(InputError, match=said):
+        rs.evaluate(lists, frame.where("item != 'i0' AND item < 'i11'"), metrics="rr")
+    with pytest.raises(InputError, match=said):
+        rs.split(frame, rm.split.Fraction(0.5))
+
+
 def test_what_does_not_fit_is_refused(table):
     users, items, test, _, rng = data(seed=5)
     rows = table(listed(users, items, rng), "user string, item string, rank bigint")
@@ -69,7 +81,6 @@ def test_what_does_not_fit_is_refused(table):
     for call in (
         lambda n: rs.evaluate(lists, frame, partitions=n),
         lambda n: rs.split(frame, half, partitions=n),
-        lambda n: rs.audit(frame, frame, partitions=n),
     ):
         for wrong in (0, -1, "user", 2.0, True, 2**31):
             with pytest.raises(InputError, match=r"partitions=.* must be a whole number"):
@@ -98,9 +109,13 @@ def test_what_does_not_fit_is_refused(table):
             with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):
                 call(**{name: 1})
     texts = rows.selectExpr("user", "item", "CAST(rank AS string) AS score")
-    with pytest.raises(InputTypeError, match=r"scores \(column 'score' of Lists\) must be numbers"):
+    with pytest.raises(
+        InputTypeError, match=r"scores \(column 'score'\) must be numbers, found str"
+    ):
         rs.evaluate(rs.Lists(texts), frame)
-    with pytest.raises(InputTypeError, match=r"values \(column 'value' of test\) must be numbers"):
+    with pytest.raises(
+        InputTypeError, match=r"values \(column 'value'\) must be numbers, found str"
+    ):
         rs.evaluate(lists, frame.selectExpr("user", "item", "CAST(value AS string) AS value"))
     both = rs.Lists(rows.selectExpr("*", "-rank AS score"))
     with pytest.raises(InputError, match="ranks in column 'rank' and scores in 'score', which may"):

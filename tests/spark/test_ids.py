@@ -87,9 +87,13 @@ def test_integer_scores_that_double_does_not_hold_are_refused(table):
     schema = "user bigint, item bigint, score bigint, label int"
     frame = table(columns, schema)
     test = table({"user": [1], "item": [2]}, IDS)
-    with pytest.raises(rm.InputError, match=r"column 'score' of Lists\) are ranked as double"):
+    with pytest.raises(
+        rm.InputError, match=r"column 'score'\) are ranked as float64, which cannot tell 1"
+    ):
         rs.evaluate(rs.Lists(frame.drop("label")), test, metrics="rr")
-    with pytest.raises(rm.InputError, match=r"column 'score' of Pairs\) are ranked as double"):
+    with pytest.raises(
+        rm.InputError, match=r"column 'score'\) are ranked as float64, which cannot tell 1"
+    ):
         rs.evaluate(rs.Pairs(frame), metrics="rr")
     small = table({**columns, "score": [2**60, 2**61]}, schema)
     assert rs.evaluate(rs.Pairs(small), metrics="rr").mean() == {"rr": 1}

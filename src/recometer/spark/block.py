@@ -28,11 +28,13 @@ from recometer.sources.candidates import Candidates, Negatives
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
-from recometer.spark.tables import LIMIT, IdKinds, ids, vectors
+from recometer.spark.tables import LIMIT, MOST_ROWS, IdKinds, biases, ids, too_many_rows, vectors
 
 ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 LETTERS = {"u": "user", "i": "item", "s": "session"}
+# What metrics with one value for all users, or for their rows, read.
+OF_ALL = ("over_users", "list_data", "over_rows", "rated")
 CELLS = ("note", "users", "items")  # of what a job returns
 CELL_USERS = 2**20  # whose values are one cell, at most
 BLOCK_BYTES = 2**24  # of the rows of a block of users, as Arrow has them
@@ -44,78 +46,52 @@ class Output:
 
     kind: str
     options: Mapping[str, Any]
+    called: Mapping[str, str]  # the fields x and y of a row, by the names of their columns
     items: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
     every_item: Array | None = None  # of all users, where something is drawn that depends on them
 
     def source(self, table: Any, user: list[str]) -> Source:
         """Return the source of some users, of their rows; `user` are the columns that name one."""
-        named: dict[str, Any] = {"user": user if len(user) > 1 else user[0], "item": "i"}
         if self.items is not None:
             item_ids, factors, item_bias = self.items
-            bias, dtype = None, factors.dtype
-            if "x" in table.column_names:
-                bias = table["x"].to_numpy(zero_copy_only=False).astype(dtype)
             own = vectors(table["f"].combine_chunks(), factors.shape[1], "user_factors")
+            bias = biases(table["x"], factors.dtype) if "x" in table.column_names else None
             return Factors(
-                own.astype(dtype, copy=False),
+                own.astype(factors.dtype, copy=False),
                 factors,
                 user_bias=bias,
                 item_bias=item_bias,
                 user_ids=ids(table["u"]),
                 item_ids=item_ids,
             )
+        table = _listed(table, user) if self.kind == "arrays" else renamed(table, self.called)
+        score, truth = (self.called.get(name, name) for name in "xy")
         names = self.options.keys() & {"threshold", "depth"}
         options = {"every_item": self.every_item, **{name: self.options[name] for name in names}}
+        options |= {"user": user if len(user) > 1 else user[0], "item": "i"}
         if self.kind == "pairs":
-            sides = self.options["truth"]
-            named |= {"score": "x", **({} if sides is None else {sides: "y"})}
-            return Pairs.of_some_users(table, **options, **named)
+            of = self.options["truth"]
+            options |= {"score": score, **({} if of is None else {of: truth})}
+            return Pairs.of_some_users(table, **options)
         by = self.options["by"]
-        named |= {name: "x" if by == name else False for name in ("rank", "score")}
-        given = _listed(table, user) if self.kind == "arrays" else table
-        return Lists.of_some_users(given, **options, **named)
+        options |= {name: score if by == name else False for name in ("rank", "score")}
+        return Lists.of_some_users(table, **options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """What is done with a partition.
+    """What is done with a partition."""
 
-    Attributes
-    ----------
-    outputs
-        The output of the model as ``"source"``, and perhaps that of a ``"baseline"``.
-    kinds
-        As what ids are read.
-    names
-        The tables that there are, with what they are called in messages.
-    sessions, valued
-        Which of them have sessions of users, and values.
-    every
-        All metrics as they were asked for: their rules say which users count.
-    sums
-        The sums of users that metrics over rows read, by their names in `Predictions`, and of how
-        many numbers each is.
-    lists
-        Whether all users are one block, and the driver gets what metrics over users read.
-    settled
-        The protocol with what the source replaces.
-    candidates
-        Those that travel.
-    given
-        Fields of `Asked` that are the same for all users (`ASKED`).
-    """
-
-    outputs: Mapping[str, Output]
+    outputs: Mapping[str, Output]  # "source", and perhaps "baseline"
     kinds: IdKinds
-    names: Mapping[str, str]
-    sessions: frozenset[str]
-    valued: frozenset[str]
-    every: tuple[Metric, ...]
-    sums: tuple[tuple[str, int], ...]
-    lists: bool
-    settled: Any
-    candidates: Any
-    given: Mapping[str, Any]
+    names: Mapping[str, str]  # the tables that there are, and what messages call them
+    sessions: frozenset[str]  # which of them have sessions of users
+    valued: Mapping[str, str]  # which of them have values, and the names of these columns
+    every: tuple[Metric, ...]  # as they were asked for: their rules say which users count
+    lists: bool  # whether all users are one block, and the driver gets what `OF_ALL` says
+    settled: Any  # the protocol with what the source replaces
+    candidates: Any  # those that travel
+    given: Mapping[str, Any]  # fields of `Asked` that are the same for all users
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Return the values of users, and of each block a note of what it adds to the whole.
@@ -160,14 +136,15 @@ class Job:
             part = measure(given, find_records(given))
         note, items = self._note(given, part), None
         if self.lists:
-            assert part.list_data is not None
-            n_places = part.list_data.lists.items.size
-            if n_places > LIMIT:
+            note["lists"] = {name: getattr(part, name) for name in OF_ALL}
+            n_rows = part.rated.size if part.rated is not None else 0
+            if part.lists is not None:
+                n_rows += part.lists.items.size
+            if n_rows > LIMIT:
                 raise InputError(
-                    f"lists=True would bring {n_places:,} places of lists to the driver, more than "
-                    f"{LIMIT:,}. Hint: leave it out; or evaluate a sample of the users."
+                    f"lists=True would bring {n_rows:,} rows to the driver, more than {LIMIT:,}. "
+                    "Hint: leave it out; or evaluate a sample of the users."
                 )
-            note["lists"] = {"over_users": part.over_users, "list_data": part.list_data}
         elif self.over_users:
             items = packed(self._of_items(given, part.list_data, note))
         yield row(note=pickle.dumps(note), items=items)
@@ -207,10 +184,11 @@ class Job:
         return Case(source, sides, self.settled, self.brings_truth)
 
     def _interactions(self, parts: Mapping[str, Any], name: str) -> Interactions:
-        user, value = self._user(name), "x" if name in self.valued else False
-        columns = parts[name].select([*user, "i", *(["x"] if value else [])])
+        user, value = self._user(name), self.valued.get(name)
+        table = renamed(parts[name], {} if value is None else {"x": value})
+        columns = table.select([*user, "i", *([] if value is None else [value])])
         named = user if len(user) > 1 else user[0]
-        return Interactions.of(columns, user=named, item="i", value=value, time=False)
+        return Interactions.of(columns, user=named, item="i", value=value or False, time=False)
 
     def _user(self, name: str) -> list[str]:
         """Return the columns that name a user in one of the tables."""
@@ -227,12 +205,7 @@ class Job:
             found[f"r{number}"] = part.reasons[name].astype(np.int8)
             found[f"c{number}"] = part.chance.get(name)
         found |= {name: getattr(part.users, name).astype(np.int32) for name in USERS}
-        columns: list[Array] = []
-        for name, n in self.sums:
-            one = getattr(part.rated.predictions, name)  # type: ignore[union-attr]
-            columns += [one] if n == 1 else one
-        found |= {f"w{n}": np.asarray(one, np.float64) for n, one in enumerate(columns)}
-        return _table(self.schema(), found)
+        return _table(self.columns, found)
 
     def _of_items(self, given: Case, data: Any, note: dict[str, Any]) -> Any:
         """Return a row per metric k and item i, with its number x; other totals are in the note."""
@@ -247,7 +220,7 @@ class Job:
                 i.append(named[some])
                 x.append(summed.items[some])
         columns = (np.concatenate(one) for one in (k, i, x))
-        return _table(self.schema_of_items(), dict(zip("kix", columns, strict=True)))
+        return _table(self.columns_of_items, dict(zip("kix", columns, strict=True)))
 
     def _note(self, given: Case, part: Part) -> dict[str, Any]:
         """Return what the users of a block add to the whole; see `evaluation._together`."""
@@ -275,43 +248,32 @@ class Job:
             "users": {"few": [] if test.user_ids is None else test.user_ids[:3].tolist()},
         }
 
-    def schema(self) -> Any:
-        """Return the schema of the values of users."""
-        import pyarrow as pa
-
-        fields = [("u", _type_of(self.kinds.user))]
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of what is known of users, with their Spark types."""
+        found = {"u": self.kinds.user}
         if self.kinds.session is not None:
-            fields.append(("s", _type_of(self.kinds.session)))
+            found["s"] = self.kinds.session
         for number in range(len(self.metrics)):
             if number not in self.over_users:
-                fields.append((f"m{number}", pa.float64()))
-            fields.append((f"r{number}", pa.int8()))
+                found[f"m{number}"] = "double"
+            found[f"r{number}"] = "tinyint"
             if number in self.by_chance:
-                fields.append((f"c{number}", pa.float64()))
-        fields += [(name, pa.int32()) for name in USERS]
-        return pa.schema(
-            fields + [(f"w{n}", pa.float64()) for n in range(sum(n for _, n in self.sums))]
-        )
+                found[f"c{number}"] = "double"
+        return found | dict.fromkeys(USERS, "int")
 
-    def schema_of_items(self) -> Any:
-        """Return the schema of numbers by metric and item."""
-        import pyarrow as pa
-
-        item = _type_of(self.kinds.item)
-        return pa.schema([("k", pa.int32()), ("i", item), ("x", pa.float64())])
+    @property
+    def columns_of_items(self) -> dict[str, str]:
+        """The columns of numbers by metric and item, with their Spark types."""
+        return {"k": "int", "i": self.kinds.item, "x": "double"}
 
 
-def _type_of(kind: str) -> Any:
+def _table(types: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
-    return pa.int64() if kind == "bigint" else pa.string()
-
-
-def _table(schema: Any, columns: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    arrays = [pa.array(columns[field.name], field.type) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    names = {"bigint": "int64", "int": "int32", "tinyint": "int8"}
+    kinds = {name: pa.type_for_alias(names.get(kind, kind)) for name, kind in types.items()}
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
 
 
 def row(**cells: bytes | None) -> Any:
@@ -349,6 +311,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
     waiting: list[Any] = []
     size = 0
     for batch in batches:
+        check_rows(batch)
         step = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 1))
         for begin in range(0, batch.num_rows, step):
             waiting.append(batch.slice(begin, step))
@@ -358,6 +321,19 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
                 waiting, size = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def check_rows(batch: Any) -> None:
+    """Refuse a user with more rows than `gathered` brings together."""
+    many = batch.column("many").drop_null()
+    if len(many):
+        user = batch.column("u").filter(batch.column("many").is_valid())[0].as_py()
+        raise too_many_rows(user, many[0].as_py(), f"{MOST_ROWS:,} rows of a user are the limit.")
+
+
+def renamed(table: Any, names: Mapping[str, str]) -> Any:
+    """Return a table with the columns as messages should call them."""
+    return table.rename_columns([names.get(name, name) for name in table.column_names])
 
 
 def unnested(table: Any, name: str, what: str) -> Any:

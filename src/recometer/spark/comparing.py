@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from recometer.comparing.models import named
@@ -11,6 +12,8 @@ from recometer.comparison import compare as compare_here
 from recometer.removed import without
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.tables import RUNNING, acted, is_frame, refusing
+
+JOBS = 8  # of Spark at the same time: it shares the cores among them
 
 
 @refusing({name: RUNNING[name] for name in ("threads", "progress")})
@@ -39,16 +42,24 @@ def compare(
     >>> import recometer.spark as rs
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
-
-    def collected(given: Any) -> Any:
-        if isinstance(given, list | tuple):
-            return [*map(collected, given)]
-        return given.collect() if isinstance(given, SparkEvaluation) else given
-
     hint = "Hint: rs.compare({'als': first, 'bpr': second})."
     entries = named(models, "Models are compared by their results", hint)
-    here: Any = cluster
-    if is_frame(cluster):
-        here = acted(here.toArrow)
-    given = {name: collected(one) for name, one in entries.items()}
+    with ThreadPoolExecutor(JOBS) as pool:
+
+        def collecting(given: Any) -> Any:
+            if isinstance(given, list | tuple):
+                return [*map(collecting, given)]
+            return pool.submit(given.collect) if isinstance(given, SparkEvaluation) else given
+
+        waiting = {name: collecting(one) for name, one in entries.items()}
+        here: Any = cluster
+        if is_frame(cluster):
+            here = acted(here.toArrow)
+    given = {name: _collected(one) for name, one in waiting.items()}
     return compare_here(given, cluster=here, **options)
+
+
+def _collected(given: Any) -> Any:
+    if isinstance(given, list):
+        return [*map(_collected, given)]
+    return given.result() if isinstance(given, Future) else given

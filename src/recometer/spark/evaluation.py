@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import operator
 import pickle
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from recometer import errors
 from recometer.data.catalogue import Catalogue
@@ -15,7 +16,7 @@ from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.evaluating import checks, finish
-from recometer.evaluating.arguments import DEFAULT_METRICS, protocol_of, settled
+from recometer.evaluating.arguments import DEFAULT_METRICS, protocol_of, settled, truth_beside
 from recometer.evaluating.facts import Facts
 from recometer.evaluating.folds import check_no_train, each_fold
 from recometer.evaluating.sides import definitions_of, is_uniform, warn_of_zeros, warning_of
@@ -54,8 +55,10 @@ from recometer.spark.tables import (
     gathered,
     is_frame,
     kinds_of,
+    need_frame,
     persisted,
     refusing,
+    without_sessions,
 )
 
 if TYPE_CHECKING:
@@ -63,16 +66,6 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-# The sums of users that metrics over rows read, by their names in `Predictions`; some are two.
-READ = {
-    "rmse": {"squared_error": 1},
-    "mse": {"squared_error": 1},
-    "mae": {"absolute_error": 1},
-    "log_loss": {"surprisal": 1},
-    "fcp": {"pairs": 2, "having_pairs": 2},
-    "r2": {"squared_error": 1, "mean_actual": 1, "squared_deviation": 1},
-    "explained_variance": {"unexplained": 2, "mean_actual": 1, "squared_deviation": 1},
-}
 Found = dict[str, dict[str, Any]]  # see `block.Job._note`
 # Where a user is much work, however few the bytes: scores, and users, of a partition.
 SCORES, USERS = 5 * 10**9, 2**16
@@ -100,10 +93,9 @@ def evaluate(
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
 
-    Arguments, metrics, conventions and values are those of `recometer.evaluate`, with DataFrames as
-    data. Spark brings the rows of each user together, and the functions of one machine process
-    blocks of users: every user's values are the same to the last bit. Up to several million users,
-    ``recometer.evaluate`` on what ``frame.toArrow()`` returns is faster on the same cores.
+    Arguments, metrics, conventions and values are those of `recometer.evaluate`: every user's
+    values are the same to the last bit. Up to several million users, ``recometer.evaluate`` of what
+    ``frame.toArrow()`` returns is faster on the same cores.
 
     Parameters
     ----------
@@ -126,9 +118,9 @@ def evaluate(
     metrics, protocol, catalogue, seed, chance, **rules
         As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
     lists
-        Whether one task evaluates all users, and the driver gets their lists, for metrics with one
-        value for all of them, such as coverage. Without, Spark adds up numbers by item, and these
-        metrics have no intervals.
+        Whether one task evaluates all users, and the driver gets their lists and rows. Errors of
+        ratings, such as rmse, need it. Without, coverage and others with one value for all users
+        are added up by item, and have no intervals.
     shared
         A folder that the driver and all executors see, for what is large: the factors of all items.
         By default Spark copies the file to each executor, whose tasks map it.
@@ -151,13 +143,18 @@ def evaluate(
     {'ndcg@10': 0.31}
     >>> result.per_user().write.parquet("values.parquet")  # doctest: +SKIP
     """
-    given = {name: one for name, one in locals().items() if name not in ("source", "test", "rules")}
-    if is_made(test):
-        return _evaluate_made(source, test, {**given, **rules})  # type: ignore[no-any-return]
+    if isinstance(test, list | tuple):
+        given = {"candidates": candidates, "exclude": exclude, "metrics": metrics}
+        given |= {"protocol": protocol, "catalogue": catalogue, "baseline": baseline, "seed": seed}
+        given |= {"chance": chance, "lists": lists, "shared": shared, "partitions": partitions}
+        given = {**given, "keep": keep, **rules}
+        return _evaluate_folds(source, test, train, given)  # type: ignore[no-any-return]
+    if isinstance(test, SparkSplit):
+        test, train = _tables_of_split(test, train)
     begin = time.perf_counter()
     check_partitions(partitions)
     keep, lists = flag("keep", keep), flag("lists", lists)
-    stated = protocol_of(protocol, rules, [*given])
+    stated = protocol_of(protocol, rules, [*inspect.signature(evaluate).parameters])
     found, requested = read_source(source), parse_under(metrics, stated)
     trained = train is not None
     warn_without_effect(found.like, requested, stated, given_by_hand(stated), trained=trained)
@@ -183,7 +180,7 @@ def evaluate(
         frame = frame.coalesce(1)
     rows = frame.mapInArrow(carried(job, frame, shared), ", ".join(f"{c} binary" for c in CELLS))
     kept = keep and persisted(rows)
-    notes = acted(rows.where("note IS NOT NULL").select("note").toArrow)
+    notes = acted(rows.where("note IS NOT NULL").select("note").toArrow, cells)
     found_by = _together(notes["note"].to_pylist())
     facts = Facts.merge(found_by["facts"]["facts"])
     plan.check_facts(found_by, facts)
@@ -226,13 +223,11 @@ class Evaluator:
     """
 
     def __init__(self, test: object = None, **options: Any) -> None:
-        if is_made(test) and not isinstance(test, SparkSplit):
+        if isinstance(test, list | tuple):
             raise InputTypeError(
                 "An evaluator has one test, found several splits. Hint: rs.evaluate(sources, "
                 "folds)."
             )
-        if isinstance(test, SparkSplit):
-            test, options["train"] = _tables_of_split(test, options.get("train"))
         self.test, self.options = test, options
 
     @without("until")
@@ -265,7 +260,8 @@ class Plan:
     def outputs(self) -> dict[str, Given]:
         """The source, and the baseline where a metric reads it."""
         reads = self.baseline is not None and "baseline" in needed_by(self.metrics)
-        return {"source": self.source, **({"baseline": self.baseline} if reads else {})}  # type: ignore[dict-item]
+        given: dict[str, Any] = {"source": self.source, "baseline": self.baseline}
+        return given if reads else {"source": self.source}
 
     @property
     def of_users(self) -> Table:
@@ -276,6 +272,12 @@ class Plan:
     def over_users(self) -> list[Metric]:
         """The metrics that have one value for all users."""
         return [metric for metric in self.metrics if metric.definition.over_users]
+
+    @property
+    def of_all(self) -> list[Metric]:
+        """The metrics that have a value for all users, or for the rows of all of them."""
+        of_rows = [metric for metric in self.metrics if metric.definition.over_rows is not None]
+        return self.over_users + of_rows
 
     @cached_property
     def chosen(self) -> Any:
@@ -290,28 +292,12 @@ class Plan:
     @cached_property
     def kinds(self) -> IdKinds:
         """As what users and items are read, alike in all tables."""
-        items = {table.what: table.kind_of("item") for table in self.tables.values()}
-        tables = list(self.tables.values())
+        columns = [one for table in self.tables.values() for one in table.of_ids()]
         for name, one in self.outputs.items():
             prefix = "" if name == "source" else "baseline: "
-            items[f"{prefix}{one.of_items.what}"] = one.item_kind()
-            tables.append(dataclasses.replace(one.table, what=f"{prefix}{one.table.what}"))
-        return kinds_of(tables, items)
-
-    @cached_property
-    def sums(self) -> tuple[tuple[str, int], ...]:
-        """The sums of each user that metrics over rows read, and of how many numbers each is."""
-        found: dict[str, int] = {}
-        for metric in self.metrics:
-            if metric.definition.over_rows is not None:
-                if metric.name not in READ:
-                    raise InputError(
-                        f"The metric {str(metric)!r} is about the rows of all users together, and "
-                        "does not follow from sums of users. Hint: recometer.evaluate of "
-                        "rm.Pairs(frame.toArrow()), perhaps for a sample of the users."
-                    )
-                found |= {"n_rows": 1, **READ[metric.name]}
-        return tuple(found.items())
+            for table in filter(None, (one.table, one.items)):
+                columns += dataclasses.replace(table, what=f"{prefix}{table.what}").of_ids()
+        return kinds_of(columns)
 
     def check(self) -> None:
         """Refuse arguments that Spark does not support, and those that one machine refuses."""
@@ -321,14 +307,13 @@ class Plan:
         sides = {"train": train, "baseline": self.baseline, "catalogue": self.catalogue}
         check_side_data(needed_by(self.metrics), **sides)
         warn_of_propensity(self.metrics, self.catalogue)
-        _ = self.sums
-        for metric in self.over_users:
+        for metric in self.of_all:
             if metric.definition.adds_up is None and not self.lists:
                 raise InputError(
-                    f"The metric {str(metric)!r} has one value for all users, and does not say how "
-                    "it adds up from parts of them. Hint: lists=True brings the lists together."
+                    f"The metric {str(metric)!r} is of all users together, and does not add up "
+                    "from parts of them. Hint: lists=True brings their rows together."
                 )
-        if self.lists and not self.over_users:
+        if self.lists and not self.of_all:
             warn("lists=True changes nothing: no metric has one value for all users.")
 
     def cells(self, name: str) -> Any:
@@ -339,8 +324,7 @@ class Plan:
         table = self.tables[name]
         fields = {"i": f"CAST({table['item']} AS {kinds.item})"}
         if table.has("value"):
-            hint = "or pass value=False if it contains something else"
-            fields["x"] = table.number("value", "values", hint)
+            fields["x"] = table.number("value")
         return table.cells(kinds, **fields)
 
     def job(self) -> Job:
@@ -357,10 +341,7 @@ class Plan:
         if "test" not in tables and "source" in sessions:
             sessions.add("test")
         if sessions and "test" not in sessions:
-            raise InputError(
-                f"{tables[min(sessions)].what} has sessions of users, but test has none. Hint: "
-                "test=rs.Interactions(frame, user=['user', 'session']); or leave them out."
-            )
+            raise without_sessions(tables[min(sessions)].what)
         return Job(
             outputs={name: self._output(one) for name, one in self.outputs.items()},
             kinds=kinds,
@@ -368,10 +349,9 @@ class Plan:
                 name: "baseline" if name == "baseline" else t.what for name, t in tables.items()
             },
             sessions=frozenset(sessions),
-            valued=frozenset(name for name, one in self.tables.items() if one.has("value")),
+            valued={n: t.called("value", "x") for n, t in self.tables.items() if t.has("value")},
             every=self.metrics,
-            sums=self.sums,
-            lists=self.lists and bool(self.over_users),
+            lists=self.lists and bool(self.of_all),
             settled=self.protocol,
             candidates=self.chosen,
             given={
@@ -387,17 +367,19 @@ class Plan:
 
     def _output(self, found: Given) -> Output:
         """Return what is made of a source where the users are."""
+        items = every = None
+        called = {name: found.table.called(of, name) for name, of in found.numbers.items()}
         if found.items is not None:
-            return Output(found.kind, found.options, read_item_factors(found, self.kinds))
-        # What is drawn depends on all items: candidates of pairs (those of lists are drawn from
-        # the catalogue), and the places of tied items that test does not judge.
-        drawn = found.kind == "pairs" and isinstance(self.candidates, SampledCandidates)
-        listed = any(one.definition.record == "lists" for one in self.metrics)
-        if not drawn and not (listed and self.protocol.ties == "random"):
-            return Output(found.kind, found.options)
-        others = [] if found.kind == "pairs" else [*self.tables.values()]
-        every = population.every_item([found.table, *others], self.kinds)
-        return Output(found.kind, found.options, None, every)
+            items = read_item_factors(found, self.kinds)
+        else:
+            # What is drawn depends on all items: candidates of pairs (those of lists are drawn from
+            # the catalogue), and the places of tied items that test does not judge.
+            drawn = found.kind == "pairs" and isinstance(self.candidates, SampledCandidates)
+            listed = any(one.definition.record == "lists" for one in self.metrics)
+            if drawn or (listed and self.protocol.ties == "random"):
+                others = [] if found.kind == "pairs" else [*self.tables.values()]
+                every = population.every_item([found.table, *others], self.kinds)
+        return Output(found.kind, found.options, called, items, every)
 
     def partitions(self, job: Job) -> int | None:
         """Return the number of partitions where a user is much work; None lets Spark decide."""
@@ -459,15 +441,11 @@ class Plan:
             if name in self.tables:
                 columns = filter(None, self.tables[name].columns.values())
                 texts[name] = f"DataFrame of Spark, columns {', '.join(columns)}"
-        if self.chosen is not None:
-            texts.setdefault("candidates", repr(self.chosen))
-        if self.baseline is not None:
-            texts["baseline"] = self.baseline.like.describe()
-        if self.exclude is not None:
-            texts["exclude"] = repr(self.exclude)
-        if self.catalogue is not None:
-            texts["catalogue"] = self.catalogue.describe()
-        found: dict[str, dict[str, Any]] = {
+        given = {"candidates": self.chosen, "exclude": self.exclude, "catalogue": self.catalogue}
+        for name, one in {"baseline": self.baseline and self.baseline.like, **given}.items():
+            if one is not None:
+                texts.setdefault(name, one.describe() if hasattr(one, "describe") else repr(one))
+        found: dict[str, Any] = {
             name: {"description": text, "fingerprints": {}} for name, text in texts.items()
         }
         drawn = self.candidates if isinstance(self.candidates, SampledCandidates) else None
@@ -500,17 +478,8 @@ def _together(notes: list[bytes]) -> Found:
 
 def _tables_of(found: Given, test: object, train: object, candidates: object) -> dict[str, Table]:
     """Return the tables of test, train and candidates that there are."""
-    tables, truth = {}, found.options.get("truth")
-    if test is None and truth is None:
-        raise InputError(
-            f"There is no test, and the source ({found.like.describe()}) has no truth of its own. "
-            "Hint: evaluate(source, test)."
-        )
-    if test is not None and truth is not None:
-        raise InputError(
-            f"test was given, but the source ({found.like.describe()}) brings the truth itself. "
-            "Hint: leave test out, or give Pairs relevance=False, rating=False."
-        )
+    truth_beside(found.like, given=test is not None)
+    tables = {}
     for name, data in (("test", test), ("train", train)):
         if data is not None:
             tables[name] = Interactions.read(data, name)
@@ -522,24 +491,14 @@ def _tables_of(found: Given, test: object, train: object, candidates: object) ->
     return tables
 
 
-def is_made(test: object) -> TypeGuard[SparkSplit | Sequence[SparkSplit]]:
-    """Return whether test is a `SparkSplit`, or a list of them as `folds` returns it."""
-    if isinstance(test, list | tuple):
-        return bool(test) and all(isinstance(one, SparkSplit) for one in test)
-    return isinstance(test, SparkSplit)
-
-
-def _evaluate_made(
-    source: object, made: SparkSplit | Sequence[SparkSplit], options: dict[str, Any]
-) -> Any:
-    """Evaluate on a split, or on each fold and pooled, with the options of `evaluate`."""
-    if isinstance(made, SparkSplit):
-        test, train = _tables_of_split(made, options["train"])
-        return evaluate(source, test, **{**options, "train": train})
-    check_no_train(made, options["train"])
+def _evaluate_folds(source: object, made: Sequence[Any], train: object, options: Any) -> Any:
+    """Evaluate on each fold, as `folds` returns them, and pool the results."""
+    if not made or not all(isinstance(one, SparkSplit) for one in made):
+        need_frame(made, "test")
+    check_no_train(made, train)
     found = []
     for own, one in each_fold(source, made):
-        result = _evaluate_made(own, one, options)
+        result = evaluate(own, one, **options)
         found.append(result.collect())
         result.unpersist()
     return pool(found, FoldedEvaluation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,8 @@ def popularity(train: Table, kinds: IdKinds) -> Popularity:
 
 def every_item(tables: Sequence[Table], kinds: IdKinds) -> Array:
     """Return the ids of the items of some tables, ascending."""
-    found = tables[0].ids("item", kinds)
-    for one in tables[1:]:
-        found = found.unionByName(one.ids("item", kinds))
-    found = found.where("id IS NOT NULL").distinct()
-    return np.sort(ids(acted(found.toArrow)["id"]))
+    found = [_sorted(one, "item", kinds) for one in tables]
+    return np.unique(np.concatenate(found))
 
 
 def largest_gain(
@@ -102,7 +100,10 @@ def check_positions(
     if not data or kinds.session is not None or not any(map(differ, KINDS)):
         settle_shifted([], protocol, by_hand)
         return
-    sides = [_Side(*(_sorted(table, kind, kinds) for kind in KINDS)) for table in data]
+    sides: list[Any] = []
+    for table in data:
+        users, items = (_sorted(table, kind, kinds) for kind in KINDS)
+        sides.append(SimpleNamespace(user_ids=users, item_ids=items, n_users=len(users)))
     known = {
         kind: _sorted(source.of_items if kind == "item" else source.table, kind, kinds)
         for kind in KINDS
@@ -110,15 +111,7 @@ def check_positions(
     like: Any = source.like
     arrays = {f"{kind}_ids": own for kind, own in known.items()}
     like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
-    given: list[Any] = [*sides, None]
-    check_shifted(like, given[0], given[1], protocol, by_hand)
-
-
-class _Side:
-    """The ids of test or train, as the check reads them."""
-
-    def __init__(self, user_ids: Array, item_ids: Array) -> None:
-        self.user_ids, self.item_ids, self.n_users = user_ids, item_ids, len(user_ids)
+    check_shifted(like, sides[0], sides[1] if len(sides) > 1 else None, protocol, by_hand)
 
 
 def _sorted(table: Table, kind: Kind, kinds: IdKinds) -> Array:

@@ -17,7 +17,6 @@ from recometer.errors import InputError
 from recometer.evaluating.finish import versions
 from recometer.evaluation import Evaluation
 from recometer.measuring.compute import compute_for_all
-from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import Reason
 from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.whole import value_of
@@ -26,7 +25,7 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results import summary
 from recometer.results.summary import SummaryRow
-from recometer.spark.block import USERS, Job, unpacked
+from recometer.spark.block import OF_ALL, USERS, Job, unpacked
 from recometer.spark.tables import LIMIT, Frame, acted, ids, memory, quoted
 from recometer.stats import Interval
 
@@ -133,19 +132,12 @@ class SparkEvaluation(rendering.Printed):
             return self.collect().mean(weights)
         return {row.metric: row.mean for row in self.moments()}
 
-    def interval(self, metric: str | Metric) -> Any:
-        """Return the interval of a metric's mean; see `Evaluation.interval`."""
-        return self.collect().interval(metric)
-
-    def skipped(self, metric: str | Metric) -> dict[str, int]:
-        """Return why a metric is undefined, with the number of users for each reason."""
-        return self.collect().skipped(metric)
-
-    def summary(self, weights: Any = None, interval: str | None = None) -> list[SummaryRow]:
-        """Return a row per metric, with its mean, the interval, and the number of users."""
-        if weights is not None or interval is not None or self._fits():
-            return self.collect().summary(weights, interval)
-        return self.moments()
+    def __getattr__(self, name: str) -> Any:
+        """Return what `Evaluation` has beyond this: that of `collect`."""
+        fields = {field.name for field in dataclasses.fields(Evaluation)}
+        if name.startswith("_") or not (name in fields or hasattr(Evaluation, name)):
+            raise AttributeError(f"A SparkEvaluation has no {name!r}.")
+        return getattr(self.collect(), name)
 
     def moments(self) -> list[SummaryRow]:
         """Return a row per metric from Spark's own moments, for any number of users.
@@ -197,7 +189,7 @@ class SparkEvaluation(rendering.Printed):
         if not metrics or self.job.lists:
             found: Mapping[str, float] = self.whole.get("over_users", {})
             return found
-        by_item = self._unpacked("items", self.job.schema_of_items())
+        by_item = self._unpacked("items", self.job.columns_of_items)
         added = by_item.groupBy("k", "i").agg({"x": "sum"})
         table = acted(added.toDF("k", "i", "x").toArrow)
         numbers, listed, x = table["k"].to_numpy(), ids(table["i"]), table["x"].to_numpy()
@@ -219,11 +211,6 @@ class SparkEvaluation(rendering.Printed):
             together.found[str(metric)] = Summed(spread(listed[some], x[some]), totals)
         return compute_for_all(together, list(metrics.values()), self.job.settled)
 
-    @property
-    def over_rows(self) -> Mapping[str, float]:
-        """Metrics of ratings over the rows of all users together; see `Evaluation.over_rows`."""
-        return self.collect().over_rows
-
     def unpersist(self) -> None:
         """Make Spark forget the values of the users, which are computed again if needed."""
         if self.kept:
@@ -236,10 +223,6 @@ class SparkEvaluation(rendering.Printed):
         notes = summary.notes(self.inputs, self.counts, self.protocol)
         return summary.table(self.moments(), self.protocol, notes)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything except the users' values as plain values (for JSON)."""
-        return self.collect().to_dict()
-
     def __repr__(self) -> str:
         return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
 
@@ -250,17 +233,16 @@ class SparkEvaluation(rendering.Printed):
 
     @property
     def _n_values(self) -> int:
-        per_user = len(self._of_users) + len(self.job.by_chance)
-        return self.n_users * (per_user + sum(n for _, n in self.job.sums))
+        return self.n_users * (len(self._of_users) + len(self.job.by_chance))
 
     def _fits(self, limit: int | None = None) -> bool:
         known = "_collected" in vars(self)
         return known or self._n_values <= min(limit or LIMIT, SHARE * memory() / 8)
 
     def _values(self) -> Frame:
-        return self._unpacked("users", self.job.schema())
+        return self._unpacked("users", self.job.columns)
 
-    def _unpacked(self, cells: str, schema: Any) -> Frame:
+    def _unpacked(self, cells: str, types: Mapping[str, str]) -> Frame:
         """Return a DataFrame of the tables in some cells."""
 
         def run(batches: Any) -> Any:
@@ -268,9 +250,8 @@ class SparkEvaluation(rendering.Printed):
                 for table in unpacked(batch.column(0)):
                     yield from table.to_batches()
 
-        names = {"int64": "bigint", "int32": "int", "int8": "tinyint"}
-        types = ", ".join(f"{one.name} {names.get(str(one.type), one.type)}" for one in schema)
-        return self._cells(cells).mapInArrow(run, types)
+        schema = ", ".join(f"{name} {kind}" for name, kind in types.items())
+        return self._cells(cells).mapInArrow(run, schema)
 
     def _cells(self, name: str) -> Frame:
         return self.rows.where(f"{name} IS NOT NULL").select(name)
@@ -290,12 +271,8 @@ class SparkEvaluation(rendering.Printed):
             return table[name].to_numpy().astype(kind, copy=False)[order]
 
         reasons = {str(m): column(f"r{n}", np.uint8) for n, m in enumerate(self.metrics)}
-        data = self.whole.get("list_data")
-        more: dict[str, Any] = {"over_users": self.over_users, "list_data": data}
-        if self.job.sums:
-            more["rated"] = rated = RatedTogether(self._sums(column), reasons)
-            of_rows = [one for one in self.metrics if one.definition.over_rows is not None]
-            more["over_rows"] = compute_for_all(rated, of_rows, self.job.settled)
+        whole = {name: self.whole[name] for name in OF_ALL if name in self.whole}
+        whole["over_users"] = self.over_users
         same = "metrics protocol seed counts definitions timings inputs negative_gains binary_gains"
         result = Evaluation(
             values={str(metric): column(f"m{n}") for n, metric in self._of_users},
@@ -305,20 +282,13 @@ class SparkEvaluation(rendering.Printed):
             **{name: column(name, np.uint32 if name == "flags" else np.int64) for name in USERS},
             **{name: getattr(self, name) for name in same.split()},
             versions=versions(),
-            lists=None if data is None else data.lists,
-            **more,
+            lists=None if whole.get("list_data") is None else whole["list_data"].lists,
+            **whole,
         )
-        if data is None:
+        if not self.job.lists:
             unknown = Interval.unknown(self.protocol.confidence, self.n_users, BY_ITEM)
             result._intervals.update(dict.fromkeys(result.over_users, unknown))
         return result
-
-    def _sums(self, column: Any) -> Any:
-        numbers, at = {}, 0
-        for name, n in self.job.sums:
-            parts = tuple(column(f"w{k}") for k in range(at, at + n))
-            numbers[name], at = parts[0] if n == 1 else parts, at + n
-        return _UserSums(numbers)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -338,20 +308,3 @@ class _OfAllUsers:
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the value of all users."""
         return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
-
-
-class _UserSums:
-    """Sums of each user's rows, in the place of `Predictions`, whose rows stayed where they are."""
-
-    def __init__(self, numbers: Mapping[str, Any]) -> None:
-        vars(self).update(numbers, numbers=numbers)
-        self.n_users = len(numbers["n_rows"])
-        self.user = range(int(numbers["n_rows"].sum()))  # whose length is the number of rows
-
-    def taken(self, users: Int64) -> _UserSums:
-        """Return the sums of some users."""
-
-        def of(one: Any) -> Any:
-            return tuple(map(of, one)) if isinstance(one, tuple) else one[users]
-
-        return _UserSums({name: of(one) for name, one in vars(self)["numbers"].items()})

@@ -11,7 +11,7 @@ import numpy as np
 
 import recometer.sources.factors as one_machine
 from recometer.arrays import Array
-from recometer.data.columns import choose_columns
+from recometer.data.columns import check_column, choose_columns
 from recometer.data.numbers import size_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.sources.base import Source
@@ -23,7 +23,7 @@ from recometer.spark.tables import (
     IdKinds,
     Table,
     acted,
-    id_kind,
+    biases,
     ids,
     is_frame,
     memory,
@@ -45,80 +45,47 @@ OF_FACTORS = {**NAMED, "allow_tf32": "executors rank on their processors. Hint: 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
-    """A source on Spark.
+    """A source on Spark."""
 
-    Attributes
-    ----------
-    kind
-        ``"factors"``, ``"lists"``, ``"arrays"`` or ``"pairs"``.
-    options
-        What the class of one machine takes beside the data.
-    table
-        The rows that belong to users.
-    items
-        The table of item factors, for factors only.
-    like
-        A source of the same kind on one machine, which knows what rules change nothing.
-    """
-
-    kind: str
-    options: Mapping[str, Any]
-    table: Table
-    items: Table | None
-    like: Source
+    kind: str  # "factors", "lists", "arrays" or "pairs"
+    options: Mapping[str, Any]  # of the class of one machine
+    table: Table  # the rows that belong to users
+    numbers: Mapping[str, str]  # what the fields x and y of a row hold, as `table` calls it
+    like: Source  # one of the same kind on one machine, which knows what rules change nothing
+    items: Table | None = None  # of item factors
 
     @property
     def of_items(self) -> Table:
         """The table that names items."""
         return self.table if self.items is None else self.items
 
-    def item_kind(self) -> str:
-        """Return as what items are read."""
-        if self.kind != "arrays":
-            return self.of_items.kind_of("item")
-        element = self.table.type_of("entry").elementType
-        if self.table.has("item"):
-            element = element[str(self.table.columns["item"])].dataType
-        where = f"column {self.table.columns['entry']!r} of {self.table.what}"
-        return id_kind(element.simpleString(), where, "item")
-
     def cells(self, kinds: IdKinds) -> Frame:
         """Return the rows of users with what is read of each; see `Table.cells`."""
         table = self.table
-        if self.kind == "factors":
-            fields = {"f": f"CAST({table['vector']} AS {self.options['array']})"}
-            if table.has("bias"):
-                fields["x"] = table.number("bias", "biases")
-            return table.cells(kinds, **fields)
         if self.kind == "arrays":
             return table.cells(kinds, f=f"coalesce({self._entries(kinds)}, array())")
-        fields = {"i": f"CAST({table['item']} AS {kinds.item})"}
-        if self.kind == "pairs":
-            fields["x"] = table.number("score", "scores")
-            truth = self.options["truth"]
-            if truth is not None:
-                what = "relevances" if truth == "relevance" else "ratings"
-                fields["y"] = table.number(truth, what)
+        if self.kind == "factors":
+            fields = {"f": f"CAST({table['vector']} AS {self.options['array']})"}
         else:
-            fields["x"] = table.number(self.options["by"], f"{self.options['by']}s")
+            fields = {"i": f"CAST({table['item']} AS {kinds.item})"}
+        fields |= {name: table.number(option) for name, option in self.numbers.items()}
         return table.cells(kinds, **fields)
 
     def _entries(self, kinds: IdKinds) -> str:
         table, entry = self.table, self.table["entry"]
-        if table.has("score"):
-            field = table.type_of("entry").elementType[str(table.columns["score"])].dataType
-            if field.typeName() in ("string", "array", "struct"):
-                raise InputTypeError(
-                    f"The scores (field {table.columns['score']!r} of column {entry} of Lists) "
-                    f"must be numbers, found {field.simpleString()}. Hint: score=False uses the "
-                    "order alone."
-                )
-            return (
-                f"transform({entry}, e -> named_struct('i', CAST(e.{table['item']} AS "
-                f"{kinds.item}), 'x', CAST(e.{table['score']} AS double)))"
+        if not table.has("score"):
+            own = f"{entry}.{table['item']}" if table.has("item") else entry
+            return f"CAST({own} AS array<{kinds.item}>)"
+        kind = table.type_of("score")
+        if kind.typeName() in ("string", "array", "struct"):
+            raise InputTypeError(
+                f"The scores (field {table.columns['score']!r} of column {entry} of Lists) must be "
+                f"numbers, found {kind.simpleString()}. Hint: score=False uses the order alone."
             )
-        own = f"{entry}.{table['item']}" if table.has("item") else entry
-        return f"CAST({own} AS array<{kinds.item}>)"
+        return (
+            f"transform({entry}, e -> named_struct('i', CAST(e.{table['item']} AS {kinds.item}), "
+            f"'x', CAST(e.{table['score']} AS double)))"
+        )
 
 
 @refusing(OF_INTERACTIONS)
@@ -131,15 +98,7 @@ class Interactions:
     frame
         A row per interaction.
     user, item, value
-        Columns; by default those with common names. ``value=False`` says that there are no values.
-        ``user=["user", "session"]`` evaluates the sessions of users separately, as in
-        `recometer.Interactions.of`.
-
-    Examples
-    --------
-    >>> import recometer.spark as rs
-    >>> held_out = rs.Interactions(frame, user="customer", item="sku")  # doctest: +SKIP
-    >>> rs.evaluate(source, held_out)  # doctest: +SKIP
+        As in `recometer.Interactions.of`, also ``user=["user", "session"]``.
     """
 
     frame: Frame
@@ -171,11 +130,6 @@ class Factors:
         The column of arrays of numbers in both; all arrays have the same length.
     user_bias, item_bias
         Columns of biases. None means that there are none.
-
-    Examples
-    --------
-    >>> import recometer.spark as rs
-    >>> rs.Factors(model.userFactors, model.itemFactors)  # doctest: +SKIP
     """
 
     user_factors: Frame
@@ -187,36 +141,33 @@ class Factors:
 
     def read(self) -> Given:
         """Check the columns, and return what is read of them."""
-        users = self._table("user_factors", self.user_factors, self.user_bias)
-        items = self._table("item_factors", self.item_factors, self.item_bias)
-        names = [one.type_of("vector").elementType.typeName() for one in (users, items)]
-        single = names == ["float", "float"]
-        like = one_machine.Factors([[0.0]], [[0.0]])
-        width = "float32" if single else "float64"
-        options = {"array": f"array<{'float' if single else 'double'}>"}
-        _describe(like, f"Factors on Spark: {width} of column {self.vector!r}")
-        return Given("factors", options, users, items, like)
+        users = self._table("user", self.user_factors, self.user_bias)
+        items = self._table("item", self.item_factors, self.item_bias)
+        kinds = {one.type_of("vector").elementType.typeName() for one in (users, items)}
+        width, array = ("float32", "float") if kinds == {"float"} else ("float64", "double")
+        like = _described(
+            one_machine.Factors([[0.0]], [[0.0]]),
+            f"Factors on Spark: {width} of column {self.vector!r}",
+        )
+        bias = {} if self.user_bias is None else {"x": "bias"}
+        return Given("factors", {"array": f"array<{array}>"}, users, bias, like, items)
 
-    def _table(self, what: str, frame: Frame, bias: str | None) -> Table:
-        frame = need_frame(frame, what)
-        option = "user" if what == "user_factors" else "item"
-        table = Table(what, frame, {option: self.id, "vector": self.vector, "bias": bias})
-        for use, name in table.columns.items():
-            if name is not None and name not in frame.columns:
-                raise ColumnError(
-                    f"{what} has no column {name!r} ({use}). Hint: it has "
-                    f"{', '.join(frame.columns)}."
-                )
-        kind, where = table.type_of("vector"), f"Column {self.vector!r} of {what}"
-        if kind.typeName() != "array":
-            vector = kind.typeName() in ("udt", "vector", "vectorudt")
-            hint = " Hint: pyspark.ml.functions.vector_to_array makes an array of a vector."
+    def _table(self, option: str, given: object, bias: str | None) -> Table:
+        what = f"{option}_factors"
+        frame = need_frame(given, what)
+        columns = {option: self.id, "vector": self.vector, "bias": bias}
+        for name in filter(None, columns.values()):
+            check_column("column", name, frame.columns)
+        table = Table(what, frame, columns)
+        kind = table.type_of("vector")
+        element = kind.elementType.typeName() if kind.typeName() == "array" else ""
+        if element not in ("float", "double"):
+            hint = ""
+            if kind.typeName() in ("udt", "vector", "vectorudt"):
+                hint = " Hint: pyspark.ml.functions.vector_to_array makes an array of a vector."
             raise ColumnError(
-                f"{where} must hold arrays, found {kind.simpleString()}.{hint if vector else ''}"
-            )
-        if kind.elementType.typeName() not in ("float", "double"):
-            raise ColumnError(
-                f"{where} holds {kind.elementType.simpleString()}, expected float or double."
+                f"Column {self.vector!r} of {what} must hold arrays of float or double, found "
+                f"{kind.simpleString()}.{hint}"
             )
         return table
 
@@ -229,17 +180,12 @@ class Lists:
     Parameters
     ----------
     frame
-        Either a row per user and item, with a column of ranks (1 is best) or of scores (the highest
-        is best); or a row per user, whose column of items contains arrays, best first. The arrays
-        are of items, or of structs of an item and a score, as ``ALSModel.recommendForAllUsers``
-        returns them.
-    user, item, rank, score
-        Columns, by default those with common names (for arrays also ``recommendations``). Where
-        both ranks and scores have such names, one of them has to be named. For structs, `item` is
-        the column and `score` the field. With ``score=False``, the order of an array is the
-        ranking, and scores are ignored. ``user=["user", "session"]``: a list per session.
-    depth
-        Number of places of each list that count. None uses all places.
+        A row per user and item, with a rank (1 is best) or a score; or a row per user with an
+        array, best first, of items or of structs as ``ALSModel.recommendForAllUsers`` returns them.
+    user, item, rank, score, depth
+        As in `recometer.Lists`. If there are both ranks and scores, one of them has to be named.
+        For structs, `item` is the column and `score` the field; with ``score=False`` the order of
+        an array is the ranking.
     """
 
     frame: Frame
@@ -257,14 +203,14 @@ class Lists:
         if named is None and self.item is None and len(arrays) == 1:
             named = arrays[0]
         table = self._of_rows(frame) if named is None else self._of_arrays(frame, named)
-        like = OneLists({"user": ["item"]}, depth=self.depth)  # checks depth
-        like.facts = dataclasses.replace(like.facts, input_order=named is not None)
         by = next((name for name in ("rank", "score") if table.has(name)), None)
         cut = "" if self.depth is None else f", cut at {self.depth:,}"
         order = "in the order of arrays" if by is None else f"by column {table.columns[by]!r}"
-        _describe(like, f"Lists on Spark: {order}{cut}")
-        kind = "lists" if named is None else "arrays"
-        return Given(kind, {"by": by, "depth": self.depth}, table, None, like)
+        one = OneLists({"user": ["item"]}, depth=self.depth)  # checks depth
+        like = _described(one, f"Lists on Spark: {order}{cut}")
+        like.facts = dataclasses.replace(like.facts, input_order=named is not None)
+        kind, numbers = ("lists", {"x": str(by)}) if named is None else ("arrays", {})
+        return Given(kind, {"by": by, "depth": self.depth}, table, numbers, like)
 
     def _of_rows(self, frame: Frame) -> Table:
         if isinstance(self.score, str) and isinstance(self.rank, str):
@@ -317,12 +263,9 @@ class Pairs:
     ----------
     frame
         A row per pair.
-    user, item, score, relevance, rating
-        Columns, by default those with common names. ``relevance=False, rating=False`` says that
-        there is no truth, and that you pass test to `evaluate`. ``user=["user", "session"]``
-        ranks the pairs of each session.
-    threshold
-        A number, ``"user_mean"`` or None; see `recometer.Pairs`.
+    user, item, score, relevance, rating, threshold
+        As in `recometer.Pairs`; no threshold for each user. ``relevance=False, rating=False`` says
+        that there is no truth, and that you pass test to `evaluate`.
     """
 
     frame: Frame
@@ -337,11 +280,10 @@ class Pairs:
         """Find the columns, and return what is read of them."""
         import pyarrow as pa
 
-        known = self.threshold is None or self.threshold == "user_mean"
-        is_number = isinstance(self.threshold, numbers_of_python.Real)
-        if not known and (not is_number or isinstance(self.threshold, bool)):
+        threshold: Any = self.threshold
+        if not (threshold is None or isinstance(threshold, numbers_of_python.Real | str)):
             raise InputTypeError(
-                f"threshold={brief(self.threshold)} must be a number, 'user_mean' or None on Spark."
+                f"threshold={brief(threshold)} must be a number, 'user_mean' or None on Spark."
             )
         truths = {"relevance": self.relevance, "rating": self.rating}
         named = [name for name, given in truths.items() if isinstance(given, str)]
@@ -357,14 +299,14 @@ class Pairs:
                 f"{' and '.join(both)} are two truths. Hint: name the one that counts."
             )
         truth = found[0] if found else None
-        columns: dict[str, Any] = {"user": "u", "item": "i", "score": "x"}
-        columns |= {} if truth is None else {truth: "y"}
+        numbers = {"x": "score"} if truth is None else {"x": "score", "y": truth}
+        columns: dict[str, Any] = {option: name for name, option in numbers.items()}
         row = pa.table({"u": ["user"], "i": ["item"], "x": [1.0], "y": [1.0]})
-        like = OnePairs.of_some_users(row, threshold=self.threshold, **columns)
+        one = OnePairs.of_some_users(row, threshold=self.threshold, user="u", item="i", **columns)
         of = "no truth" if truth is None else f"truth of column {table.columns[truth]!r}"
-        _describe(like, f"Pairs on Spark: scores of column {table.columns['score']!r}, {of}")
-        options = {"truth": truth, "threshold": self.threshold}
-        return Given("pairs", options, table, None, like)
+        text = f"Pairs on Spark: scores of column {table.columns['score']!r}, {of}"
+        options = {"truth": truth, "threshold": threshold}
+        return Given("pairs", options, table, numbers, _described(one, text))
 
 
 def read_source(given: object, what: str = "The first argument") -> Given:
@@ -416,7 +358,7 @@ def read_items(given: Given, kinds: IdKinds) -> tuple[Array, Array, Array | None
         )
     if not n:
         raise InputError("Factors has no items to rank.")
-    bias = items.number("bias", "biases") if items.has("bias") else "CAST(NULL AS double)"
+    bias = items.number("bias") if items.has("bias") else "CAST(NULL AS double)"
     item, vector = f"CAST({items['item']} AS {kinds.item})", f"CAST({items['vector']} AS {array})"
     frame = items.frame.selectExpr(f"{item} AS i", f"{vector} AS f", f"{bias} AS b")
     table = acted(frame.toArrow).combine_chunks()
@@ -425,13 +367,13 @@ def read_items(given: Given, kinds: IdKinds) -> tuple[Array, Array, Array | None
     named = ids(table["i"])
     order = np.argsort(named, kind="stable")
     factors = np.ascontiguousarray(vectors(table["f"].combine_chunks(), None, items.what)[order])
-    own = None
-    if items.has("bias"):
-        own = table["b"].to_numpy(zero_copy_only=False)[order].astype(factors.dtype)
+    own = biases(table["b"], factors.dtype)[order] if items.has("bias") else None
     return named[order], factors, own
 
 
-def _describe(source: Source, text: str) -> None:
+def _described(source: Source, text: str) -> Any:
+    """Return a source that stands for one on Spark, with its description."""
     source.describe = lambda: text  # type: ignore[method-assign]
     # None of its arrays are here.
     source.facts = dataclasses.replace(source.facts, arrays={})  # type: ignore[misc]
+    return source

@@ -11,22 +11,25 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from recometer import errors
 from recometer.arrays import Array
-from recometer.data.columns import ColumnPair, choose_columns
-from recometer.data.numbers import numbers
+from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
+from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError
 
 Frame = Any
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-EXACT, ALMOST_ALL = 2**53, 2**63 - 2**10  # up to which double holds all integers; that are bigint
+# Other types come as they are to the functions of one machine, which refuse what is no number.
+AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
+FIELDS = ("u", "s", "i", "f", "x", "y")  # of rows: users, sessions, items, factors and numbers
+MOST_ROWS = 10**7  # of a user: they are in one cell, of which Spark has at most 2 GB
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
 RUNNING = {
@@ -45,6 +48,10 @@ LIMIT = 200_000_000  # values, or places of lists, that the driver collects: 1.6
 NOT_THERE = re.compile(
     r"No module named '?recometer|Can't get attribute .* on <module 'recometer"
     r"|cannot import name .* from 'recometer"
+)
+OUT_OF_MEMORY = re.compile(
+    "OutOfMemory|ExecutorLostFailure|Cannot grow BufferHolder|Cannot initialize array|code 52|"
+    "MemoryError"
 )
 INSTALL = (
     "Hint: install recometer in the Python environment of the executors, the same version as here "
@@ -108,18 +115,30 @@ class Table:
         """Return the quoted name of a column that there is."""
         return quoted(str(self.columns[option]))
 
+    def called(self, option: str, field: str) -> str:
+        """Return how a field of a row is called where it is read: as its column, if it can be."""
+        name = str(self.columns[option])
+        return field if name in FIELDS else name
+
     def has(self, option: str) -> bool:
         """Return whether there is such a column."""
         return self.columns.get(option) is not None
 
     def type_of(self, option: str) -> Any:
-        """Return the Spark type of a column."""
-        return self.frame.schema[str(self.columns[option])].dataType
+        """Return the Spark type of a column, or of what the entries of arrays have."""
+        name, schema = self.columns[option], self.frame.schema
+        if option not in ("item", "score") or not self.has("entry"):
+            return schema[str(name)].dataType
+        element = schema[str(self.columns["entry"])].dataType.elementType
+        return element if name is None else element[name].dataType
 
-    def kind_of(self, option: str) -> str:
-        """Return as what ids are read: ``"bigint"`` or ``"string"``."""
-        name = self.type_of(option).simpleString()
-        return id_kind(name, f"column {self.columns[option]!r} of {self.what}", option)
+    def of_ids(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield of each column of ids: its table, where it is, what has the ids, and its type."""
+        for option in ("user", "session", "item"):
+            entry = self.columns.get("entry") if option == "item" else None
+            if entry is not None or self.has(option):
+                where = f"column {entry or self.columns[option]!r} of {self.what}"
+                yield self.what, where, option, self.type_of(option).simpleString()
 
     def users(self, kinds: IdKinds) -> list[str]:
         """Return what names users, as SQL: u, and s for sessions."""
@@ -141,29 +160,10 @@ class Table:
             return entries.selectExpr(f"CAST({item} AS {kinds.item}) AS id")
         return self.frame.selectExpr(f"CAST({self[option]} AS {getattr(kinds, option)}) AS id")
 
-    def number(self, option: str, what: str, hint: str = "or leave them out") -> str:
-        """Return a column of numbers as SQL; others are refused as on one machine.
-
-        Integers that double does not hold raise an error where they are ranked by.
-        """
-        name = self.type_of(option).simpleString()
-        column, called = self[option], f"{what} (column {self.columns[option]!r}"
-        if name not in INTEGERS and not name.startswith(("float", "double", "decimal", "boolean")):
-            first = self.frame.where(f"{column} IS NOT NULL").selectExpr(f"{column} AS x").limit(1)
-            values = [row[0] for row in acted(first.collect)]
-            numbers(np.array(values, object), f"{called} of {self.what})", hint)
-        if name != "bigint" or option != "score":
-            return f"CAST({column} AS double)"
-        message = (
-            f"recometer.errors.InputError: The {called} of {self.what}) are ranked as double, "
-            "which does not hold all integers beyond 2**53, and here they are such. Hint: subtract "
-            "the same number from all."
-        ).replace("\\", "\\\\").replace("'", "\\'")  # fmt: skip
-        lost = (
-            f"{column} NOT BETWEEN -{EXACT} AND {EXACT} AND ({column} NOT BETWEEN -{ALMOST_ALL} "
-            f"AND {ALMOST_ALL} OR CAST(CAST({column} AS double) AS bigint) <> {column})"
-        )
-        return f"CAST(CASE WHEN {lost} THEN raise_error('{message}') ELSE {column} END AS double)"
+    def number(self, option: str) -> str:
+        """Return a column of numbers as SQL."""
+        kind = self.type_of(option).simpleString().partition("(")[0]
+        return f"CAST({self[option]} AS double)" if kind in AS_DOUBLE else self[option]
 
     def cells(self, kinds: IdKinds, **fields: str) -> Frame:
         """Return each row as its user u and a struct ``c`` of SQL expressions, by name."""
@@ -176,7 +176,8 @@ class Table:
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
     """Return a row per user u, with the rows of each table in an array of its name.
 
-    Without a number of partitions, Spark makes as many as there are data for.
+    Without a number of partitions, Spark makes as many as there are data for. Of a user with more
+    than `MOST_ROWS` rows, ``many`` is their number, and the arrays are missing.
     """
     from pyspark.sql import functions
 
@@ -184,7 +185,28 @@ def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
     found = functools.reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
     if partitions is not None:
         found = found.repartition(partitions, "u")
-    return found.groupBy("u").agg(*(functions.collect_list(name).alias(name) for name in cells))
+    found = found.groupBy("u").agg(*(functions.collect_list(name).alias(name) for name in cells))
+    n_rows = " + ".join(f"size({name})" for name in cells)
+    fits = f"IF({n_rows} <= {MOST_ROWS}, {{}}, {{}})"
+    arrays = [f"{fits.format(name, 'NULL')} AS {name}" for name in cells]
+    return found.selectExpr("u", *arrays, f"{fits.format('NULL', n_rows)} AS many")
+
+
+def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
+    """Return the error of a user with so many rows, and why they are too many."""
+    return InputError(
+        f"{why} User {user!r} has {n_rows:,} rows, and a task holds the rows of a user in memory "
+        "together. Hint: such a user often stands for all who are not known: leave it out, with "
+        "frame.where(...); recometer.evaluate of frame.toArrow() takes any number."
+    )
+
+
+def without_sessions(what: str) -> InputError:
+    """Return the error of a table with sessions of users beside a test that has none."""
+    return InputError(
+        f"{what} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
+        "user=['user', 'session']); or leave them out."
+    )
 
 
 def is_frame(data: object) -> bool:
@@ -207,40 +229,37 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def id_kind(name: str, where: str, option: str) -> str:
-    """Return as what ids of a Spark type are read."""
-    if name in INTEGERS:
-        return "bigint"
-    if name == "string" or name.startswith(("varchar", "char")):
-        return "string"
-    raise InputTypeError(
-        f"The {where} holds {option}s as {name}; on Spark they are integers or strings. Hint: "
-        f"cast it to bigint or to string, in all tables alike."
-    )
-
-
-def same_kind(kinds: Mapping[str, str], option: str) -> str:
-    """Return the one kind that ids have in all tables; InputTypeError: they have two."""
-    (first, kind), *others = kinds.items()
+def kinds_of(columns: Iterable[tuple[str, str, str, str]]) -> IdKinds:
+    """Return as what ids are read, alike in all tables; `columns` are as `Table.of_ids` says."""
+    found: dict[str, tuple[str, str]] = {}
     words = {"bigint": "integers", "string": "strings"}
-    for name, other in others:
-        if other != kind:
+    for what, where, option, name in columns:
+        kind = "bigint" if name in INTEGERS else "string"
+        if kind == "string" and not name.startswith(("string", "varchar", "char")):
             raise InputTypeError(
-                f"The {option} ids of {first} are {words[kind]}, those of {name} {words[other]}. "
+                f"The {where} holds {option}s as {name}; on Spark they are integers or strings. "
+                "Hint: cast it to bigint or to string, in all tables alike."
+            )
+        first, known = found.setdefault(option, (what, kind))
+        if known != kind:
+            raise InputTypeError(
+                f"The {option} ids of {first} are {words[known]}, those of {what} {words[kind]}. "
                 "Hint: cast one of them, so that they are alike."
             )
-    return kind
+    return IdKinds(**{option: kind for option, (_, kind) in found.items()})
 
 
-def kinds_of(tables: Sequence[Table], items: Mapping[str, str]) -> IdKinds:
-    """Return as what ids are read, alike in all tables; `items` has the kind of each table's."""
-    users = {one.what: one.kind_of("user") for one in tables}
-    sessions = {one.what: one.kind_of("session") for one in tables if one.has("session")}
-    return IdKinds(
-        same_kind(users, "user"),
-        same_kind(items, "item"),
-        same_kind(sessions, "session") if sessions else None,
-    )
+def check_ids(frame: Frame, columns: Columns) -> None:
+    """Refuse columns of users and items whose entries cannot be ids."""
+    for name in single_names([columns.user, columns.item]):
+        kind = frame.schema[name].dataType
+        # Whether floating-point numbers count as integers depends on all rows.
+        if kind.typeName() in ("float", "double", "struct", "array", "map"):
+            raise InputTypeError(
+                f"Column {name!r} holds {kind.simpleString()}, of which no ids are made. Hint: "
+                f"cast it to bigint or to string: frame.withColumn({name!r}, "
+                f'frame[{name!r}].cast("bigint")).'
+            )
 
 
 def check_partitions(given: object) -> None:
@@ -271,19 +290,24 @@ def persisted(rows: Frame) -> bool:
     return True
 
 
-def acted(call: Callable[[], Any]) -> Any:
+def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> Any:
     """Let Spark run a job, and raise an error of ours in a worker as such.
+
+    Parameters
+    ----------
+    call
+    cells
+        What was `gathered`, whose rows are counted if memory runs out.
 
     Raises
     ------
     RecometerError
-        What a worker raised, without what Spark says around it; or that it has no recometer.
+        What a worker raised, without what Spark says around it; that it has no recometer; or who
+        has too many rows, or that Java ended, where memory runs out.
     """
-    from pyspark.errors import PySparkException
-
     try:
         return call()
-    except PySparkException as error:
+    except Exception as error:
         text = str(error)
         ours = re.search(r"recometer\.errors\.(\w+): (.*)", text)
         if ours is not None:
@@ -292,6 +316,19 @@ def acted(call: Callable[[], Any]) -> Any:
             raise InputError(
                 f"An executor has no recometer, or another version. {INSTALL}"
             ) from None
+        if isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j."):
+            raise InputError(
+                "The Java process of Spark ended; most often its memory has run out. Hint: "
+                "spark.driver.memory; the rows of a user are in memory together, about 200 bytes "
+                "each, and frame.groupBy(...).count() shows who has the most."
+            ) from error
+        if cells is not None and OUT_OF_MEMORY.search(text) is not None:
+            users = functools.reduce(
+                lambda a, b: a.union(b), (c.select("u") for c in cells.values())
+            )
+            counted = users.groupBy("u").count().orderBy("count", ascending=False)
+            [(user, n_rows)] = counted.limit(1).collect()
+            raise too_many_rows(user, n_rows, "An executor ran out of memory.") from error
         raise
 
 
@@ -324,3 +361,8 @@ def vectors(column: Any, n_factors: int | None, what: str) -> Array:
             f"others have {width}. Hint: all rows need as many numbers."
         )
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), int(width))
+
+
+def biases(column: Any, dtype: Any) -> Array:
+    """Return an Arrow column of biases in the type of the factors."""
+    return all_numbers(column.to_numpy(zero_copy_only=False), "biases").astype(dtype)

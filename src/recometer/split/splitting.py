@@ -200,13 +200,6 @@ def parts_of_some_users(
     return work.parts(who, held, what.for_everybody)[1]
 
 
-def kept_of_some_users(data: Any, one: Filter, columns: dict[str, Any]) -> Any:
-    """Return the rows of some users that a filter keeps which reads one user at a time."""
-    given = {name: False if column is None else column for name, column in columns.items()}
-    work = _Work(data, given, one, "train", 0, 0, 0, 1)
-    return work.left()
-
-
 class _Work:
     """The data after the filters, and the settings, which all folds share."""
 
@@ -322,10 +315,6 @@ class _Work:
             columns=self.container.columns,
             find_users=users,
         )
-
-    def left(self) -> Any:
-        """Return the rows of the data that the filters keep."""
-        return self._taken(np.zeros(self.table.n, np.uint8))["train"]
 
     def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
         """Return who is tested, and the part of each row."""
