@@ -223,6 +223,10 @@ class SparkEvaluation(rendering.Printed):
         notes = summary.notes(self.inputs, self.counts, self.protocol)
         return summary.table(self.moments(), self.protocol, notes)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything except the users' values as plain values (for JSON)."""
+        return self.collect().to_dict()
+
     def __repr__(self) -> str:
         return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
 
