@@ -141,7 +141,8 @@ def test_exposures_of_many_users() -> None:
 
 
 def natural_logarithm(number: int) -> decimal.Decimal:
-    with decimal.localcontext(prec=50):
+    with decimal.localcontext() as context:
+        context.prec = 50
         return decimal.Decimal(number).ln()
 
 
@@ -149,7 +150,8 @@ LOG_OF_2 = natural_logarithm(2)
 
 
 def correctly_rounded(number: int) -> float:
-    with decimal.localcontext(prec=50):
+    with decimal.localcontext() as context:
+        context.prec = 50
         return float(natural_logarithm(number) / LOG_OF_2)
 
 
