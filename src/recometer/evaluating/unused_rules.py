@@ -130,7 +130,7 @@ def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     facts, of_lists = source.facts, kind in ("lists", "all users")
     if rule == "duplicates" and not facts.repeats_items:
-        return "only lists can repeat items"
+        return f"{type(source).__name__} repeat no items, as lists may"
     if rule == "constant_scores" and facts.listed is not None and of_lists:
         return "lists are read as they were given"
     of_value = facts.unread.get(f"{rule}={getattr(protocol, rule)}")
