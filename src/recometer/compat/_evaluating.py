@@ -10,9 +10,7 @@ from typing import Any
 
 from recometer.arrays import Float64
 from recometer.errors import DataWarning, UnknownNameError, did_you_mean
-from recometer.evaluating.finish import check
-from recometer.evaluating.part import measure
-from recometer.evaluating.records import find_records
+from recometer.evaluating.finish import measured
 from recometer.evaluation import Evaluation, evaluate
 from recometer.evaluator import Evaluator
 from recometer.metrics.conventions import Convention, find
@@ -73,10 +71,7 @@ def values_of(
     rules.setdefault("defects", True)
     evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
     with quiet():
-        case = evaluator.case(source)
-        part = measure(case, find_records(case))
-        check(case, part)
-    return dict(part.values)
+        return dict(measured(evaluator.case(source)).values)
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import is_threshold
 from recometer.errors import InputError, warn
-from recometer.evaluating.facts import Facts
+from recometer.evaluating.block_facts import BlockFacts
 from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
@@ -30,7 +30,7 @@ def check_not_empty(n_users: int, n_rows: int) -> None:
 
 
 def check_known(
-    facts: Facts, examples: Sequence[object], source: Source, protocol: Protocol
+    facts: BlockFacts, examples: Sequence[object], source: Source, protocol: Protocol
 ) -> None:
     """Refuse a source without any known user or finite scores; warn if there are few."""
     if not facts.n_known:
@@ -251,7 +251,7 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
 
 
 def warn_of_undefined(
-    facts: Facts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
+    facts: BlockFacts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
     """Warn of metrics that are undefined for all users, with the reasons."""
     alike: dict[str, list[str]] = {}

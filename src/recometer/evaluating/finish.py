@@ -15,10 +15,10 @@ from recometer import _kernel
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating import checks
+from recometer.evaluating.block_facts import BlockFacts
 from recometer.evaluating.case import Case
-from recometer.evaluating.facts import Facts
 from recometer.evaluating.part import Part, measure
-from recometer.evaluating.records import Records
+from recometer.evaluating.records import Records, find_records
 from recometer.evaluating.unknown import FindUnknown, find_unknown, warn_of_unknown
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -98,11 +98,17 @@ def _by_popularity(
     return found_by_popularity(ranks, sides.test, arguments.train, of_train, *how)
 
 
-def means_of(case: Case, records: Records) -> dict[str, float]:
-    """Return only the means, as `Evaluation.mean` does, without making an `Evaluation`."""
-    sides, arguments = case.sides, case.arguments
-    part = measure(case, records)
+def measured(case: Case) -> Part:
+    """Measure all users of a case, and check them."""
+    case.check_ids()
+    part = measure(case, find_records(case))
     check(case, part)
+    return part
+
+
+def means_of(case: Case) -> dict[str, float]:
+    """Return only the means, as `Evaluation.mean` does, without making an `Evaluation`."""
+    sides, arguments, part = case.sides, case.arguments, measured(case)
     averaging = Averaging(
         metrics={str(one): one for one in sides.metrics},
         values=part.values,
@@ -116,13 +122,8 @@ def means_of(case: Case, records: Records) -> dict[str, float]:
         binary_gains=sides.binary_gains,
         clusters=None,  # only intervals read them
     )
-    together = together_of(
-        sides.metrics,
-        arguments.protocol,
-        part.over_users,
-        part.over_rows,
-        None,
-    )
+    over_all = part.over_users, part.over_rows
+    together = together_of(sides.metrics, arguments.protocol, *over_all, None)
     return means_with(averaging, together, averaging.metrics, None)
 
 
@@ -146,7 +147,7 @@ def check(case: Case, part: Part) -> None:
 
 
 def check_facts(
-    facts: Facts,
+    facts: BlockFacts,
     counts: Mapping[str, int],
     *,
     source: Source,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, UInt8, all_of
+from recometer.evaluating.block_facts import BlockFacts
 from recometer.evaluating.case import Case
 from recometer.evaluating.chance import chance_of
-from recometer.evaluating.facts import Facts
 from recometer.evaluating.records import Records, Users, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -34,7 +34,7 @@ class Part:
     reasons: Mapping[str, UInt8]
     users: Users
     counts: Mapping[str, int]  # rows and users that a rule affected
-    facts: Facts
+    facts: BlockFacts
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     rated: RatedTogether | None = None
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -81,7 +81,7 @@ def measure(case: Case, records: Records) -> Part:
 
 def _facts(
     case: Case, records: Records, values: Mapping[str, Float64], reasons: Mapping[str, UInt8]
-) -> Facts:
+) -> BlockFacts:
     users, ranks, test = records.users, records.ranks, case.sides.test
     known = raised(users.flags, UserFlag.KNOWN)
     judged = known & (users.n_relevant > 0)
@@ -94,7 +94,7 @@ def _facts(
         # The first user nearly always decides, so the rest is not searched.
         if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
             undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
-    return Facts(
+    return BlockFacts(
         n_users=test.n_users,
         n_rows=len(test),
         n_relevant=int(users.n_relevant.sum()),

@@ -99,8 +99,7 @@ class Preparation:
 
         No `Evaluation` is made, and the source is neither hashed nor kept.
         """
-        given = self.case(source)
-        return means_of(given, find_records(given))
+        return means_of(self.case(source))
 
     def of_known_users(self) -> Self:
         """Return an evaluator whose means are over the users that the source knows.
@@ -127,10 +126,11 @@ class Preparation:
 
     def fields(self, source: object, begin: float) -> dict[str, Any]:
         """Evaluate a model; return the fields of its `Evaluation`. `begin` is the start time."""
-        given = self.case(source)
+        case = self.case(source)
         read = time.perf_counter()
-        records = find_records(given)
-        return fields_of(given, records, read - begin, time.perf_counter() - read)
+        case.check_ids()
+        records = find_records(case)
+        return fields_of(case, records, read - begin, time.perf_counter() - read)
 
     def case(self, given: object) -> Case:
         """Check a source, or make one from a model, and combine it with the sides."""

@@ -66,8 +66,6 @@ def find_records(case: Case) -> Records:
     rules, sides, arguments, source = case.protocol, case.sides, case.arguments, case.source
     test, of_ranks, of_lists = sides.test, sides.of_rankings, sides.of_lists
     request = request_of(case)
-    if not arguments.some_users:
-        case.check_ids()
     ratings, ranks = _ratings(source, request, sides.metrics), None
     if ratings is not None:
         ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))

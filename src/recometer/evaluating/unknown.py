@@ -12,7 +12,7 @@ from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.data.spelling import guess
 from recometer.errors import InputError, brief, warn
-from recometer.evaluating.facts import Facts
+from recometer.evaluating.block_facts import BlockFacts
 from recometer.protocol import Protocol
 from recometer.sources.base import Kind, Source
 
@@ -92,7 +92,7 @@ def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
 def warn_of_unknown(
     source: Source,
     counts: Mapping[str, int],
-    facts: Facts,
+    facts: BlockFacts,
     protocol: Protocol,
     find: FindUnknown,
 ) -> None:

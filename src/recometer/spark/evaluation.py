@@ -17,7 +17,7 @@ from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.evaluating import checks, finish
 from recometer.evaluating.arguments import DEFAULT_METRICS, protocol_of, settled, truth_beside
-from recometer.evaluating.facts import Facts
+from recometer.evaluating.block_facts import BlockFacts
 from recometer.evaluating.folds import check_no_train, each_fold
 from recometer.evaluating.sides import definitions_of, is_uniform, warn_of_zeros, warning_of
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
@@ -182,7 +182,7 @@ def evaluate(
     kept = keep and persisted(rows)
     notes = acted(rows.where("note IS NOT NULL").select("note").toArrow, cells)
     found_by = _together(notes["note"].to_pylist())
-    facts = Facts.merge(found_by["facts"]["facts"])
+    facts = BlockFacts.merge(found_by["facts"]["facts"])
     plan.check_facts(found_by, facts)
     whole: Any = found_by.get("lists") or {"totals": found_by["totals"]}
     if job.over_users and not job.lists:
@@ -400,7 +400,7 @@ class Plan:
             )
         return most["catalogue"]
 
-    def check_facts(self, found: Found, facts: Facts) -> None:
+    def check_facts(self, found: Found, facts: BlockFacts) -> None:
         """Refuse and warn of what the blocks found, as on one machine."""
         like, kinds, rules = self.source.like, self.kinds, self.protocol
         checks.check_not_empty(facts.n_users, facts.n_rows)
@@ -433,7 +433,7 @@ class Plan:
             found["items_unknown"] = population.n_unknown_items(*how)
         return {name: n for name, n in found.items() if n}
 
-    def described(self, facts: Facts) -> dict[str, dict[str, Any]]:
+    def described(self, facts: BlockFacts) -> dict[str, dict[str, Any]]:
         """Return a description of each argument."""
         rows = f"{facts.n_users:,} users, {facts.n_rows:,} interactions"
         texts = {"source": self.source.like.describe(), "test": f"DataFrame of Spark, {rows}"}

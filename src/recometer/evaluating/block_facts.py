@@ -1,4 +1,4 @@
-"""Facts: numbers of a block of users that the checks of all users need."""
+"""BlockFacts: numbers of a block of users that the checks of all users need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from recometer.arrays import Int64
 
 
-class Facts(NamedTuple):
+class BlockFacts(NamedTuple):
     """Numbers of a block of users, for the checks in `finish.check_facts`."""
 
     n_users: int
@@ -29,7 +29,7 @@ class Facts(NamedTuple):
     undefined: Mapping[str, Int64]  # users per `Reason`, for metrics without any value
 
     @classmethod
-    def merge(cls, parts: Sequence[Facts]) -> Facts:
+    def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
         """Return the facts of all users, from those of blocks of different users."""
         each = [part for part in parts if part.n_users]
         first = each[0].undefined if each else {}
