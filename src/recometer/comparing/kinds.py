@@ -67,14 +67,33 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Paired:
-    """A model by a metric with a value for each user.
+class Resolved:
+    """A model by a metric.
 
     Attributes
     ----------
     model, metric
     users, options
         Those of the comparison.
+    """
+
+    model: Model
+    metric: str
+    users: Users
+    options: Options
+
+    @property
+    def definition(self) -> MetricDefinition:
+        """Return the statements about the metric."""
+        return self.model.first.known_metric(self.metric).definition
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Paired(Resolved):
+    """A model by a metric with a value for each user.
+
+    Attributes
+    ----------
     column
         The users' values, means over runs.
     bounds
@@ -83,18 +102,9 @@ class Paired:
         Why nothing is known of that range; empty where it is.
     """
 
-    model: Model
-    metric: str
-    users: Users
-    options: Options
     column: Column
     bounds: Bounds = (-np.inf, np.inf)
     remark: str = ""
-
-    @property
-    def definition(self) -> MetricDefinition:
-        """Return the statements about the metric."""
-        return self.model.first.known_metric(self.metric).definition
 
     @property
     def table(self) -> Float64:
@@ -113,7 +123,7 @@ class Paired:
         )
 
     def mean(self) -> float:
-        """Return the mean of the values, of which none is NaN."""
+        """Return the mean of the values, which contain no NaN."""
         values = self.column.values
         return float(values.sum() / len(values)) if len(values) else np.nan
 
@@ -337,7 +347,7 @@ def pair_row(metric: str, pair: tuple[Paired, Paired], found: Difference) -> Pai
 
 
 def _notes(row: PairRow, average: AbstractSet[str], remark: str) -> tuple[str, ...]:
-    """Return what has to be known of a row; `average` are the rules of its two models."""
+    """Return the notes on a row; `average` are the rules of its two models."""
     notes = [remark, row.interval.note, row.test.note, row.relative_interval.note]
     unequal = average - {"users", "usual"}
     if unequal:

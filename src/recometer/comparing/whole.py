@@ -11,12 +11,11 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64, Int64
-from recometer.comparing.kinds import Options
+from recometer.comparing.kinds import Options, Resolved
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import computed_for_all
 from recometer.measuring.measured import Together
-from recometer.metrics.registry import MetricDefinition
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
 from recometer.results.means import NO_WIDTH, resamples_of
@@ -72,31 +71,19 @@ class WholeValues:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Whole:
+class Whole(Resolved):
     """A model by a metric with one value for all users.
 
     Attributes
     ----------
-    model, metric
-    users, options
-        Those of the comparison.
     known : dict
-        What was found of pairs of models, for all metrics that are resampled together.
+        Values of pairs of models, for all metrics that are resampled together.
     names : tuple of str
         These metrics.
     """
 
-    model: Model
-    metric: str
-    users: Users
-    options: Options
     known: dict[tuple[str, str], Mapping[str, WholeValues]]
     names: tuple[str, ...]
-
-    @property
-    def definition(self) -> MetricDefinition:
-        """Return the statements about the metric."""
-        return self.model.first.known_metric(self.metric).definition
 
     def row(self, other: Whole) -> PairRow:
         """Compare with another model.
@@ -155,7 +142,7 @@ def resolve_whole(
 def _resampled_values(
     metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists, over users drawn for all alike."""
+    """Return the values of runs that still have their lists, with the same resampled users."""
     runs = [run for model in pair for run in model.runs]
     data, both = _common(metrics[0], pair, users)
     n, confidence, clusters = len(both), options.confidence, None
@@ -198,7 +185,7 @@ def _resampled_values(
 
 
 def _saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
-    """Return the values of runs of which only their own intervals are known.
+    """Return the values of runs that have only their own intervals.
 
     The standard error of a sum is at most the sum of the standard errors.
     """
@@ -240,7 +227,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return the data of the users whom all runs have, in one order, and these users."""
+    """Return the data of the users in all runs, in one order, and these users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
