@@ -51,7 +51,7 @@ nb_merge_streams = True
 # Links to files of the repository that are not pages; the tests check that they lead somewhere.
 suppress_warnings = ["myst.xref_missing"]
 
-# Names in single backticks are links where they are known, and code where they are not.
+# Names in single backticks become links if Sphinx knows them, and code otherwise.
 default_role = "py:obj"
 autodoc_typehints = "none"
 autosummary_generate = True

@@ -19,7 +19,7 @@ from recometer.sources.base import Request, Source
 
 @dataclasses.dataclass(frozen=True)
 class Looked:
-    """What was given, and what the source says of it.
+    """The arguments, and the answers of the source.
 
     Attributes
     ----------

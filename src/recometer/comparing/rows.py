@@ -34,7 +34,7 @@ SIGNS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class PairRow:
-    """Two models by one metric, on the users for whom both have a value.
+    """Two models by one metric, on the users with a value from both.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class PairRow:
     n
         The number of users compared.
     n_only_model, n_only_other
-        The numbers of users for whom only one of the two has a value; they are left out.
+        The numbers of users with a value from only one of the two; they are left out.
     mean, mean_other
         The means over the users compared.
     difference, interval
@@ -192,7 +192,7 @@ class Standing:
     ----------
     metric, model
     mean, interval
-        The mean over the users for whom all models have a value.
+        The mean over the users with a value from all models.
     n
         The number of these users.
     leads

@@ -291,7 +291,7 @@ def _tensors(state: Any) -> list[Tensor]:
 
 
 def _messages(gathered: Any) -> list[dict[str, Any]]:
-    """Return the states in what was gathered: messages one after the other."""
+    """Return the states in the gathered messages."""
     parts = _tensors(gathered if isinstance(gathered, list) else [gathered])
     text = b"".join(to_numpy(part).astype(np.uint8).tobytes() for part in parts)
     found = []

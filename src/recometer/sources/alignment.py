@@ -76,7 +76,7 @@ class Aligned:
     pool: Int64 | None = None
     item_ids: Array | None = None  # of the whole catalogue, sorted; None for positions
     n_offered: int | None = None  # items in the sets of candidates, where they were given
-    # What was found of these, kept for the copies that `anew` makes.
+    # Results computed from the fields, shared with the copies that `anew` makes.
     found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def anew(self) -> Aligned:

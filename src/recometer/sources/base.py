@@ -46,7 +46,7 @@ class Request:
         Whether to show progress. None shows it only if standard error is a terminal.
     candidates, exclude
         The items that may be recommended, as `candidates.read_candidates` returns them, and those
-        that may not; `_align.align` applies both.
+        that may not; `alignment.align` applies both.
     seed
         Seed of the order that ``ties="random"`` gives equal scores in a list.
     memory
@@ -90,7 +90,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a source before it ranks anything.
+    """Facts about a source that hold before it ranks anything.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Facts:
     sized
         Whether the source takes the memory of its arrays and no more.
     of_unknown
-        How messages speak of users of test whom the model does not know.
+        The words of messages for users of test that the model does not know.
     """
 
     arrays: Mapping[str, object]
@@ -165,7 +165,7 @@ class Source(abc.ABC):
     @property
     @abc.abstractmethod
     def facts(self) -> Facts:
-        """What is known of it before it ranks anything."""
+        """Facts that hold before it ranks anything."""
 
     @abc.abstractmethod
     def describe(self) -> str:

@@ -47,7 +47,7 @@ class Cut(Source):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the source whose lists are cut."""
+        """The facts of the source whose lists are cut."""
         return self._source.facts
 
     def rank(self, request: Request) -> Ranks:

@@ -1,8 +1,8 @@
 """The rows of each user in an order, on several threads.
 
-A row's draw depends on the seed, the user's id and the item's. Whatever the order, rows that are
-alike in user, item and time are told apart by their value, the largest first, and only then by
-their place in the data, so that shuffled data are split alike.
+A row's draw depends on the seed, the user's id and the item's. In any order, rows with the
+same user, item and time are sorted by their value, the largest first, and only then by their place
+in the data, so that shuffled data are split in the same way.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ FEW_USERS = 50  # whose differences do not show whether they are symmetric
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Two models on the users for whom both have a value.
+    """Two models on the users with a value from both.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grouped:
-    """Values of users, grouped: what statistics of means need to know of them.
+    """Values of users, grouped, as statistics of means need them.
 
     The statistic is ``sum(x) / sum(y)``: a mean where every size y is 1, a ratio of means
     otherwise.
@@ -112,7 +112,7 @@ class Grouped:
 
 
 def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
-    """Return values, of which those that a masked array hides are NaN."""
+    """Return values, with NaN for those that a masked array hides."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     return np.ma.filled(values.astype(np.float64), np.nan)

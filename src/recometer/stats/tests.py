@@ -125,7 +125,7 @@ class Found(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairedTest:
-    """What is known of a test.
+    """A paired test, as declared with `paired`.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class PairedTest:
     sentence
         What is printed, such as "Student's paired t test".
     function
-        Takes the differences of some users of whom at least one differs, and returns `Found`.
+        Takes the differences of users, at least one other than 0, and returns `Found`.
     hypothesis
         The null hypothesis.
     smallest_p
@@ -167,7 +167,7 @@ class PairedTest:
         return self.hypothesis == MEAN
 
     def result(self, differences: npt.ArrayLike | Grouped) -> TestResult:
-        """Return the outcome for the differences of users, of which NaN leaves one out."""
+        """Return the outcome for the differences of users; NaN leaves a user out."""
         given: Any
         if self.reads == "values":
             given = column(differences, "differences")  # type: ignore[arg-type]
@@ -216,7 +216,7 @@ def paired(
 
 
 def documented(function: Callable[..., Any]) -> None:
-    """Put the names of all tests, and what they are, into the docstring of a function."""
+    """Put the names and sentences of all tests into the docstring of a function."""
     listed = ";\n        ".join(f'``"{name}"``, {test.sentence}' for name, test in TESTS.items())
     function.__doc__ = (function.__doc__ or "").replace("{tests}", f"{listed}.")
 
