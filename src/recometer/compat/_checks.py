@@ -59,6 +59,25 @@ def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
         raise InputError(f"{name}={brief(given)} must be one of {known}.")
 
 
+def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
+    """Return a sparse matrix or array by rows, as that of SciPy which libraries take."""
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        or_array = " or array" if kind == "csr_array" else ""
+        raise InputTypeError(
+            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix{or_array}. "
+            f"Hint: scipy.sparse.{kind}({name})."
+        )
+    return getattr(scipy.sparse, kind)(matrix)
+
+
+def shape_of(name: str, array: Array, axes: str) -> None:
+    """Raise unless an array has as many directions as are named, such as ``"n_users, k"``."""
+    if array.ndim != axes.count(",") + 1:
+        raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
+
+
 def array_of(name: str, given: Any) -> Array:
     """Return a tensor, an array or a list as an array."""
     return as_array(given, name)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
 
 from recometer.arrays import Float64
 from recometer.errors import DataWarning, UnknownNameError, did_you_mean
@@ -86,6 +89,12 @@ def _evaluator(
 def ids_of(result: Evaluation) -> list[Any]:
     """Return the ids of the users, or their positions."""
     return [*range(len(result))] if result.user_ids is None else result.user_ids.tolist()
+
+
+def tensor(value: Any) -> Any:
+    """Return a float32 tensor, or, where nobody has loaded torch, a number or array of NumPy."""
+    torch = sys.modules.get("torch")
+    return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
 
 
 def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:

@@ -87,8 +87,11 @@ def ranking_metrics_at_k(
             f"model is of type {type(model).__name__}, which has no method recommend. "
             "Hint: pass a fitted model."
         )
-    test = _by_rows(test_user_items, "test_user_items")
-    train = _by_rows(train_user_items, "train_user_items")
+    # implicit's own models take csr_matrix alone, no sparse array.
+    test = _checks.sparse_rows("test_user_items", test_user_items, "csr_matrix")
+    train = _checks.sparse_rows("train_user_items", train_user_items, "csr_matrix")
+    for matrix in (test, train):
+        matrix.sum_duplicates()
     if train.shape != test.shape:
         raise InputError(
             f"train_user_items is {train.shape}, and test_user_items {test.shape}. "
@@ -202,18 +205,3 @@ def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
                 "for each user and a column for each of at most N items."
             ) from error
     return CountedPlaces(lists, n_items)
-
-
-def _by_rows(matrix: Any, name: str) -> Any:
-    from scipy.sparse import csr_matrix, issparse
-
-    understood: bool = issparse(matrix)
-    if not understood:
-        raise InputTypeError(
-            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix. "
-            f"Hint: scipy.sparse.csr_matrix({name})."
-        )
-    # implicit's own models take csr_matrix alone, no sparse array.
-    rows: Any = csr_matrix(matrix)
-    rows.sum_duplicates()
-    return rows

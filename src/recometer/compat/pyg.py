@@ -5,7 +5,6 @@ Nothing here derives from a class of PyTorch Geometric or TorchMetrics.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated, quiet, values_of
+from recometer.compat._evaluating import evaluated, quiet, tensor, values_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
 from recometer.data.rows import MAX_NUMBER
@@ -39,7 +38,7 @@ __all__ = [
 
 
 class _Metric:
-    """The base class of all metrics, which have a length of lists."""
+    """The base class of all metrics: the sum of values, and their number."""
 
     higher_is_better = True
     weighted = False
@@ -50,7 +49,7 @@ class _Metric:
 
     def reset(self) -> None:
         """Forget everything."""
-        raise NotImplementedError
+        self.accum, self.total = 0.0, 0
 
     def update(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
@@ -59,8 +58,8 @@ class _Metric:
         raise NotImplementedError
 
     def compute(self) -> Any:
-        """Return the metric of all batches: a tensor without a dimension."""
-        raise NotImplementedError
+        """Return the metric of all batches: a float32 tensor without a dimension."""
+        return tensor(self.accum / self.total if self.total else 0.0)
 
     def __call__(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
@@ -91,10 +90,6 @@ class LinkPredMetric(_Metric):
     0.25
     """
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self.accum, self.total = 0.0, 0
-
     def update(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
@@ -113,10 +108,6 @@ class LinkPredMetric(_Metric):
             _check_weight(self, edge_label_weight)
         weight = edge_label_weight if self.weighted else None
         _update([self], _Batch.of(pred_index_mat, edge_label_index, weight))
-
-    def compute(self) -> Any:
-        """Return the metric of all batches: a float32 tensor without a dimension."""
-        return _tensor(self.accum / self.total if self.total else 0.0)
 
     @property
     def name(self) -> str:
@@ -189,15 +180,11 @@ class LinkPredCoverage(_Metric):
 
     def compute(self) -> Any:
         """Return the share: a float32 tensor without a dimension."""
-        return _tensor(self.mask.mean())
+        return tensor(self.mask.mean())
 
 
 class _MeanOverLists(_Metric):
     """A mean over all lists."""
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.accum, self.total = 0.0, 0
 
     def update(
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
@@ -206,10 +193,6 @@ class _MeanOverLists(_Metric):
         values = self._values(lists_of(pred_index_mat)[:, : self.k])
         self.accum += float(values.sum())
         self.total += len(values)
-
-    def compute(self) -> Any:
-        """Return the mean: a float32 tensor without a dimension."""
-        return _tensor(self.accum / self.total if self.total else 0.0)
 
     def _values(self, lists: Array) -> Float64:
         raise NotImplementedError
@@ -298,10 +281,10 @@ class LinkPredPersonalization(_Metric):
     def compute(self) -> Any:
         """Return the mean over pairs: a float32 tensor without a dimension."""
         if self.total == 0:
-            return _tensor(0.0)
+            return tensor(0.0)
         lists = np.concatenate(self.preds)
         if len(lists) < 2:
-            return _tensor(np.nan)
+            return tensor(np.nan)
         places = lists.shape[1]
         name = f"LinkPredPersonalization@{places}"
         from scipy.sparse import csr_array
@@ -309,7 +292,7 @@ class LinkPredPersonalization(_Metric):
         # The lists alone are compared; of test there must be something.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
         result = evaluated("pyg", Lists(lists), test, [name])
-        return _tensor(result.mean()[name])
+        return tensor(result.mean()[name])
 
 
 class LinkPredMetricCollection:
@@ -489,18 +472,9 @@ def _check_weight(whose: object, weight: Any) -> None:
         )
 
 
-def _tensor(value: Any) -> Any:
-    """Return a float32 tensor, or, where nobody has loaded torch, a number of NumPy."""
-    torch = sys.modules.get("torch")
-    return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
-
-
 def lists_of(tensor: Any) -> Array:
     lists = _checks.array_of("pred_index_mat", tensor)
-    if lists.ndim != 2:
-        raise InputError(
-            f"pred_index_mat has the shape {lists.shape}, and must be [batch_size, k]."
-        )
+    _checks.shape_of("pred_index_mat", lists, "batch_size, k")
     check_whole("pred_index_mat", lists, -1)
     return lists.astype(np.int64, copy=False)  # an empty list has no integers
 
@@ -547,6 +521,5 @@ def check_below(lists: Array, n: int) -> None:
 
 def column_of(name: str, tensor: Any) -> Array:
     column = _checks.array_of_numbers(name, tensor)
-    if column.ndim != 1:
-        raise InputError(f"{name} has the shape {column.shape}, and must be [n_destinations].")
+    _checks.shape_of(name, column, "n_destinations")
     return column

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.compat import _checks
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.errors import (
@@ -199,10 +200,16 @@ def calc_reco_metrics(
         raise UnknownNameError(
             f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
         )
-    if as_df:
-        _require_pandas()  # before the work, not after it
+    if as_df:  # before the work, not after it
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise MissingPandasError(
+                "as_df=True returns a pandas DataFrame, and pandas is not installed. "
+                'Hint: pip install "recometer[pandas]", or pass as_df=False.'
+            ) from None
 
-    test = sparse_rows(X_test, "X_test")
+    test = _checks.sparse_rows("X_test", X_test)
     if test.nnz == 0:
         raise InputError("X_test is empty. Hint: every user would be without a relevant item.")
     n_items = test.shape[1]
@@ -294,7 +301,7 @@ def undefined_values(
 
 
 def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
-    train = sparse_rows(X_train, "X_train")
+    train = _checks.sparse_rows("X_train", X_train)
     n_users, n_items = shape
     if train.shape[1] != n_items:
         hint = " Hint: X_train.T." if train.shape[::-1] == shape else ""
@@ -337,16 +344,6 @@ def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:
     return pd.DataFrame(named)
 
 
-def _require_pandas() -> None:
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        raise MissingPandasError(
-            "as_df=True returns a pandas DataFrame, and pandas is not installed. "
-            'Hint: pip install "recometer[pandas]", or pass as_df=False.'
-        ) from None
-
-
 Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
@@ -384,20 +381,6 @@ def threads_of(nthreads: Any) -> int:
             "Hint: nthreads=-1 uses all processors."
         )
     return threads
-
-
-def sparse_rows(matrix: Any, name: str) -> csr_array[Any]:
-    """Return a sparse matrix or array by rows, unchanged or converted."""
-    from scipy.sparse import csr_array, issparse
-
-    understood: bool = issparse(matrix)
-    if not understood:
-        raise InputTypeError(
-            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix or array. "
-            f"Hint: scipy.sparse.csr_array({name})."
-        )
-    rows: csr_array[Any] = csr_array(matrix)
-    return rows
 
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
@@ -524,7 +507,13 @@ def split_reco_train_test(
     DataWarning
         If the share of users is less than one user, or there are fewer users than requested.
     """
-    matrix = _by_rows(X)
+    from scipy.sparse import csr_array
+
+    matrix = csr_array(X)
+    if matrix.nnz == 0:
+        raise InputError(f"X is empty: it has the shape {matrix.shape} and no entry.")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
     n_users, n_items = matrix.shape
     seed = whole("seed", seed, least=0)
     most = whole("max_test_users", max_test_users, least=1) if max_test_users else None
@@ -562,15 +551,6 @@ def split_reco_train_test(
     if made.remainder is not None:
         return _to_scipy(made.remainder, matrix.dtype)[others], train[users], test[users], rows
     return train[np.concatenate([users, others])], test[users], rows
-
-
-def _by_rows(X: Any) -> csr_array[Any]:
-    from scipy.sparse import csr_array
-
-    matrix = csr_array(X)
-    if matrix.nnz == 0:
-        raise InputError(f"X is empty: it has the shape {matrix.shape} and no entry.")
-    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
 
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:

@@ -114,9 +114,8 @@ def _evaluated(
     if of_lists and prev_interactions is not None:
         options["train"] = _pairs(prev_interactions)
     if catalog is not None:
-        options["catalogue"] = ids.encode(_checks.array_of("catalog", catalog), "items of catalog")[
-            1
-        ]
+        items = _checks.array_of("catalog", catalog)
+        options["catalogue"] = ids.encode(items, "items of catalog")[1]
     if test is None:
         listed = lists.facts.listed
         assert listed is not None
@@ -131,15 +130,13 @@ def _pairs(frame: Any) -> Interactions:
 
 
 def _check_given(key: str, kind: str, given: Mapping[str, Any]) -> None:
-    needed = []
-    if kind not in OF_LISTS:
-        needed.append("interactions")
-    if kind in OF_TRAIN:
-        needed.append("prev_interactions")
-    if kind in OF_CATALOGUE:
-        needed.append("catalog")
-    for name in needed:
-        if given[name] is None:
+    needed = {
+        "interactions": kind not in OF_LISTS,
+        "prev_interactions": kind in OF_TRAIN,
+        "catalog": kind in OF_CATALOGUE,
+    }
+    for name, is_needed in needed.items():
+        if is_needed and given[name] is None:
             raise InputError(f"{kind} ({key!r}) needs {name}=.")
 
 

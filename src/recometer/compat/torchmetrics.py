@@ -14,7 +14,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64
 from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated
+from recometer.compat._evaluating import evaluated, tensor
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.errors import InputError, InputTypeError, ModelError, brief
@@ -192,17 +192,17 @@ class RetrievalMetric:
     def compute(self) -> Any:
         """Return the metric of all pairs so far: a float32 tensor without a dimension."""
         if not self._parts:
-            return _tensor(0.0)
+            return tensor(0.0)
         preds, target, indexes = (
             np.concatenate(column) for column in zip(*self._parts, strict=True)
         )
         values = self._values(preds, target, indexes)
         if not len(values):
-            return _tensor(0.0)
+            return tensor(0.0)
         if isinstance(self.aggregation, str):
-            return _tensor(float(SUMMARIES[self.aggregation](values)))
+            return tensor(float(SUMMARIES[self.aggregation](values)))
         try:
-            return self.aggregation(_tensor(values))
+            return self.aggregation(tensor(values))
         except Exception as error:
             raise ModelError(
                 f"The function aggregation= raised {type(error).__name__}: {error}. Hint: it is "
@@ -338,8 +338,8 @@ def _of_one(name: str, preds: Any, target: Any, top_k: int | None) -> Any:
     query = np.zeros(len(truth), np.int64)
     wanted = 1 - truth.astype(np.float64) if name == "RetrievalFallOut" else truth
     if not wanted.sum():
-        return _tensor(0.0)
-    return _tensor(float(_measured(name, scores, truth, query, ("", _checked(top_k)))[0]))
+        return tensor(0.0)
+    return tensor(float(_measured(name, scores, truth, query, ("", _checked(top_k)))[0]))
 
 
 def _measured(
@@ -437,11 +437,3 @@ def _check_max_fpr(max_fpr: float | None) -> None:
             f"max_fpr={max_fpr} is not supported. Hint: partial_auc@k of recometer, or "
             "TorchMetrics."
         )
-
-
-def _tensor(value: Any) -> Any:
-    """Return a float32 tensor, or, where nobody has loaded torch, a NumPy array or number."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return np.float32(value)
-    return torch.as_tensor(np.float32(value))

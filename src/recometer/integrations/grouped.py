@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
 
 
-@dataclasses.dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """The mean of a metric over queries."""
 
     metric: str
@@ -45,36 +43,36 @@ def evaluator_of_rows(
     InputError
         If `rules` contain an argument of an evaluator that does not apply to rows.
     """
-    fixed: dict[str, Any] = {
-        "metrics": metrics,
-        "protocol": protocol,
-        "threads": threads,
-        "progress": False,
-    }
+    how: dict[str, Any] = {"protocol": protocol, "threads": threads, "progress": False}
     for name in rules:
-        if name in (*fixed, "test", "candidates"):
+        if name in (*how, "metrics", "test", "candidates"):
             raise InputError(
                 f"{name}= does not apply to rows in groups. Hint: leave it out; ties=, "
                 "relevant_from= and other single rules do apply."
             )
-    return Evaluator(**fixed, **rules)
+    return Evaluator(metrics=metrics, **how, **rules)
 
 
 class GroupedMetrics:
     """Metrics of the rows of queries, in the given order: a query is a user, a row is an item."""
 
+    convention: ClassVar[str]
+    """That of the library, which is the default."""
     taken: ClassVar[tuple[str, ...]] = ()
     """Names, without a cut-off, that the library gives its own metrics."""
 
     def __init__(
         self,
-        metrics: Metrics,
-        protocol: str | Protocol,
-        threads: int | None,
+        metrics: Metrics = "ndcg@10",
+        *,
+        protocol: str | Protocol | None = None,
+        threads: int | None = None,
         **rules: Unpack[Rules],
     ) -> None:
+        protocol = self.convention if protocol is None else protocol
         self.evaluator = evaluator_of_rows(metrics, protocol, threads, rules)
         self.metrics = tuple(self.evaluator.arguments.metrics)
+        self.__name__ = self.shown(str(self.metrics[0]))  # which XGBRanker prints
 
     def __repr__(self) -> str:
         names = " ".join(map(str, self.metrics))
@@ -87,21 +85,15 @@ class GroupedMetrics:
         sizes: npt.ArrayLike | None,
         weights: npt.ArrayLike | None = None,
     ) -> list[Value]:
-        """Return the mean of each metric.
+        """Return the mean of each metric over queries, whose rows are adjacent.
 
-        Parameters
-        ----------
-        label, score : [n_rows]
-        sizes : int [n_queries]
-            The number of rows of each query; the rows of a query are adjacent.
-        weights : float [n_queries], optional
-            The weight of each query in the mean.
+        `label` and `score` have an entry for each row, `sizes` (the number of its rows) and
+        `weights` one for each query.
 
         Raises
         ------
         InputError
-            If there are no queries, the sizes are not those of the rows, or there is not a weight
-            for each query.
+            If there are no queries, or sizes or weights do not fit.
         InputTypeError
             If labels, scores or weights are not numbers.
         """

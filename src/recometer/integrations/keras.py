@@ -6,22 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from recometer.errors import need, warn
-from recometer.evaluation import Evaluation
 from recometer.evaluator import Evaluator
-from recometer.integrations._callbacks import (
-    check_arguments,
-    check_evaluator,
-    check_source,
-    logged_twice,
-    never_evaluated,
-    source_from,
-)
-from recometer.results.flat import FlatName
+from recometer.integrations._shared import Evaluating, logged, logged_twice
 
 keras: Any = need("keras", "RecometerCallback", "keras")
 
 
-class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
+class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[misc]
     """Evaluate a model on the whole catalogue, and add the means to the logs of the epoch.
 
     Put it before callbacks that read the logs: ``callbacks=[RecometerCallback(...),
@@ -72,12 +63,7 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
         every_n_epochs: int = 1,
     ) -> None:
         super().__init__()
-        check_evaluator(evaluator)
-        check_source(source)
-        check_arguments(prefix, every_n_epochs)
-        self.evaluator, self.source = evaluator, source
-        self.prefix, self.every_n_epochs = prefix, every_n_epochs
-        self.result: Evaluation | None = None
+        self._take(evaluator, source, prefix, every_n_epochs)
         self._fits = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -87,8 +73,7 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Warn if no epoch was due."""
         self._fits = False
-        if self.result is None:
-            warn(never_evaluated(self.every_n_epochs))
+        self._warn_if_never()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Warn if this is not the validation of a training."""
@@ -109,11 +94,10 @@ class RecometerCallback(keras.callbacks.Callback):  # type: ignore[misc]
             If the function `source` raises an exception.
         """
         if (epoch + 1) % self.every_n_epochs == 0:
-            self.result = self.evaluator(source_from(self.source, self.model))
+            self.result = self.evaluator(self._made(self.model))
         if self.result is None or logs is None:
             return
-        means = self.result.mean().items()
-        named = {f"{self.prefix}{FlatName(name)}": mean for name, mean in means}
+        named = logged(self.result.mean(), self.prefix)
         for name in named:
             if name in logs:
                 raise logged_twice(name)

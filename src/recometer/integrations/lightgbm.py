@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,6 @@ import numpy.typing as npt
 from recometer.data.numbers import all_numbers, as_array, sizes_of
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.integrations.grouped import GroupedMetrics
-from recometer.metrics.names import Metrics
-from recometer.protocol import Protocol
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from recometer.protocol import Rules
 
 
 class RankingMetrics(GroupedMetrics):
@@ -34,7 +27,8 @@ class RankingMetrics(GroupedMetrics):
     metrics
         As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
     protocol
-        The convention; ``"recometer"`` leaves out queries without a relevant document.
+        The convention; None is that of LightGBM. ``"recometer"`` leaves out queries without a
+        relevant document.
     threads
         Maximum number of threads. None uses all available processors.
     rules
@@ -53,17 +47,8 @@ class RankingMetrics(GroupedMetrics):
     ``LGBMRanker().fit(..., eval_metric=RankingMetrics("ndcg@10 rr").of_ranker)``.
     """
 
+    convention = "lightgbm"
     taken = ("ndcg", "map")
-
-    def __init__(
-        self,
-        metrics: Metrics = "ndcg@10",
-        *,
-        protocol: str | Protocol = "lightgbm",
-        threads: int | None = None,
-        **rules: Unpack[Rules],
-    ) -> None:
-        super().__init__(metrics, protocol, threads, **rules)
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
         """Return (name, value, whether higher is better) for each metric; `data` is a Dataset.
@@ -87,9 +72,7 @@ class RankingMetrics(GroupedMetrics):
         if table is None or self.evaluator.arguments.protocol.name != "lightgbm":
             return
         gains = np.array(table.split(",") if isinstance(table, str) else table, np.float64)
-        metric = next(
-            (str(one) for one in self.metrics if re.fullmatch("ndcg(@.*)?", str(one))), ""
-        )
+        metric = next((n for n in map(str, self.metrics) if re.fullmatch("ndcg(@.*)?", n)), "")
         if metric and not np.array_equal(gains, 2.0 ** np.arange(gains.size) - 1):
             raise InputError(
                 f"{metric} has the gains 2^label - 1, but label_gain={brief(table)}. Hint: for "
@@ -123,5 +106,4 @@ class RankingMetrics(GroupedMetrics):
                     "rows. Hint: one weight for each row."
                 )
             weight = np.bincount(query, weights, len(sizes)) / np.maximum(sizes, 1)
-        found = self.of_rows(label, score, group, weight)
-        return [(one.metric, one.mean, one.higher_is_better) for one in found]
+        return [*self.of_rows(label, score, group, weight)]

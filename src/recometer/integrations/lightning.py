@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from recometer.errors import InputError, need, warn
-from recometer.evaluation import Evaluation
+from recometer.errors import InputError, need
 from recometer.evaluator import Evaluator
-from recometer.integrations._callbacks import (
-    check_arguments,
-    check_evaluator,
-    check_source,
-    logged_twice,
-    never_evaluated,
-    source_from,
-)
-from recometer.results.flat import FlatName
+from recometer.integrations._shared import Evaluating, check_evaluator, logged, logged_twice
 from recometer.sources.models import from_model
 
 pytorch: Any = need("lightning.pytorch", "RecometerCallback", "lightning", "lightning")
@@ -27,7 +18,7 @@ TEST = "test_"
 """The prefix of means in ``trainer.test``."""
 
 
-class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
+class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     """Evaluate a module on the whole catalogue, and log the means.
 
     The evaluator determines whether items of train are left out. Means are logged under the names
@@ -75,6 +66,8 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
         At the end of a training in which no epoch was due.
     """
 
+    source_needed = False
+
     def __init__(
         self,
         evaluator: Evaluator,
@@ -85,15 +78,10 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
         every_n_epochs: int = 1,
     ) -> None:
         super().__init__()
-        check_evaluator(evaluator)
         if test is not None:
             check_evaluator(test)
-        if source is not None:
-            check_source(source)
-        check_arguments(prefix, every_n_epochs)
-        self.evaluator, self.source, self.test = evaluator, source, test
-        self.prefix, self.every_n_epochs = prefix, every_n_epochs
-        self.result: Evaluation | None = None
+        self._take(evaluator, source, prefix, every_n_epochs)
+        self.test = test
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Refuse another callback that logs the same names.
@@ -114,8 +102,8 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Warn if no epoch was due."""
-        if self.result is None and trainer.is_global_zero and trainer.current_epoch > 0:
-            warn(never_evaluated(self.every_n_epochs))
+        if trainer.is_global_zero and trainer.current_epoch > 0:
+            self._warn_if_never()
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Evaluate and log, unless Lightning only tries whether validation runs."""
@@ -138,17 +126,18 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
 
     def _names(self, stage: str) -> set[str]:
         """Return the names under which means are logged."""
-        evaluator, prefix = self.evaluator, self.prefix
-        if stage == "test":
-            if self.test is None:
-                return set()
+        if stage != "test":
+            evaluator, prefix = self.evaluator, self.prefix
+        elif self.test is None:
+            return set()
+        else:
             evaluator, prefix = self.test, TEST
-        return {_flat(prefix, metric) for metric in evaluator.arguments.metrics}
+        return set(logged(dict.fromkeys(map(str, evaluator.arguments.metrics), 0.0), prefix))
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
         """Return the source that is made from a module."""
         if self.source is not None:
-            return source_from(self.source, module)
+            return self._made(module)
         if not hasattr(module, "score_users"):
             return module
         assert evaluator.sides is not None
@@ -175,9 +164,4 @@ class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
             means = self.result.mean()
         means = trainer.strategy.broadcast(means)
         assert means is not None
-        named = {_flat(prefix, name): mean for name, mean in means.items()}
-        module.log_dict(named, on_step=False, on_epoch=True, batch_size=1)
-
-
-def _flat(prefix: str, metric: object) -> str:
-    return f"{prefix}{FlatName(str(metric))}"
+        module.log_dict(logged(means, prefix), on_step=False, on_epoch=True, batch_size=1)

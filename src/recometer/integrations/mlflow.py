@@ -71,10 +71,8 @@ class RecometerEvaluator:
         ColumnError
             If a column of users or items does not exist.
         """
-        for name, given in (
-            ("extra_metrics", extra_metrics),
-            ("custom_artifacts", custom_artifacts),
-        ):
+        refused = {"extra_metrics": extra_metrics, "custom_artifacts": custom_artifacts}
+        for name, given in refused.items():
             if given:
                 raise InputError(
                     f"The evaluator recometer computes only its own metrics, not {name}. Hint: "
@@ -115,7 +113,9 @@ def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
             "a list, an array or a column of scores, or of lists of items."
         )
     if not hasattr(found, "to_numpy") and _of_lists(found):
-        return _objects(found)
+        lists = np.empty(len(found), dtype=object)
+        lists[:] = list(found)
+        return lists
     array = as_array(found, "The predictions")
     # One column is a score for each row, as many models return it.
     return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array
@@ -177,9 +177,3 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
 def _of_lists(rows: Any) -> bool:
     """Return whether rows are lists of items, and no numbers."""
     return len(rows) > 0 and isinstance(rows[0], list | tuple | set | np.ndarray)
-
-
-def _objects(rows: Any) -> Array:
-    found = np.empty(len(rows), dtype=object)
-    found[:] = list(rows)
-    return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from recometer.errors import InputError, InputTypeError, need
+from recometer.errors import InputError, need
 from recometer.evaluation import Evaluation
+from recometer.integrations._shared import wrong_type
 from recometer.metrics.registry import Metric
 from recometer.stats.checks import check_whole
 
@@ -83,10 +84,8 @@ def report(
     optuna = need("optuna", "report", "optuna")
     check_whole("step", step, 0)
     if not hasattr(trial, "set_user_attr"):
-        raise InputTypeError(
-            f"trial is of type {type(trial).__name__}, expected the trial that Optuna passes to "
-            "the objective. Hint: study.optimize(objective)."
-        )
+        passed = "the trial that Optuna passes to the objective. Hint: study.optimize(objective)."
+        raise wrong_type("trial", trial, passed)
     worse, better = _ends(result, metric)
     _check_direction(trial, result, metric)
     # What is reported for a step again does not count for Optuna, and neither here.
@@ -150,10 +149,8 @@ class IntervalPruner:
 def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
     """Return the worse and the better end of the interval."""
     if not isinstance(result, Evaluation):
-        raise InputTypeError(
-            f"The result is of type {type(result).__name__}, expected an Evaluation. Hint: pass "
-            "what rm.evaluate returned."
-        )
+        expected = "an Evaluation. Hint: pass what rm.evaluate returned."
+        raise wrong_type("The result", result, expected)
     known = result.known_metric(metric)
     found = result.interval(known)
     if math.isnan(found.low) and not math.isnan(result.mean()[str(known)]):
@@ -164,10 +161,10 @@ def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
 
 def _check_direction(trial: Any, result: Evaluation, metric: str | Metric) -> None:
     study = getattr(trial, "study", None)  # a FixedTrial has none
-    known = result.known_metric(metric)
-    wanted = "maximize" if known.definition.higher_is_better else "minimize"
     if study is None:
         return
+    known = result.known_metric(metric)
+    wanted = "maximize" if known.definition.higher_is_better else "minimize"
     if len(study.directions) > 1:
         raise InputError(
             f"The study has {len(study.directions)} objectives, and Optuna prunes trials of one "

@@ -14,8 +14,8 @@ from recometer.data.paths import as_path
 from recometer.errors import FileError, InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluation import Evaluation
 from recometer.evaluator import Evaluator
+from recometer.integrations._shared import logged, wrong_type
 from recometer.metrics.names import Metrics
-from recometer.results.flat import FlatName
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
@@ -98,10 +98,8 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
             if not isinstance(given, Mapping) or not given:
                 raise InputTypeError(f"{what} must be a dict of ids and texts that is not empty.")
         if not isinstance(relevant_docs, Mapping):
-            raise InputTypeError(
-                f"relevant_docs is of type {type(relevant_docs).__name__}, expected a dict of "
-                'queries. Hint: {"q1": ["d3"]}, or {"q1": {"d3": 2}} with grades.'
-            )
+            expected = 'a dict of queries. Hint: {"q1": ["d3"]}, or {"q1": {"d3": 2}} with grades.'
+            raise wrong_type("relevant_docs", relevant_docs, expected)
         if not isinstance(name, str | None):
             raise InputTypeError(f'name={brief(name)} must be a text. Hint: "test".')
         check_whole("batch_size", batch_size, 1)
@@ -121,13 +119,11 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
     def _primary(self, asked: str | None) -> str:
         """Return the flat name of the metric that determines the best checkpoint."""
-        known = {
-            str(metric): str(FlatName(str(metric))) for metric in self.evaluator.arguments.metrics
-        }
-        names = list(known.values())
+        known = [str(metric) for metric in self.evaluator.arguments.metrics]
+        names = list(logged(dict.fromkeys(known, 0.0)))
         if asked is None:
             return names[0]
-        found = known.get(str(asked), asked)
+        found = dict(zip(known, names, strict=True)).get(str(asked), asked)
         if found not in names:
             raise InputError(
                 f"primary_metric={brief(asked)} is not asked for. Hint: one of {', '.join(known)}."
@@ -139,7 +135,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     ) -> dict[str, float]:
         """Encode queries and corpus, evaluate, and return the means by their names."""
         result = self.result = self.evaluator(self._source(model))
-        means = {str(FlatName(name)): mean for name, mean in result.mean().items()}
+        means = logged(result.mean())
         if output_path is not None and self.write_csv:
             self._write(output_path, epoch, steps, means)
         found: dict[str, float] = self.prefix_name_to_metrics(means, self.name)

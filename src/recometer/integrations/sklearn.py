@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, InputTypeError, brief, need
+from recometer.integrations._shared import wrong_type
 from recometer.integrations.grouped import evaluator_of_rows
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -147,11 +148,11 @@ def ranking_scorer(
     score = RankingScore(metric, protocol=protocol, **rules)
     methods = _methods(response)
     if groups is not None and not isinstance(groups, str | int):
-        raise InputTypeError(
-            f"groups= is of type {type(groups).__name__}, expected the name of a column of X. "
-            "Hint: groups themselves are passed on by scikit-learn, as the documentation of "
-            "ranking_scorer says."
+        expected = (
+            "the name of a column of X. Hint: groups themselves are passed on by scikit-learn, as "
+            "the documentation of ranking_scorer says."
         )
+        raise wrong_type("groups=", groups, expected)
     make = functools.partial(
         metrics.make_scorer, response_method=methods, greater_is_better=score.higher_is_better
     )

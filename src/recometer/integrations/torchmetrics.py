@@ -14,13 +14,17 @@ from recometer.errors import InputError, InputTypeError, brief, need
 from recometer.evaluation import Evaluation
 from recometer.evaluator import Evaluator, Repeated, Stream
 from recometer.integrations import _plain
-from recometer.results.flat import FlatName
+from recometer.integrations._shared import logged
 
 Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric
 torch: Any = need("torch", "RankingMetrics", "torchmetrics")
 
 Tensor = Any
 LENGTH = 8  # bytes that say how long a message is
+OF_TORCHMETRICS = {
+    "compute_on_cpu", "compute_with_cache", "dist_sync_fn", "dist_sync_on_step",
+    "distributed_available_fn", "process_group", "sync_on_compute",
+}  # fmt: skip
 
 
 class RankingMetrics(Metric):  # type: ignore[misc]
@@ -76,7 +80,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         ignore_label: object = None,
         **options: Any,
     ) -> None:
-        own = {name: options.pop(name) for name in OF_TORCHMETRICS if name in options}
+        own = {name: options.pop(name) for name in OF_TORCHMETRICS & options.keys()}
         try:
             super().__init__(**own)
         except ValueError as error:
@@ -94,11 +98,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 "rm.Evaluator."
             )
         self._evaluator = evaluator
-        self._names: dict[str, Any] = {
-            "item_ids": item_ids,
-            "repeated": repeated,
-            "ignore_label": ignore_label,
-        }
+        self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
+        self._names["ignore_label"] = ignore_label
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # of all processes, while they are synchronised
         # No two metrics look alike, so that a MetricCollection updates each of them.
@@ -125,13 +126,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         if indexes is not None and users is not None:
             raise InputError("users= and indexes= are the same. Hint: give one.")
         self._absorb()
-        self._stream.update(
-            scores,
-            relevance,
-            users=indexes if users is None else users,
-            items=items,
-            padding=padding,
-        )
+        users = indexes if users is None else users
+        self._stream.update(scores, relevance, users=users, items=items, padding=padding)
         self.counted = [self._tensor(self._identity)]
 
     def compute(self) -> dict[str, Tensor]:
@@ -173,8 +169,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     def _named(self, means: Mapping[str, float]) -> dict[str, Tensor]:
         dtype = torch.float32 if self.device.type == "mps" else torch.float64
         return {
-            str(FlatName(name)): torch.tensor(mean, dtype=dtype, device=self.device)
-            for name, mean in means.items()
+            name: torch.tensor(mean, dtype=dtype, device=self.device)
+            for name, mean in logged(means).items()
         }
 
     def reset(self) -> None:
@@ -267,17 +263,6 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._identity = uuid.uuid4().bytes
         if self.counted and len(self.counted[0]) == len(self._identity):
             self.counted = [self._tensor(self._identity)]
-
-
-OF_TORCHMETRICS = (
-    "compute_on_cpu",
-    "compute_with_cache",
-    "dist_sync_fn",
-    "dist_sync_on_step",
-    "distributed_available_fn",
-    "process_group",
-    "sync_on_compute",
-)
 
 
 def _tensors(state: Any) -> list[Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,7 @@ import numpy.typing as npt
 from recometer.data.numbers import as_array
 from recometer.errors import InputError, UnknownNameError, brief, did_you_mean, need
 from recometer.integrations.grouped import GroupedMetrics
-from recometer.metrics.names import Metrics
-from recometer.protocol import Protocol
 from recometer.stats.checks import check_whole
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from recometer.protocol import Rules
 
 
 class RankingMetrics(GroupedMetrics):
@@ -35,7 +28,8 @@ class RankingMetrics(GroupedMetrics):
     metrics
         As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
     protocol
-        The convention; ``"recometer"`` leaves out groups without a relevant row.
+        The convention; None is that of XGBoost. ``"recometer"`` leaves out groups without a
+        relevant row.
     threads
         Maximum number of threads. None uses all available processors.
     rules
@@ -50,18 +44,8 @@ class RankingMetrics(GroupedMetrics):
     adds 1 independently of its weight. It keeps 6 decimals of the value of a custom metric.
     """
 
+    convention = "xgboost"
     taken = ("ndcg", "map", "pre", "auc")
-
-    def __init__(
-        self,
-        metrics: Metrics = "ndcg@10",
-        *,
-        protocol: str | Protocol = "xgboost",
-        threads: int | None = None,
-        **rules: Unpack[Rules],
-    ) -> None:
-        super().__init__(metrics, protocol, threads, **rules)
-        self.__name__ = self.shown(str(self.metrics[0]))  # what XGBRanker prints
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
         """Return (name, value) of each metric; `data` is a DMatrix.

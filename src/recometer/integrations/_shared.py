@@ -1,0 +1,88 @@
+"""What integrations share: checks of their arguments, and the names of metrics in loggers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from recometer.errors import InputError, InputTypeError, ModelError, RecometerError, brief, warn
+from recometer.evaluation import Evaluation
+from recometer.evaluator import Evaluator
+from recometer.results.flat import FlatName
+from recometer.stats.checks import check_whole
+
+
+def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
+    """Return the error for an argument of another type than expected."""
+    return InputTypeError(f"{what} is of type {type(given).__name__}, expected {expected}")
+
+
+def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
+    """Return means by the names that loggers show, such as ``val_ndcg_at_10``."""
+    return {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
+
+
+class Evaluating:
+    """A callback of a training loop: its arguments, and the source that it makes of a model."""
+
+    source_needed: ClassVar[bool] = True
+    """Whether a model alone is no source."""
+    result: Evaluation | None
+
+    def _take(
+        self,
+        evaluator: Evaluator,
+        source: Callable[[Any], Any] | None,
+        prefix: str,
+        every_n_epochs: int,
+    ) -> None:
+        """Check and keep the arguments."""
+        check_evaluator(evaluator)
+        if not callable(source) and (self.source_needed or source is not None):
+            raise wrong_type(
+                "source=", source, "a function of the model. Hint: lambda model: rm.Factors(...)."
+            )
+        check_whole("every_n_epochs", every_n_epochs, 1)
+        if not isinstance(prefix, str):
+            raise InputTypeError(f'prefix={brief(prefix)} must be a text. Hint: "val_", or "".')
+        self.evaluator, self.source = evaluator, source
+        self.prefix, self.every_n_epochs = prefix, every_n_epochs
+        self.result = None
+
+    def _made(self, model: object) -> Any:
+        """Return the source that the user's function makes from a model."""
+        assert self.source is not None
+        try:
+            return self.source(model)
+        except RecometerError:
+            raise  # says itself what is wrong
+        except Exception as error:
+            raise ModelError(
+                f"The function source= raised {type(error).__name__}: {error}. Hint: it is called "
+                "with the model, and returns a source, such as rm.Factors(...)."
+            ) from error
+
+    def _warn_if_never(self) -> None:
+        """Warn if a whole training passed without an evaluation."""
+        if self.result is None:
+            warn(
+                f"RecometerCallback evaluated nothing: no epoch was due by every_n_epochs="
+                f"{self.every_n_epochs}. Hint: a smaller number, or more epochs."
+            )
+
+
+def check_evaluator(evaluator: object) -> None:
+    """Refuse what is no evaluator, and one without a test."""
+    if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
+        raise InputTypeError(
+            "RecometerCallback takes an evaluator with a test, found "
+            f"{type(evaluator).__name__}. Hint: rm.Evaluator(test, train=train, metrics=...)."
+        )
+
+
+def logged_twice(name: str) -> InputError:
+    """Return the error for a value that would replace another one of the same name."""
+    return InputError(
+        f"{name!r} is logged twice, and the second value would replace the first. Hint: "
+        "RecometerCallback(..., prefix=...) gives each callback names of its own."
+    )
