@@ -3,11 +3,15 @@
 
 #if defined(RECOMETER_X86)
 #include <cpuid.h>
+#include <immintrin.h>
 #endif
 
 namespace recometer {
 #if defined(RECOMETER_X86)
 namespace {
+
+/// The registers that the system keeps when it changes threads. (Only where OSXSAVE is set.)
+[[gnu::target("xsave")]] std::uint64_t kept_registers() { return _xgetbv(0); }
 
 /// What the processor has and the system keeps when it changes threads. (Not by
 /// __builtin_cpu_supports: it needs a library that clang-cl does not link.)
@@ -20,8 +24,7 @@ struct Processor {
         constexpr unsigned kFma = 1u << 12, kPopcnt = 1u << 23, kOsxsave = 1u << 27;
         constexpr unsigned kNeeded = kFma | kPopcnt | kOsxsave;
         if ((c & kNeeded) != kNeeded || __get_cpuid_count(7, 0, &a, &b7, &c7, &d) == 0) return;
-        unsigned kept, high;
-        __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+        std::uint64_t kept = kept_registers();
         constexpr unsigned kAvxKept = 0x6, kAvx512Kept = 0xE6, kBmi = 1u << 3, kAvx2 = 1u << 5;
         constexpr unsigned kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
         constexpr unsigned k512 = kF | kDq | kBw | kVl, kVbmi2 = 1u << 6;
