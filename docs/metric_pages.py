@@ -16,20 +16,20 @@ from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import SIDE_DATA
 
 WIDTH = 76  # of a formula; the site shows that much without scrolling
-REMARK = re.compile(r" \([^()]*\)$")  # what one metric says about a source
+REMARK = re.compile(r" \([^()]*\)$")  # a metric's remark about one of its sources
 
 # One user, five candidates in the order of the model, three of them judged.
 ITEMS = ["bread", "milk", "eggs", "tea", "salt"]
 GAINS = {"milk": 3.0, "tea": 1.0, "salt": 0.0}
 CUTOFFS = (1, 2, 3, 4)
-# Six predicted ratings beside the true ones; for probabilities, the same as shares.
+# Six predicted ratings and the true ones; metrics of probabilities get them divided by 5.
 PREDICTED, TRUE = [4.5, 3.5, 3.0, 2.5, 4.0, 1.0], [5.0, 4.0, 2.0, 3.0, 4.0, 1.0]
 # Two users' lists over the same five items.
 LISTS = {"ann": ["bread", "milk", "tea"], "bob": ["bread", "salt", "eggs"]}
 TEST = {"ann": ["milk"], "bob": ["eggs", "milk"]}
 TRAIN = {"ann": ["eggs"], "bob": ["tea"], "eve": ["bread", "milk", "tea"]}
 BASELINE = {"ann": ["bread", "tea", "salt"], "bob": ["salt", "milk", "bread"]}
-# For metrics of repeated items: what bob has in train is in his list, too, and stays there.
+# For metrics of repeated items: bob's list keeps an item that he has in train.
 REPEATED = ("repeated_hits", "new_hits")
 TRAIN_REPEATED = TRAIN | {"bob": ["tea", "eggs"]}
 CATALOGUE: dict[str, list[object]] = {
@@ -70,13 +70,13 @@ def page(name: str, definition: MetricDefinition) -> str:
 
 
 def description(definition: MetricDefinition) -> str:
-    """Say what it is: the first line of its function's docstring, without the range."""
+    """Return the first line of its function's docstring, without the range."""
     first = (inspect.getdoc(definition.function) or "").split("\n")[0]
     return re.sub("[;,:] (in \\[.*|at most 1|0 or more)\\.$", ".", first).replace("``", "`") + "\n"
 
 
 def facts(definition: MetricDefinition) -> Iterator[str]:
-    """List facts about its values."""
+    """List the range, direction and further facts of its values."""
     definition = definition.given(())
     better = "Higher" if definition.higher_is_better else "Lower"
     yield f"* {bounds(definition)}"
@@ -93,7 +93,7 @@ def facts(definition: MetricDefinition) -> Iterator[str]:
 
 
 def bounds(definition: MetricDefinition) -> str:
-    """Say in which range the values lie."""
+    """State the range of the values."""
     low, high = definition.lower, definition.upper
     if np.isfinite(low) and np.isfinite(high):
         return f"The values lie between {low:g} and {high:g}."
@@ -105,7 +105,7 @@ def bounds(definition: MetricDefinition) -> str:
 
 
 def cutoff(definition: MetricDefinition) -> str:
-    """Say whether it takes a cut-off."""
+    """State whether it takes a cut-off."""
     words = {"required": "required", "optional": "optional; without one, the whole ranking is read"}
     return words.get(definition.cutoff, "not possible")
 
@@ -176,7 +176,7 @@ def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     names = [f"{name}@{k}" for k in CUTOFFS] if definition.cutoff != "none" else []
     whole = definition.cutoff != "required" and not definition.order_free
     names += [name] if whole or not names else []
-    # What others have in train makes items popular, and leaves this user's candidates alone.
+    # Other users' training items make items popular; they do not exclude candidates of this user.
     others = {user: items for user, items in TRAIN.items() if user != "ann"}
     given: dict[str, object] = {}
     if definition.reads == "inverse_popularity":
@@ -223,7 +223,7 @@ def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 
 def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> Iterator[str]:
-    """Show what the metric reads beside the lists and test."""
+    """Show the side data that the metric reads."""
     needed = set(definition.given(()).side)
     if "train" in needed:
         yield f"{in_words('train', train)}\n"
@@ -242,7 +242,7 @@ def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> I
 
 
 def in_words(what: str, lists: Mapping[str, list[str]]) -> str:
-    """Say which items each user has."""
+    """List the items of each user."""
     users = "; ".join(f"{user}: {', '.join(items)}" for user, items in lists.items())
     return f"Items of {what}: {users}."
 
@@ -263,7 +263,7 @@ def table(source: object, test: object, names: list[str], **given: object) -> It
 
 
 def literature(definition: MetricDefinition) -> Iterator[str]:
-    """List what it comes from, with the titles, which some docstring has."""
+    """List the literature, with the titles that the docstrings give."""
     everything = [one for each in METRICS.values() for one in (*cited(each), *stated(each))]
     titles = {key(one): REMARK.sub("", one) for one in sorted(everything, key=len)}
     own = [*stated(definition), *cited(definition)]
@@ -287,7 +287,7 @@ def cited(definition: MetricDefinition) -> list[str]:
 
 
 def key(reference: str) -> tuple[str, str]:
-    """Return the first name and the year."""
+    """Return the name of the first author and the year."""
     inside = re.search(r"\(([^()]* \d{4})\)", reference)
     text = inside[1] if inside else reference
     year = re.search(r"\b\d{4}\b", text)

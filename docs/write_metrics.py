@@ -202,12 +202,12 @@ def page() -> str:
 
 
 def needs(definition: MetricDefinition) -> str:
-    """List what a metric reads beside its record."""
+    """List the side data that a metric reads."""
     return ", ".join(SIDE_DATA[side][0] for side in definition.side)
 
 
 def arguments() -> str:
-    """List how side data are given."""
+    """List the argument of each kind of side data."""
     return "\n".join(
         f"* {what}: {argument}" for what, argument in SIDE_DATA.values() if what != argument
     )
@@ -229,7 +229,7 @@ def other_needs() -> str:
 
 
 def other_names() -> str:
-    """List what others call the metrics, and the names that are refused."""
+    """List other names of the metrics, and names that are refused."""
     unclear = "; ".join(
         f"`{name}` ({instead})"
         for d in METRICS.values()
@@ -244,12 +244,12 @@ def other_names() -> str:
 
 
 def names(attribute: str) -> str:
-    """List the metrics of which something is stated."""
+    """List the metrics for which this attribute is true."""
     return ", ".join(name for name, d in reading("ranks").items() if getattr(d, attribute))
 
 
 def parameters(definition: MetricDefinition, *, for_conventions: bool) -> str:
-    """Describe the parameters of a metric that are, or are not, for conventions alone."""
+    """Describe the parameters of a metric: those for conventions only, or the others."""
     text = ""
     for parameter in definition.parameters.values():
         if parameter.for_conventions != for_conventions:
