@@ -10,14 +10,15 @@ import os
 import types
 
 try:
-    from recometer._kernel import _native
+    from recometer._kernel._native import *  # noqa: F403
 except ImportError as error:
     raise ImportError(
-        f"The native part of recometer is missing or does not fit this Python ({error}). "
-        "Hint: install it with a C++17 compiler at hand: pip install . (in the source folder)."
+        f"The native part of recometer is missing in {os.path.dirname(__file__)}, or does not fit "
+        f"this Python ({error}). Hint: if these are sources, install them (pip install ., "
+        "needs a C++17 compiler), or start Python where it finds the installed recometer."
     ) from error
 
-from recometer._kernel._native import *  # noqa: F403
+from recometer._kernel import _native
 
 # What counts: this module, at once, or a background, once it has started.
 Counting = types.ModuleType | _native.Background
