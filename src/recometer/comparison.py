@@ -14,7 +14,7 @@ from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
-from recometer.comparing.compared import margin_of, primary_of
+from recometer.comparing.compared import Compared, margin_of, primary_of
 from recometer.comparing.corrections import (
     POWER_WANTED,
     Correction,
@@ -25,22 +25,12 @@ from recometer.comparing.corrections import (
 )
 from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
 from recometer.comparing.kinds import Options, resolve
-from recometer.comparing.known_users import KnownUsers, known_users
-from recometer.comparing.models import (
-    Model,
-    Users,
-    by_chance,
-    check_baseline,
-    pairs_of,
-    read_models,
-    with_chance,
-)
+from recometer.comparing.known_users import known_users
+from recometer.comparing.models import Model, Users, by_chance, check_baseline, read_models
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
-from recometer.comparing.standings import standings_by, standings_of_whole
-from recometer.comparing.tables import ComparisonTables
+from recometer.comparing.standings import standings_by
 from recometer.comparing.whole import resolve_whole
 from recometer.data.numbers import flag
-from recometer.data.sessions import are_pairs
 from recometer.draws import seed_of
 from recometer.errors import (
     InputError,
@@ -74,7 +64,7 @@ Results = EvaluationRecord | str | os.PathLike[str]
 Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
 
 
-class Comparison(ComparisonTables, Tracked, Reported):
+class Comparison(Compared, Tracked, Reported):
     """The result of `compare`: models side by side, and pairs of them.
 
     ``print(comparison)`` shows the leaderboard; by the primary metrics, or else the first, the
@@ -326,31 +316,38 @@ def compare(
             raise InputTypeError(
                 f"{name} is a name, found {brief(value)}. Hint: {name}={usual[name]!r}."
             )
-    found, baseline = _models(models, baseline, chance)
-    users = Users.of(found)
-    notes = check_alike(found, users, read_allow(allow))
-    counted = [model for model in found if not model.by_chance or model.name == baseline]
-    compared, without = _with_chance(_metrics(found, metrics), found, counted)
-    decisive = compared if primary is None else primary_of(primary, compared, found[0].first)
+    read = read_models(models)
+    if flag("chance", chance):
+        read.append(by_chance(read))
+    baseline = check_baseline(baseline, read)
+    users, first = Users.of(read), read[0].first
+    notes = check_alike(read, users, read_allow(allow))
+    counted = [model for model in read if not model.by_chance or model.name == baseline]
+    compared, left_out = _with_chance(_metrics(read, metrics), read, counted)
+    decisive = compared if primary is None else primary_of(primary, compared, first)
     check_names(test, interval)
-    check_correction(correction, test, found, decisive, found[0].first.together)
-    level = found[0].first.protocol.confidence if confidence is None else confidence
+    check_correction(correction, test, read, decisive, first.together)
     options = Options(
         test=test,
         interval=interval,
-        confidence=check_confidence(level),
-        margin=margin_of(margin, compared, found[0].first),
-        clusters=_clusters(cluster, users, found),
+        confidence=check_confidence(
+            first.protocol.confidence if confidence is None else confidence
+        ),
+        margin=margin_of(margin, compared, first),
+        clusters=_clusters(cluster, users, read),
         seed=seed_of(seed),
         threads=resolve_threads(threads),
         progress=None if progress is None else flag("progress", progress),
     )
-    rows, standings = _compare_all(found, baseline, compared, users, options, correction)
-    check_users(rows)
-    shuffled = decisive if correction == "tukey" else []
-    tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
+    rows, standings = _compare_all(read, baseline, compared, users, options, correction)
+    _check_users(rows)
+    tests = {
+        name: tukey_by(name, counted, users, options)
+        for name in (decisive if correction == "tukey" else [])
+    }
+    known = known_users(read, users, compared)
     result = Comparison(
-        models=tuple(found),
+        models=tuple(read),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
@@ -359,13 +356,13 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *without, *_on_users(users, options), *on_tukey(tests, options)),
+        notes=(*notes, *left_out, *wording.on_sessions(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
-        known_users=_known_users(found, users, compared),
+        known_users=known,
     )
-    _warn_of_undefined(result)
-    if result.known_users is not None and (said := result.known_users.warning()):
-        warn(said)
+    for text in (wording.on_undefined(result.rows), known.warning() if known else ""):
+        if text:
+            warn(text)
     return result
 
 
@@ -450,14 +447,6 @@ def power(
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 
 
-def _models(given: object, baseline: object, chance: bool) -> tuple[list[Model], str | None]:
-    """Return the models to compare, and the name of the baseline, which is one of them."""
-    found = read_models(given)
-    if flag("chance", chance):
-        found.append(by_chance(found))
-    return found, check_baseline(baseline, (model.name for model in found))
-
-
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
     """Return the metrics to compare; a random order may lack some."""
     models = [model for model in models if not model.by_chance]
@@ -493,49 +482,33 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
 def _with_chance(
     metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and notes on a random order.
+    """Return the metrics to compare, and notes on a random order, which lacks some.
 
     `counted` are the models whose comparisons p is adjusted over.
+
+    Raises
+    ------
+    InputError
+        If chance is the baseline and has no value by any metric.
     """
     lacking = [
         name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
     ]
-    is_baseline = any(model.by_chance for model in counted)
-    left, without = with_chance(metrics, lacking, is_baseline=is_baseline)
-    return left, [*without, *wording.on_chance(models, counted)]
-
-
-def _warn_of_undefined(result: Comparison) -> None:
-    undefined = wording.on_undefined(result.rows)
-    if undefined:
-        warn(undefined)
-
-
-def _known_users(
-    models: Sequence[Model], users: Users, metrics: Sequence[str]
-) -> KnownUsers | None:
-    """Find out which users and items the models know; a random order knows those of its model."""
-    models = [model for model in models if not model.by_chance]
-    first, known = models[0], [users.known(model) for model in models]
-    rows = {
-        model.name: sum(run.counts.get("relevant_unranked", 0) for run in model.once())
-        for model in models
-    }
-    values = {}
-    if not all(one.all() for one in known):
-        for name in (name for name in metrics if name not in first.first.together):
-            table = np.column_stack([users.values(model, name) for model in models])
-            values[name] = table, first.first.known_metric(name).definition.higher_is_better
-    n_rows = int(sum(run.n_relevant.sum() for run in first.once()))
-    names = [model.name for model in models]
-    return known_users(names, np.column_stack(known), values, (rows, n_rows))
-
-
-def _on_users(users: Users, options: Options) -> list[str]:
-    if not are_pairs(users.ids):
-        return []
-    clusters = options.clusters
-    return wording.on_sessions(users.n, None if clusters is None else len(np.unique(clusters)))
+    notes = wording.on_chance(models, counted)
+    if not lacking:
+        return metrics, notes
+    names = ", ".join(lacking)
+    if not any(model.by_chance for model in counted):
+        note = f"chance is left out for {names}: a random order has no value there."
+        return metrics, [note, *notes]
+    left = [name for name in metrics if name not in lacking]
+    if not left:
+        raise InputError(
+            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
+            "baseline, or metrics of rankings, such as ndcg@10."
+        )
+    note = f"Left out: {names}. The baseline, a random order, has no value there."
+    return left, [note, *notes]
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
@@ -560,57 +533,36 @@ def _compare_all(
 ) -> tuple[list[PairRow], list[Standing]]:
     """Return the rows of the comparison, and the leaderboard.
 
-    Metrics are resolved one after the other, so that the values of one alone are held twice.
+    Metrics are resolved one at a time, so that only the values of one of them are copied.
     """
-    pairs = pairs_of([model.name for model in models], baseline)
+    names = [model.name for model in models]
+    pairs = list(itertools.combinations(names, 2))
+    if baseline is not None:
+        pairs = [(name, baseline) for name in names if name != baseline]
     together = [name for name in metrics if name in models[0].first.together]
     whole = resolve_whole(together, models, users, options)
     rows: list[PairRow] = []
     standings: list[Standing] = []
     for metric in metrics:
-        if metric in whole:
-            known = {one.model.name: one for one in whole[metric]}
-            own = [known[one].row(known[two]) for one, two in pairs if {one, two} <= {*known}]
-            ranked = [one for one in whole[metric] if not one.model.by_chance]
-            told = {frozenset((row.model, row.other)) for row in own}
-            # The leaderboard needs every pair.
-            every = own + [
-                one.row(two)
-                for one, two in itertools.combinations(ranked, 2)
-                if frozenset((one.model.name, two.model.name)) not in told
-            ]
-            chance = [model.name for model in models if model.by_chance]
-            every = [row for row in every if not {row.model, row.other} & {*chance}]
-            standings += standings_of_whole(ranked, chance, every)
-        else:
+        each: Any = whole.get(metric)
+        if each is None:
             each = resolve(metric, models, users, options, code=len(pairs) > 1)
-            of = {one.model.name: one for one in each}
-            known_pairs = [
-                (of[one], of[two])
-                for one, two in pairs
-                if of[one].model.has(metric) and of[two].model.has(metric)
-            ]
-            own = run_tasks(
-                lambda pair, _: pair[0].row(pair[1]),
-                known_pairs,
-                threads=options.threads,
-                progress=options.progress,
-                label="Comparing",
-                brief=True,
-            )
-            standings += standings_by(each, own, correction)
+        of = {one.model.name: one for one in each if one.model.has(metric)}
+        own = run_tasks(
+            lambda pair, _: pair.row(),
+            [of[one].against(of[two]) for one, two in pairs if one in of and two in of],
+            threads=1 if metric in whole else options.threads,
+            progress=options.progress,
+            label="Comparing",
+            brief=True,
+        )
+        standings += standings_by(each, own, correction)
         rows += own
     return rows, standings
 
 
-def check_users(rows: Sequence[PairRow]) -> None:
-    """Refuse pairs of models without a user in common by any metric.
-
-    Raises
-    ------
-    InputError
-        If there is such a pair.
-    """
+def _check_users(rows: Sequence[PairRow]) -> None:
+    """Refuse pairs of models without a common user by any metric."""
     for pair in dict.fromkeys((row.model, row.other) for row in rows):
         own = [row for row in rows if (row.model, row.other) == pair]
         per_user = [row for row in own if not row.for_all_users]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import split as splits
-from recometer.auditing._shifts import expected_variation, head, total_variation
+from recometer.auditing.checks import expected_variation, head, total_variation
 
 Rows = dict[tuple[Any, Any], tuple[float, int]]  # (user, item) -> (value, time)
 

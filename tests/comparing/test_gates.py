@@ -11,8 +11,7 @@ import pytest
 from results import evaluation
 
 import recometer as rm
-from recometer.comparing.gates import Gate, users_needed
-from recometer.comparing.junit import junit
+from recometer.comparing.gates import Gate, junit, users_needed
 from recometer.stats import Interval
 
 OLD = np.round(np.random.default_rng(3).random(2_000), 2)

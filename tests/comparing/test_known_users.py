@@ -12,7 +12,7 @@ from command_line import CliRunner
 
 import recometer as rm
 from recometer.cli._app import app
-from recometer.comparing.junit import junit
+from recometer.comparing.gates import junit
 
 ITEMS = [f"i{at}" for at in range(8)]
 OLD, NEW = [f"old{at}" for at in range(40)], [f"new{at}" for at in range(60)]

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.comparing.junit import junit
+from recometer.comparing.gates import junit
 from recometer.data import paths
 
 RESULT = rm.evaluate(rm.Scores(np.eye(200)), np.eye(200), metrics="ndcg@1..5")

@@ -1,38 +1,100 @@
-"""audit(): every check, applied to train and test."""
+"""audit and Audit: leakage and other faults of a split into train and test."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from recometer.auditing import _evaluable, _leakage, _shifts
+from recometer.auditing import checks
 from recometer.auditing._sides import Sides
-from recometer.auditing.result import Audit
+from recometer.auditing.findings import Findings, findings_of
 from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
+from recometer.version import __version__
 
-# A check is a function of Sides that returns a Finding; this is the order they are shown in.
-OF_LEAKAGE = (_leakage.overlap, _leakage.older_than_own_training, _leakage.older_than_training)
+# A check is a function of Sides that returns a Finding. They are shown in this order.
+OF_LEAKAGE = (checks.overlap, checks.older_than_own_training, checks.older_than_training)
 CHECKS = (
     *OF_LEAKAGE,
-    _leakage.same_time,
-    _evaluable.train_duplicates,
-    _evaluable.test_duplicates,
-    _evaluable.unseen_users,
-    _evaluable.unseen_items,
-    _evaluable.unreachable,
-    _evaluable.users_without_relevant,
-    _evaluable.users_emptied,
-    _evaluable.users_without_candidates,
-    _evaluable.users_few_relevant,
-    _evaluable.untested_users,
-    _shifts.popularity_shift,
-    _shifts.activity_shift,
+    checks.same_time,
+    checks.train_duplicates,
+    checks.test_duplicates,
+    checks.unseen_users,
+    checks.unseen_items,
+    checks.unreachable,
+    checks.users_without_relevant,
+    checks.users_emptied,
+    checks.users_without_candidates,
+    checks.users_few_relevant,
+    checks.untested_users,
+    checks.popularity_shift,
+    checks.activity_shift,
 )
 LEAKAGE = tuple(check.__name__ for check in OF_LEAKAGE)
 """The names of the findings that can be leakage."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Audit(Findings):
+    """The faults of a split into train and test, and their effects on the result.
+
+    ``print(audit)`` shows a table, and ``audit["overlap"]`` is a single finding.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        The results of all checks, found or not, always in the same order.
+    train, test
+        Descriptions of the data.
+    allowed : tuple of str
+        Names of leakage that is accepted; the verdict mentions them.
+    """
+
+    train: str
+    test: str
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def leaks(self) -> bool:
+        """Whether there is leakage."""
+        return any(finding.level == "leakage" for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """Whether there is leakage, in a sentence."""
+        leaks = self.named("leakage")
+        if not leaks:
+            checked = all(finding.count is not None for finding in self.findings)
+            return "No leakage was found" + ("." if checked else ", as far as it was checked.")
+        accepted = [name for name in leaks if name in self.allowed]
+        if not accepted:
+            return "There is leakage."
+        part = "all of it" if accepted == leaks else "some of it"
+        return f"There is leakage, {part} allowed: {', '.join(accepted)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        return {
+            "recometer": __version__,
+            "train": self.train,
+            "test": self.test,
+            "leaks": self.leaks,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def _notes(self) -> list[str]:
+        sentences = [
+            f"{finding.name} ({finding.what}): {finding.sentence}"
+            for finding in self.findings
+            if finding.count != 0
+        ]
+        return [f"train: {self.train}", f"test: {self.test}", *sentences, self.verdict]
+
+    def __repr__(self) -> str:
+        found = self.named("leakage")
+        return f"<Audit: {', '.join(found) if found else 'no leakage'}>"
 
 
 def audit(
@@ -112,8 +174,8 @@ def audit(
         Interactions.of(train, **columns)  # refuses columns
     with waiting("Auditing"):
         sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
-        findings = (dataclasses.replace(check(sides), name=check.__name__) for check in CHECKS)
-        return Audit(findings=tuple(findings), train=repr(sides.train), test=repr(sides.test))
+        findings = findings_of(CHECKS, sides)
+        return Audit(findings=findings, train=repr(sides.train), test=repr(sides.test))
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:

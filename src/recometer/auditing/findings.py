@@ -1,11 +1,14 @@
-"""Finding and Findings: the results of checks."""
+"""Findings: the results of checks, of a split or of the output of a model."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
+
+from recometer.arrays import Array, Bool
 from recometer.errors import UnknownNameError, did_you_mean
 from recometer.rendering import Column, Printed, Table
 
@@ -13,8 +16,10 @@ if TYPE_CHECKING:
     import polars
 
 Level = Literal["leakage", "problem", "warning", "fact"]
+Data = TypeVar("Data")
 
-SHOWN = 3  # examples in a table
+EXAMPLES = 5  # of a finding
+SHOWN = 3  # of these, in a table
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,7 +49,7 @@ class Finding:
         Further numbers by name.
     """
 
-    name: str
+    name: str = ""
     what: str
     level: Level
     count: int | None
@@ -60,7 +65,7 @@ class Finding:
 
     @property
     def found(self) -> str:
-        """How many were found, of how many, as text."""
+        """The count and the total, as text."""
         return "not checked" if self.count is None else f"{self.count:,} of {self.total:,}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,9 +85,11 @@ def counted(
     clear: str,
     statistics: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Return a finding that has no name yet; if nothing was found, it is a fact."""
+    """Return the finding of a check, which is a fact if nothing was found.
+
+    Its sentence is `found`, or `clear` if nothing was found.
+    """
     return Finding(
-        name="",
         what=what,
         level=level if count else "fact",
         count=count,
@@ -93,10 +100,35 @@ def counted(
     )
 
 
+def among(
+    chosen: Bool,
+    ids: Array | None,
+    what: str,
+    level: Level,
+    found: str,
+    clear: str,
+    total: int | None = None,
+) -> Finding:
+    """Return the finding of some users or items, bool [n], as `counted`; `total` is n if None."""
+    places = np.flatnonzero(chosen)
+    n = len(chosen) if total is None else total
+    return counted(len(places), n, examples_at(places, ids), what, level, found, clear)
+
+
 def unchecked(what: str, why: str, total: int = 0) -> Finding:
-    """Return a finding that has no name yet, of what was not checked, and why: a sentence."""
-    sentence = f"Not checked: {why}"
-    return Finding(name="", what=what, level="fact", count=None, total=total, sentence=sentence)
+    """Return the finding of a check that could not be made; `why` is a sentence."""
+    return Finding(what=what, level="fact", count=None, total=total, sentence=f"Not checked: {why}")
+
+
+def examples_at(positions: Array, ids: Array | None) -> tuple[Any, ...]:
+    """Return the ids at the first few positions, or these positions without ids."""
+    few = positions[:EXAMPLES]
+    return tuple(few.tolist() if ids is None else ids[few].tolist())
+
+
+def findings_of(checks: Iterable[Callable[[Data], Finding]], data: Data) -> tuple[Finding, ...]:
+    """Return the finding of each check, which has the name of its function."""
+    return tuple(dataclasses.replace(check(data), name=check.__name__) for check in checks)
 
 
 def _list(examples: tuple[Any, ...]) -> str:
@@ -135,10 +167,10 @@ class Findings(Printed):
         UnknownNameError
             If there is no such finding. The message lists all of them.
         """
-        found = {finding.name: finding for finding in self.findings}
-        if name not in found:
-            raise UnknownNameError(f"There is no finding {name!r}. {did_you_mean(name, found)}")
-        return found[name]
+        by_name = {finding.name: finding for finding in self.findings}
+        if name not in by_name:
+            raise UnknownNameError(f"There is no finding {name!r}. {did_you_mean(name, by_name)}")
+        return by_name[name]
 
     def frame(self) -> polars.DataFrame:
         """Return a Polars frame with a row per finding; examples are texts."""
@@ -151,8 +183,15 @@ class Findings(Printed):
         columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
         return pl.DataFrame(columns, schema=kinds)
 
+    def table(self) -> Table:
+        """Return a row per finding, and below it a sentence for each check that found something."""
+        return Table(COLUMNS, self.findings, self._notes())
+
+    def _notes(self) -> list[str]:
+        raise NotImplementedError
+
     def told(self) -> list[Finding]:
-        """Return what was found or not checked, the gravest first."""
+        """Return the findings other than "nothing found", the gravest first."""
         order = ("leakage", "problem", "warning", "fact")
         found = (finding for finding in self.findings if finding.count != 0)
         return sorted(found, key=lambda finding: order.index(finding.level))

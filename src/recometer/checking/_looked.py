@@ -1,4 +1,4 @@
-"""What the checks read: everything that a source is asked for, once."""
+"""The answers of a source that the checks read; each is requested once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Looked:
     Attributes
     ----------
     given
-        As `evaluate` reads it; its test has the users that are looked at.
+        The arguments as `evaluate` reads them; its test has only the users that are checked.
     again
-        The source once more: the same, or, of a model with ``recommend(...)``, its second answer.
+        The same source, or the second answer of a model with ``recommend(...)``.
     whole
         Test with all of its users.
     k
-        How many places of each list are looked at.
+        The number of places of each list that are checked.
     """
 
     given: Case
@@ -45,38 +45,38 @@ class Looked:
 
     @property
     def test(self) -> Interactions:
-        """The users that are looked at."""
+        """Test with the users that are checked."""
         return self.given.sides.test
 
     @property
     def train(self) -> Interactions | None:
-        """What must not be recommended again."""
+        """The training interactions, or None."""
         return self.given.arguments.train
 
     @cached_property
     def request(self) -> Request:
-        """What the source is asked for; equal scores stand in the order of the item ids."""
+        """The request to the source; equal scores are in the order of the item ids."""
         protocol = self.given.protocol.replace(ties="item")
         return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
     @cached_property
     def ranks(self) -> Ranks:
-        """Where the items of test landed."""
+        """The ranks of the items of test."""
         return self.source.rank(self.request)
 
     @cached_property
     def lists(self) -> TopLists:
-        """The first k places."""
+        """The first k places of each list."""
         return self.source.top(self.request, self.k)
 
     @cached_property
     def listed(self) -> Interactions:
-        """The items of the lists, as if they were test."""
+        """The listed items as interactions, as if they were test."""
         return as_interactions(self.lists, self.test)
 
     @cached_property
     def places(self) -> Ranks:
-        """Where the listed items landed, by the word of `rank`; all rows if these are the truth."""
+        """The ranks of the listed items by `rank`, or of all rows if the source has the truth."""
         if self.given.brings_truth:
             return self.ranks
         return self.source.rank(dataclasses.replace(self.request, test=self.listed))
@@ -99,13 +99,10 @@ class Looked:
             indptr, rows, user_ids=self.test.user_ids, values=None, times=None
         )
 
-    def examples(self, users: Int64) -> tuple[object, ...]:
-        """Return the ids of the first few users, or their positions."""
-        few, ids = users[:EXAMPLES], self.test.user_ids
-        return tuple(few.tolist() if ids is None else ids[few].tolist())
-
-
-EXAMPLES = 5
+    @property
+    def user_ids(self) -> Array | None:
+        """The ids of the users of `test`."""
+        return self.test.user_ids
 
 
 def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
@@ -122,7 +119,7 @@ def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
 
 
 def named(items: Int64, item_ids: Array | None) -> Array:
-    """Return the ids of positions, None for -1; the positions where there are no ids."""
+    """Return the ids at positions, None for -1; without ids, the positions."""
     if item_ids is None:
         return items
     return np.append(item_ids.astype(object), [None])[items]

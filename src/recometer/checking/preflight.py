@@ -1,4 +1,4 @@
-"""check(): every check, applied to the output of a model."""
+"""check and Preflight: whether the output of a model is fit to be evaluated."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.auditing.findings import Finding
-from recometer.checking import _chance, _known, _output, _training
+from recometer.auditing.findings import Findings, findings_of
+from recometer.checking import checks
 from recometer.checking._looked import Looked
-from recometer.checking.result import Preflight
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
@@ -21,6 +20,7 @@ from recometer.evaluator import Evaluator
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.tasks import waiting
+from recometer.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,27 +28,91 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
     from recometer.sources.models import Recommender
 
-# A check is a function of Looked that returns a Finding; this is the order they are shown in.
+# A check is a function of Looked that returns a Finding. They are shown in this order.
 CHECKS = (
-    _output.changes_between_calls,
-    _output.rank_differs_from_list,
-    _output.nan_scores,
-    _output.infinite_scores,
-    _output.constant_scores,
-    _output.tied_places,
-    _output.same_list,
-    _known.test_users_unknown,
-    _known.test_items_unknown,
-    _known.train_users_unknown,
-    _known.train_items_unknown,
-    _known.source_users_untested,
-    _known.source_items_untested,
-    _known.listed_items_unknown,
-    _training.train_items_scored,
-    _training.train_items_recommended,
-    _training.train_items_low,
-    _chance.no_better_than_chance,
+    checks.changes_between_calls,
+    checks.rank_differs_from_list,
+    checks.nan_scores,
+    checks.infinite_scores,
+    checks.constant_scores,
+    checks.tied_places,
+    checks.same_list,
+    checks.test_users_unknown,
+    checks.test_items_unknown,
+    checks.train_users_unknown,
+    checks.train_items_unknown,
+    checks.source_users_untested,
+    checks.source_items_untested,
+    checks.listed_items_unknown,
+    checks.train_items_scored,
+    checks.train_items_recommended,
+    checks.train_items_low,
+    checks.no_better_than_chance,
 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Preflight(Findings):
+    """Whether the output of a model can be evaluated, and what would go wrong.
+
+    ``print(preflight)`` shows a table, and ``preflight["nan_scores"]`` is a single finding.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        The results of all checks, found or not, always in the same order.
+    source, test, train
+        Descriptions of the model's output and of the data; `train` is None if there is none.
+    n_checked, n_users : int
+        How many users of test were checked, and how many there are.
+    k : int
+        The number of places of each list that were checked.
+    """
+
+    source: str
+    test: str
+    train: str | None
+    n_checked: int
+    n_users: int
+    k: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether no problem was found."""
+        return not self.named("problem")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        given = dataclasses.asdict(dataclasses.replace(self, findings=()))
+        return {
+            "recometer": __version__,
+            **given,
+            "passed": self.passed,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def _notes(self) -> list[str]:
+        users = "user" if self.n_users == 1 else "users"
+        checked = f"checked: {self.n_users:,} {users} of test, {self.k:,} places of each"
+        if self.n_checked < self.n_users:
+            checked = checked.replace(":", f": {self.n_checked:,} of", 1) + ", drawn at random"
+        notes = [f"source: {self.source}", f"test: {self.test}"]
+        if self.train is not None:
+            notes.append(f"train: {self.train}")
+        notes.append(checked)
+        notes += [f"{one.name} ({one.what}): {one.sentence}" for one in self.findings if one.count]
+        unchecked: dict[str, list[str]] = {}
+        for finding in self.findings:
+            if finding.count is None:
+                unchecked.setdefault(finding.sentence, []).append(finding.name)
+        notes += [f"{', '.join(names)}: {why}" for why, names in unchecked.items()]
+        problems = self.named("problem")
+        there = "There is a problem" if len(problems) == 1 else "There are problems"
+        named = f"{there}: {', '.join(problems)}."
+        return [*notes, named if problems else "No problem was found."]
+
+    def __repr__(self) -> str:
+        return f"<Preflight: {', '.join(self.named('problem')) or 'no problem'}>"
 
 
 def check(
@@ -139,15 +203,15 @@ def check(
         **rules,
     )
     with warnings.catch_warnings(), waiting("Checking"):
-        # What evaluate warns of is a finding here.
+        # The warnings of evaluate are findings here.
         warnings.simplefilter("ignore", DataWarning)
         given = evaluator.case(source)
         given.check_ids()
-        # A model is asked for its lists anew.
+        # A model is asked for its lists a second time.
         again = given if isinstance(source, Source) else evaluator.case(source)
         whole = given.sides.given if truth is None else truth
         looked = Looked(given, again.source, whole, k)
-        findings = tuple(_found(each, looked) for each in CHECKS)
+        findings = findings_of(CHECKS, looked)
     return Preflight(
         findings=findings,
         source=given.source.describe(),
@@ -159,13 +223,8 @@ def check(
     )
 
 
-def _found(each: Any, looked: Looked) -> Finding:
-    found: Finding = each(looked)
-    return dataclasses.replace(found, name=each.__name__)
-
-
 def _drawn(test: Interactions, n_users: int | None, seed: int) -> Interactions:
-    """Return the interactions of some users, drawn from those who have any."""
+    """Return the interactions of n users, drawn from those with interactions."""
     if n_users is None:
         return test
     n = _count(n_users, "n_users")

@@ -20,7 +20,7 @@ from recometer.cli._results import loaded, named_results, paths_of
 from recometer.cli._words import output
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided, read_gate
-from recometer.comparing.junit import junit as write_junit
+from recometer.comparing.gates import junit as write_junit
 from recometer.comparison import Comparison
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced

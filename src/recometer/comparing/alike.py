@@ -23,14 +23,16 @@ MAY_DIFFER = (*INPUTS, "protocol", *RULES)
 
 
 def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the aspects that may differ.
+    """Return the names of the inputs and rules that may differ.
 
     Raises
     ------
     UnknownNameError
         If a name is not one of `MAY_DIFFER`.
-    InputError, InputTypeError
-        If a text names nothing, or it is neither a text nor several.
+    InputError
+        If a text contains no name.
+    InputTypeError
+        If it is neither a text nor several texts.
     """
     if not isinstance(allow, Iterable):
         raise InputTypeError(
@@ -58,23 +60,12 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
     InputError
         If something differs that `allow` does not name.
     """
-    found = [one for pair in _pairs(models) for one in _differences(*pair, users)]
-    return settled(found, allow)
-
-
-def settled(differences: Iterable[tuple[str, str]], allow: tuple[str, ...]) -> list[str]:
-    """Return notes on the aspects that differ, each with a sentence on how.
-
-    Raises
-    ------
-    InputError
-        If something differs that `allow` does not name.
-    """
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
-    for name, reason in differences:
-        by_rule = name in RULES and "protocol" in allow
-        (allowed if name in allow or by_rule else refused).setdefault(name, reason)
+    for pair in _pairs(models):
+        for name, reason in _differences(*pair, users):
+            by_rule = name in RULES and "protocol" in allow
+            (allowed if name in allow or by_rule else refused).setdefault(name, reason)
     if refused:
         first, *others = refused.values()
         more = f" {len(others)} more: {' '.join(others)}" if others else ""
@@ -92,22 +83,11 @@ def settled(differences: Iterable[tuple[str, str]], allow: tuple[str, ...]) -> l
     return notes
 
 
-def differing_rules(
-    first: str, one: Protocol, second: str, other: Protocol
-) -> Iterator[tuple[str, str]]:
-    """Yield the rules in which two protocols differ, and how; `first` and `second` are labels."""
-    for name in RULES:
-        values = getattr(one, name), getattr(other, name)
-        if values[0] != values[1]:
-            yield (
-                name,
-                f"{first} and {second} were evaluated under different rules: {name} is "
-                f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
-            )
+Run = tuple[str, EvaluationRecord, Model, int]
 
 
-def check_batches(models: Sequence[Model]) -> None:
-    """Refuse models of which only some are batches of users, or in other numbers."""
+def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
+    """Yield the pairs to compare: each run with the first one, or batch with batch."""
     if any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):
@@ -116,14 +96,6 @@ def check_batches(models: Sequence[Model]) -> None:
                 f"The models have different numbers of batches of users: {found}. Hint: give each "
                 "model a result of every batch."
             )
-
-
-Run = tuple[str, EvaluationRecord, Model, int]
-
-
-def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
-    """Yield the pairs to compare: each run with the first one, or batch with batch."""
-    check_batches(models)
     first = models[0]
     for model in models:
         for at, run in enumerate(model.runs):
@@ -134,7 +106,7 @@ def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
 
 
 def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
-    """Yield the aspects in which two evaluations differ, and how."""
+    """Yield the inputs and rules in which two evaluations differ, and how."""
     first, result, *_ = one
     second, other, *_ = two
     inputs = False
@@ -146,7 +118,14 @@ def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
                 for label, each in ((first, result), (second, other))
             )
             yield name, f"{first} and {second} were evaluated with different {what}: {found}."
-    yield from differing_rules(first, result.protocol, second, other.protocol)
+    for name in RULES:
+        values = getattr(result.protocol, name), getattr(other.protocol, name)
+        if values[0] != values[1]:
+            yield (
+                name,
+                f"{first} and {second} were evaluated under different rules: {name} is "
+                f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
+            )
     if not inputs:
         yield from _numbers_of_candidates(one, two, users)
 
@@ -162,7 +141,7 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
         numbers.append(column)
     invents = any(result.counts.get("list_items_uncatalogued") for _, result, *_ in (one, two))
     if invents and fingerprints(one[1], "catalogue") == fingerprints(two[1], "catalogue"):
-        return  # what a list holds beside the catalogue was ranked for its user alone
+        return  # items outside the catalogue were ranked only for the users who list them
     known = (numbers[0] >= 0) & (numbers[1] >= 0)
     differ = known & (numbers[0] != numbers[1])
     if differ.any():

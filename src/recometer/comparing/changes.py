@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64
-from recometer.comparing.kinds import Options, resolve
+from recometer.comparing.kinds import UserPair
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import pair_name, signed
 from recometer.errors import InputError
@@ -147,58 +147,59 @@ class SegmentChanges(Printed):
         )
 
 
-def changes(metric: str, model: Model, other: Model, users: Users, n: int, higher: bool) -> Changes:
+def changes(pair: UserPair, n: int) -> Changes:
     """Return the n users that a model harms most, and the n that it helps most."""
     if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
         raise InputError(f"n={n!r} must be a whole number of users, at least 1.")
-    values = users.values(model, metric), users.values(other, metric)
-    differences = values[0] - values[1]
-    lowest, highest = stats.most_changed(differences, n)
-
-    def of(positions: Any) -> tuple[UserChange, ...]:
-        return tuple(
+    one, two = pair.one, pair.two
+    lowest, highest = stats.most_changed(pair.values, n)
+    harmed, helped = (
+        tuple(
             UserChange(
-                users.id(at), float(values[0][at]), float(values[1][at]), float(differences[at])
+                one.users.id(at),
+                float(one.column.values[at]),
+                float(two.column.values[at]),
+                float(pair.values[at]),
             )
             for at in positions.tolist()
         )
-
-    harmed, helped = of(lowest), of(highest)
-    if not higher:
+        for positions in (lowest, highest)
+    )
+    if not one.definition.higher_is_better:
         harmed, helped = helped, harmed
-    return Changes(metric, model.name, other.name, harmed, helped)
+    return Changes(one.metric, one.model.name, two.model.name, harmed, helped)
 
 
-def segments(
-    metric: str,
-    model: Model,
-    other: Model,
-    users: Users,
-    groups: Any,
-    options: Options,
-    n_quantiles: int = 4,
-) -> SegmentChanges:
+def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChanges:
     """Return how two models differ in each group of users; see `Comparison.by`."""
+    one, two, users = pair.one, pair.two, pair.one.users
     if isinstance(groups, str) and groups in PROFILES:
-        codes, names = quantiles(groups, _profile(groups, other, users), n_quantiles)
+        codes, names = quantiles(groups, _profile(groups, two.model, users), n_quantiles)
     else:
         codes, names = read_groups(groups, users.ids, users.n, None, None)
-    pair = resolve(metric, [model, other], users, options)
     rows = []
     for code, name in enumerate(names):
-        one, two = (each.among(codes == code) for each in pair)
-        found = one.difference(two)
-        means = found.mean_first, found.mean_second
-        low, high = found.interval
-        method = found.interval.method
-        rows.append(Segment(name, found.n, *means, found.difference, low, high, method))
-    higher = model.first.known_metric(metric).definition.higher_is_better
-    rows.sort(key=lambda row: (np.isnan(row.difference), row.difference * (1 if higher else -1)))
-    return SegmentChanges(metric, model.name, other.name, tuple(rows), options.confidence)
+        found = one.among(codes == code).against(two.among(codes == code)).difference()
+        rows.append(
+            Segment(
+                group=name,
+                users=found.n,
+                mean=found.mean_first,
+                mean_other=found.mean_second,
+                difference=found.difference,
+                low=found.interval.low,
+                high=found.interval.high,
+                method=found.interval.method,
+            )
+        )
+    sign = 1 if one.definition.higher_is_better else -1
+    rows.sort(key=lambda row: (np.isnan(row.difference), sign * row.difference))
+    names_of_models = one.model.name, two.model.name
+    return SegmentChanges(one.metric, *names_of_models, tuple(rows), pair.options.confidence)
 
 
 def _profile(name: str, model: Model, users: Users) -> Float64 | None:
-    """Return what `Evaluation` knows of the users' training items, or None without train."""
+    """Return each user's activity or popularity in train, or None without train."""
     columns = [getattr(run, name) for run in model.runs]
     if any(column is None for column in columns):
         return None

@@ -1,4 +1,4 @@
-"""Models and pairs of them that were compared, and what can be asked of them."""
+"""The result of a comparison: its rows, its tables, and questions about them."""
 
 from __future__ import annotations
 
@@ -8,31 +8,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer import ragged, stats
+from recometer import ragged
+from recometer.comparing import wording
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
 from recometer.comparing.corrections import POWER_WANTED, Correction
-from recometer.comparing.kinds import Options
+from recometer.comparing.kinds import Options, UserPair, resolve
 from recometer.comparing.known_users import KnownUsers
 from recometer.comparing.models import Model, Users
-from recometer.comparing.rows import PairRow, Standing, pair_name
+from recometer.comparing.rows import (
+    SIGNS,
+    PairRow,
+    Standing,
+    difference_columns,
+    pair_name,
+    standing_text,
+    user_columns,
+)
 from recometer.data import sessions
 from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.metrics.names import names_in
+from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.naming import name_of, names_of
+from recometer.results.side_by_side import fitting, metric_column
 from recometer.stats import Power
-from recometer.stats.comparing import Pairs
 
 if TYPE_CHECKING:
     import polars
 
+MOST_PAIRS = 6  # with more of them, gains and losses of users are left to `full`
+MOST_NAMED = 2  # models in the line of a metric that is not shown in full
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Compared:
-    """Models and pairs of them that were compared.
+class Compared(Printed):
+    """The models and pairs that were compared, their tables, and questions about them.
 
-    `Comparison`, which is made of it, says what the attributes are.
+    The attributes are documented in `recometer.Comparison`, which adds gates and formats.
     """
 
     models: tuple[Model, ...]
@@ -130,10 +143,7 @@ class Compared:
         n
             Maximum number of users who gain, and of those who lose.
         """
-        name = self.known(metric)
-        self._check_per_user(name)
-        pair = self._pair(name, model, other)
-        return changes(name, *pair, self.users, n, self.higher_is_better(name))
+        return changes(self._pair(self.known(metric), model, other), n)
 
     def by(
         self,
@@ -155,10 +165,7 @@ class Compared:
         quantiles
             How many groups ``"activity"`` and ``"popularity"`` make.
         """
-        name = self.known(metric)
-        self._check_per_user(name)
-        pair = self._pair(name, model, other)
-        return segments(name, *pair, self.users, groups, self.options, quantiles)
+        return segments(self._pair(self.known(metric), model, other), groups, quantiles)
 
     def power(
         self,
@@ -172,45 +179,28 @@ class Compared:
     ) -> Power:
         """Return what this test set can show; see `recometer.power`."""
         name = self.known(metric)
-        self._check_per_user(name)
         if model is None:
             pairs = list(dict.fromkeys((row.model, row.other) for row in self.rows))
             if len(pairs) > 1:
-                found = ", ".join(dict.fromkeys(one for one, _ in pairs))
+                names = ", ".join(dict.fromkeys(one for one, _ in pairs))
                 raise InputError(
-                    f"{len(pairs)} pairs of models were compared. Hint: model= names one: {found}."
+                    f"{len(pairs)} pairs of models were compared. Hint: model= names one: {names}."
                 )
             model, other = pairs[0]
         pair = self._pair(name, model, other)
-        values = [self.users.values(one, name) for one in pair]
-        level = 1 - self.confidence if alpha is None else alpha
-        by_randomisation = self.options.test == "randomisation"
-        seeds, clusters = max(one.n_seeds for one in pair) > 1, self.options.clusters
-        planned = stats.power(
-            Pairs.of(values[0], values[1], clusters).units,
-            difference,
-            wanted=wanted,
-            alpha=level,
-            unit=None if by_randomisation and not seeds else 0.0,
+        planned = pair.power(difference, wanted, alpha)
+        both = {pair.one.model.name, pair.two.model.name}
+        row = next(
+            (row for row in self.rows if row.metric == name and {row.model, row.other} == both),
+            None,
         )
-        notes = [
-            planned.note,
-            "Numbers of users are numbers of clusters." if clusters is not None else "",
-            "The variance between seeds is left out: more users do not change it." if seeds else "",
-            self._on_bound(name, *(one.name for one in pair)),
-        ]
-        return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
-
-    def _on_bound(self, metric: str, model: str, other: str) -> str:
-        """Say that fewer differences are found where Gaffke's bound decides."""
-        pairs = {(model, other), (other, model)}
-        of = [one for one in self.rows if one.metric == metric and (one.model, one.other) in pairs]
-        if not of or of[0].test.test != "gaffke":
-            return ""
-        return (
-            f"Here Gaffke's bound decides, since only {of[0].test.n_differ:,} users differ: it has "
+        if row is None or row.test.test != "gaffke":
+            return planned
+        by_bound = (
+            f"Here Gaffke's bound decides, since only {row.test.n_differ:,} users differ: it has "
             "less power. The numbers are those of the test that more users would have."
         )
+        return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
     def known(self, metric: str) -> str:
         """Return the name of a metric that was compared, which may be written otherwise."""
@@ -227,12 +217,14 @@ class Compared:
         """Return the direction of a metric."""
         return self.models[0].first.known_metric(metric).definition.higher_is_better
 
-    def _pair(self, metric: str, model: str, other: str | None) -> tuple[Model, Model]:
-        pair = self.model(model), self.model(self._other(model, other))
-        for one in pair:
-            if not one.has(metric):
-                raise InputError(f"{metric} has no value for a random order, {one.name!r}.")
-        return pair
+    def _pair(self, metric: str, model: str, other: str | None) -> UserPair:
+        self._check_per_user(metric)
+        models = self.model(model), self.model(self._other(model, other))
+        for each in models:
+            if not each.has(metric):
+                raise InputError(f"{metric} has no value for a random order, {each.name!r}.")
+        one, two = resolve(metric, models, self.users, self.options)
+        return one.against(two)
 
     def _other(self, model: str, other: str | None) -> str:
         self.model(model)
@@ -251,6 +243,158 @@ class Compared:
     def _check_per_user(self, metric: str) -> None:
         if metric not in self.models[0].first.values:
             raise InputError(f"{metric} is one value for all users, and none for each of them.")
+
+    @property
+    def decisive(self) -> tuple[str, ...]:
+        """The metrics that ``print`` shows in full: the primary ones, or else the first."""
+        return self.primary if self.chosen else self.metrics[:1]
+
+    def full(self) -> Shown:
+        """Return all pairs by all metrics, to be printed or written in any format."""
+        return FullComparison(self)
+
+    def table(self) -> Table:
+        """Return the differences by all metrics, and the notes on the comparison."""
+        found = self._differences(self.metrics)
+        return dataclasses.replace(found, notes=self.said(self.metrics))
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the leaderboard, what decides in full, and a line for each other metric.
+
+        How users differ is left to `full` if there are more than `MOST_PAIRS` pairs.
+        """
+        return self._tables(self.decisive, width)
+
+    def _tables(self, metrics: Sequence[str], width: int | None) -> list[Table]:
+        """Return the tables, with these metrics in full."""
+        ranked = {one.metric for one in self.standings}
+        names = [name for name in self.metrics if name in ranked]
+        boards = leaderboard(self.standings, names, width=width) if names else []
+        if boards:
+            whole = {row.metric for row in self.rows if row.for_all_users}
+            of_users = [one.n for one in self.standings if one.metric not in whole]
+            said = wording.on_standings(of_users, self.options, self.correction)
+            boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=said)
+        per_user = [row for row in self._rows(metrics) if not row.for_all_users]
+        others = [name for name in self.metrics if name not in metrics]
+        if others and len(per_user) > MOST_PAIRS:
+            per_user = []
+        users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
+        differences, notes = self._differences(metrics), self.said(metrics)
+        if not others:
+            return [*boards, *users, dataclasses.replace(differences, notes=notes)]
+        notes.append("comparison.full() has all pairs by all metrics, and how they were compared.")
+        return [*boards, *users, differences, self._others(others, notes)]
+
+    def said(self, metrics: Sequence[str]) -> list[str]:
+        """Return the notes on a comparison of which some metrics are shown in full.
+
+        How p-values and intervals were found is said where all of them are shown.
+        """
+        rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
+        tested = [row for row in self.rows if row.test.method != "none"]
+        undefined = wording.on_undefined(self.rows)
+        return [
+            *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
+            *(wording.on_methods(tested, self.options) if every else []),
+            *wording.on_smallest_p(rows, sum(row.primary for row in tested), self.options),
+            *wording.on_power(rows, self.options),
+            *wording.on_runs(rows),
+            *wording.on_seeds(self.models),
+            *([undefined] if undefined else []),
+            *self.notes,
+            *wording.on_rows(self.rows),
+        ]
+
+    def _rows(self, metrics: Sequence[str]) -> list[PairRow]:
+        chosen = set(metrics)
+        return [row for row in self.rows if row.metric in chosen]
+
+    def _differences(self, metrics: Sequence[str]) -> Table:
+        rows = self._rows(metrics)
+        columns = difference_columns(
+            self.options.confidence,
+            margin=self.options.margin is not None,
+            adjusted=all(row.primary for row in rows),
+        )
+        head = [] if self.known_users is None else self.known_users.sentences(metrics)
+        return Table(columns, rows, head=head)
+
+    def _others(self, metrics: Sequence[str], notes: Sequence[str]) -> Table:
+        """Return a line for each metric that is not shown in full."""
+        lines = [{"metric": name, "found": self._line(name)} for name in metrics]
+        columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]
+        return Table(columns, lines, notes)
+
+    def _line(self, metric: str) -> str:
+        rows = [row for row in self.rows if row.metric == metric]
+        verdicts: dict[str, list[str]] = {}
+        for row in rows:
+            verdicts.setdefault(row.verdict or "not tested", []).append(row.model)
+        if self.baseline is not None:
+            found = [f"{said}: {_models_named(names)}" for said, names in verdicts.items()]
+            return "; ".join(found)
+        standings = [one for one in self.standings if one.metric == metric]
+        best = [one.model for one in standings if one.leads]
+        differ = sum(len(verdicts.get(said, ())) for said in ("better", "worse"))
+        pairs = f"{differ:,} of {len(rows):,} pairs differ"
+        if not best:
+            return pairs
+        return f"best: {_models_named(best)}; {pairs}"
+
+
+class FullComparison(Printed):
+    """A comparison, of which all pairs by all metrics are shown."""
+
+    def __init__(self, comparison: Compared) -> None:
+        self.comparison = comparison
+
+    def table(self) -> Table:
+        """Return the differences, and the notes on the comparison."""
+        return self.comparison.table()
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the leaderboard, how users differ, and the differences."""
+        return self.comparison._tables(self.comparison.metrics, width)
+
+    def data(self) -> Table:
+        """Return a row per metric and pair, with all values."""
+        return self.comparison.data()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        return self.comparison.to_dict()
+
+
+def _models_named(names: Sequence[str]) -> str:
+    """Return some names, or how many there are."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,} models"
+
+
+def leaderboard(
+    standings: Sequence[Standing], metrics: Sequence[str], *, width: int | None
+) -> list[Table]:
+    """Return a row per model and a column per metric, best first by the first of all.
+
+    There are several tables if one is wider than `width`.
+    """
+    order = [row.model for row in standings if row.metric == metrics[0]]
+    of = {(row.model, row.metric): row for row in standings}
+
+    def table(some: Sequence[str]) -> Table:
+        lines = [
+            {"model": model, **{one: standing_text(of[model, one]) for one in some}}
+            for model in order
+        ]
+        best = {
+            (line, at)
+            for line, model in enumerate(order)
+            for at, metric in enumerate(some, start=1)
+            if of[model, metric].leads
+        }
+        return Table([Column("model"), *map(metric_column, some)], lines, best=best)
+
+    return fitting(table, metrics, width)
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 from recometer.comparing.changes import PROFILES, Changes, Segment
 from recometer.comparing.compared import Compared
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, visible
 from recometer.removed import ARGUMENTS
-from recometer.rendering import Column, Printed, Table
+from recometer.rendering import Column, Printed, Table, write_text
 from recometer.stats import Interval
 from recometer.stats.checks import check_number
 
@@ -107,7 +109,7 @@ class GateRow:
     note: str = ""
 
     def sentences(self) -> list[str]:
-        """Return sentences on the findings, and on the users who are harmed most."""
+        """Return sentences on the verdict, and on the users who are harmed most."""
         found, ends = (
             _shown(self.gate.relative, *of) for of in ((self.found,), (self.low, self.high))
         )
@@ -157,15 +159,15 @@ class GateReport(Printed):
 
     @property
     def passed(self) -> bool:
-        """Return whether every model passes every gate; undecided ones count as was asked for."""
+        """Return whether every model passes every gate; `undecided` says how those count."""
         return self.counted(self.verdict) == "passed"
 
     def counted(self, verdict: Verdict) -> Verdict:
-        """Return the verdict that a pipeline acts on: ``"undecided"`` as was asked for."""
+        """Return the verdict that a pipeline acts on: "undecided" counts as `undecided` says."""
         return COUNTED[self.undecided] if verdict == "undecided" else verdict
 
     def summary(self) -> str:
-        """Return the verdict on all gates, and how many have which, in a sentence."""
+        """Return a sentence with the verdict on all gates, and how many passed and failed."""
         counts = collections.Counter(row.verdict for row in self.rows)
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
         return visible(f"Gates against {self.baseline}: {self.verdict} ({found}).")
@@ -174,7 +176,7 @@ class GateReport(Printed):
         return f"{self.summary()}\n\n{super().__str__()}"
 
     def table(self) -> Table:
-        """Return a row per gate and model, and below who is harmed by what did not pass."""
+        """Return a row per gate and model; notes name the users harmed by gates not passed."""
         rows = [{**vars(row), **vars(row.gate), "gate": str(row.gate)} for row in self.rows]
         notes = [f"Gates against {self.baseline}: {RULE}."]
         if self.undecided is not None:
@@ -244,37 +246,36 @@ def read_gate(text: str, comparison: Compared) -> Gate:
             f"The gate {text!r} cannot be read. Hint: a metric, a sign and a bound of the "
             "difference to the baseline, such as 'ndcg@10 >= -5%' or 'rmse <= 0.01'."
         )
-    metric = comparison.known(match[1])
+    metric, sign, relative = comparison.known(match[1]), match[2], bool(match[4])
     higher = comparison.higher_is_better(metric)
-    sign = ">=" if higher else "<="
-    if match[2] != sign:
+    right = ">=" if higher else "<="
+    if sign != right:
         better = "Higher" if higher else "Lower"
         raise InputError(
-            f"{better} is better for {metric}, so its gate is written with {sign}, but {text!r} "
-            f"was given. Hint: '{metric} {sign} {'-' if higher else ''}5%'."
+            f"{better} is better for {metric}, so its gate is written with {right}, but {text!r} "
+            f"was given. Hint: '{metric} {right} {'-' if higher else ''}5%'."
         )
-    relative = bool(match[4])
     if not math.isfinite(float(match[3])):
         raise InputError(f"The bound of the gate {text!r} must be a finite number.")
     return Gate(metric, float(match[3]) / (100 if relative else 1), relative, higher)
 
 
 def _gate_of(given: object, comparison: Compared) -> Gate:
-    """Return a gate that is given as such, or as it is written."""
+    """Return a gate, which may be given as text."""
     if isinstance(given, str):
         return read_gate(given, comparison)
     if not isinstance(given, Gate):
         raise InputTypeError(
             f"A gate is a text, found {brief(given)}. Hint: 'ndcg@10 >= -5%', or a list of such."
         )
-    found = dataclasses.replace(given, metric=comparison.known(given.metric))
-    if found.higher_is_better != comparison.higher_is_better(found.metric):
-        better = "Lower" if found.higher_is_better else "Higher"
+    gate = dataclasses.replace(given, metric=comparison.known(given.metric))
+    if gate.higher_is_better != comparison.higher_is_better(gate.metric):
+        better = "Lower" if gate.higher_is_better else "Higher"
         raise InputError(
-            f"{better} is better for {found.metric}, but the gate {str(found)!r} bounds it the "
-            f"other way. Hint: Gate(..., higher_is_better={not found.higher_is_better})."
+            f"{better} is better for {gate.metric}, but the gate {str(gate)!r} bounds it the "
+            f"other way. Hint: Gate(..., higher_is_better={not gate.higher_is_better})."
         )
-    return found
+    return gate
 
 
 def check_gates(
@@ -315,7 +316,7 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     low, high, bound = interval.low, interval.high, gate.bound
     if not gate.higher_is_better:
         low, high, bound = -high, -low, -bound
-    # What is not known is neither, and of too few who differ not enough is known.
+    # NaN is neither, and with too few users who differ nothing is decided.
     verdict: Verdict = "passed" if low >= bound else "failed" if high < bound else "undecided"
     if not row.decides_gates:
         verdict = "undecided"
@@ -342,7 +343,7 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
 def _needed(
     comparison: Compared, row: PairRow, found: float, interval: Interval, bound: float
 ) -> tuple[int | None, int | None, str]:
-    """Return how many users would decide an undecided gate, and say so, or why it is not known."""
+    """Return how many users would decide an undecided gate, and a sentence on it."""
     remark = ""
     if not row.decides_gates:
         remark = "Too few users differ for a decision: the interval may be too short."
@@ -352,7 +353,7 @@ def _needed(
         remark = "Its interval is not known, or has no end."
     elif row.for_all_users:
         remark = "Such a metric is no mean over users: how many would decide it is not known."
-    elif any(comparison.model(name).n_seeds > 1 for name in (row.model, row.other)):
+    elif row.test.test == "random effects":
         remark = "The interval is also over seeds, so more users alone may not decide it."
     elif (needed := users_needed(row.n, found, interval, bound)) is None:
         remark = "The difference equals the bound, so no number of users would decide it."
@@ -365,7 +366,7 @@ def _needed(
 
 
 def users_needed(n: int, found: float, interval: Interval, bound: float) -> tuple[int, int] | None:
-    """Return from how many to how many users would decide a gate that n leave undecided.
+    """Return the fewest and the most users that may decide a gate undecided with n users.
 
     d is the distance from the difference to the bound, and a that to the end of the interval
     beyond the bound. With m users, a shrinks to a √(n / m). If the difference stays as it is,
@@ -382,13 +383,13 @@ def users_needed(n: int, found: float, interval: Interval, bound: float) -> tupl
 
 
 def _rounded_up(m: float) -> int:
-    """Return two digits of a number, which would seem too exact with more."""
+    """Round up to two digits: more would suggest a precision that the estimate lacks."""
     unit: int = 10 ** max(len(str(int(m))) - 2, 0)
-    return math.ceil(m / unit - 1e-6) * unit  # what was rounded on the way adds nothing
+    return math.ceil(m / unit - 1e-6) * unit  # minus the error of floating-point numbers
 
 
 def _most_harmed(comparison: Compared, row: PairRow) -> Segment | None:
-    """Return the quarter of the users, by activity or popularity, that is harmed most."""
+    """Return the most harmed quarter of the users, by activity or popularity."""
     found = []
     for profile in PROFILES:
         try:
@@ -399,3 +400,44 @@ def _most_harmed(comparison: Compared, row: PairRow) -> Segment | None:
         return None
     sign = 1 if row.higher_is_better else -1
     return min(found, key=lambda one: sign * one.difference)
+
+
+def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:
+    """Return a test suite per model with a test case per gate; also write it to a path.
+
+    The message of a failure has the difference and its interval. An undecided gate is a skipped
+    test, unless ``undecided="pass"`` or ``"fail"`` of `Comparison.gate` counts it otherwise.
+    """
+    root = ElementTree.Element("testsuites", name="recometer")
+    baseline = visible(report.baseline)
+    _count(root, report, report.rows)
+    for name in dict.fromkeys(row.model for row in report.rows):
+        rows, model = [row for row in report.rows if row.model == name], visible(name)
+        suite = ElementTree.SubElement(root, "testsuite", name=f"{model} against {baseline}")
+        _count(suite, report, rows)
+        for row in rows:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=f"recometer.{model}", name=str(row.gate)
+            )
+            said = [visible(text) for text in report.said]
+            first, *others = *row.sentences(), *said
+            found = report.counted(row.verdict)
+            if found == "passed":
+                ElementTree.SubElement(case, "system-out").text = "\n".join([first, *said])
+            elif found == "failed":
+                failure = ElementTree.SubElement(case, "failure", type=row.verdict, message=first)
+                failure.text = "\n".join([first, *others])
+            else:
+                ElementTree.SubElement(case, "skipped", message=" ".join([first, *others]))
+    ElementTree.indent(root)
+    text = '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "unicode")
+    if path is not None:
+        write_text(path, text + "\n")
+    return text
+
+
+def _count(element: ElementTree.Element, report: GateReport, rows: Sequence[GateRow]) -> None:
+    counted = [report.counted(row.verdict) for row in rows]
+    element.set("tests", str(len(rows)))
+    element.set("failures", str(counted.count("failed")))
+    element.set("skipped", str(counted.count("undecided")))

@@ -1,15 +1,16 @@
-"""A model by a metric, resolved once; each kind of values answers the same questions of a pair.
+"""A model by a metric, and pairs of these, which answer every question about a comparison.
 
-`Paired` has a value for each user, `Seeds` several of these, `Folds` those of several folds, and
-`Whole` (`recometer.comparing.whole`) one value for all users.
+A model with a value for each user is a `Paired`, and a pair of these is a `UserPair`, a `SeedPair`
+or a `FoldPair`. A model with one value for all users is a `recometer.comparing.whole.Whole`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,18 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError
 from recometer.metrics.registry import MetricDefinition, rules_of
+from recometer.remembered import cached_property
 from recometer.results.folds import FoldedRecord
-from recometer.stats import Difference, Equivalence, Interval, Runs
+from recometer.stats import Difference, Equivalence, Interval, Power
 from recometer.stats.comparing import FEW_DIFFER, IntervalKind, Pairs, decisive_test
 from recometer.stats.grouping import Column, group
 from recometer.stats.relative import relative_over_runs
-from recometer.stats.runs import run_moments
+from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.tests import TESTS, Test
 from recometer.stats.two_one_sided import equivalence_over_runs
+from recometer.tasks import run_tasks
+
+__all__ = ["Board", "Options", "Paired", "Resolved", "UserPair", "resolve"]
 
 Bounds = tuple[float, float]
 
@@ -60,10 +65,26 @@ class Options:
         """Return the margin of equivalence of a metric."""
         return self.margin.get(metric) if isinstance(self.margin, Mapping) else self.margin
 
-    @property
-    def interval_of_mean(self) -> Any:
-        """Return the kind of interval of a single mean."""
-        return "auto" if self.interval == "randomisation" else self.interval
+
+class Board(NamedTuple):
+    """What the leaderboard of a metric is based on, for the users with a value from all models.
+
+    Attributes
+    ----------
+    means : float64 [n_ranked + n_chance]
+        The means of the models that are ranked, and then of random orders.
+    p_values : float64 [n_ranked, n_ranked]
+        p of all pairs, not adjusted; 1 on the diagonal.
+    intervals : sequence of Interval
+        The intervals of the means of the models that are ranked.
+    n
+        The number of these users.
+    """
+
+    means: Float64
+    p_values: Float64
+    intervals: Sequence[Interval]
+    n: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,7 +105,7 @@ class Resolved:
 
     @property
     def definition(self) -> MetricDefinition:
-        """Return the statements about the metric."""
+        """Return the definition of the metric."""
         return self.model.first.known_metric(self.metric).definition
 
 
@@ -95,11 +116,11 @@ class Paired(Resolved):
     Attributes
     ----------
     column
-        The users' values, means over runs.
+        The users' values: means over runs.
     bounds
         The lowest and the highest value that a user can have with any of the models.
     remark
-        Why nothing is known of that range; empty where it is.
+        Why the range is unknown; empty if it is known.
     """
 
     column: Column
@@ -112,7 +133,7 @@ class Paired(Resolved):
         return np.column_stack(self.users.runs(self.model, self.metric))
 
     def among(self, chosen: Bool | slice) -> Paired:
-        """Return the same of some users alone."""
+        """Return the model by the metric for some users only."""
         if isinstance(chosen, slice):
             return self
         clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
@@ -127,104 +148,214 @@ class Paired(Resolved):
         values = self.column.values
         return float(values.sum() / len(values)) if len(values) else np.nan
 
-    def interval(self) -> Interval:
+    def mean_interval(self) -> Interval:
         """Return the interval of the mean."""
         options = self.options
+        kind: Any = "auto" if options.interval == "randomisation" else options.interval
         return stats.interval(
             self.column,
-            options.interval_of_mean,
+            kind,
             bounds=self.bounds,
             confidence=options.confidence,
             clusters=options.clusters,
         )
 
-    def pairs(self, other: Paired) -> Pairs:
-        """Return the values of both."""
-        return Pairs.of(self.column, other.column, self.options.clusters)
+    def against(self, other: Paired) -> UserPair:
+        """Return the pair of this model and another one."""
+        models = self.model, other.model
+        if max(model.n_seeds for model in models) > 1:
+            return SeedPair(self, other)
+        folded = all(isinstance(model.first, FoldedRecord) for model in models)
+        return (FoldPair if folded else UserPair)(self, other)
 
-    def difference(self, other: Paired) -> Difference:
-        """Return the difference of the means with interval, p and effects, over the users."""
+    @staticmethod
+    def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
+        """Return means, intervals and p for the users with a value from all ranked models.
+
+        `rows` are the pairs compared so far; those of the same users are not tested again.
+        """
+        options, n = ranked[0].options, ranked[0].users.n
+        common: slice | Bool = slice(None)
+        if not all(one.column.complete for one in ranked):
+            complete = ~np.logical_or.reduce([np.isnan(one.column.values) for one in ranked])
+            common, n = complete, int(np.count_nonzero(complete))
+        chosen = [one.among(common) for one in ranked]
+        tested = {frozenset((row.model, row.other)): row.p_value for row in rows if row.n == n}
+        enough = options.alpha / max(1, math.comb(len(ranked), 2))
+        p_values = np.ones((len(ranked), len(ranked)))
+        for one, two in itertools.combinations(range(len(ranked)), 2):
+            p = tested.get(frozenset((ranked[one].model.name, ranked[two].model.name)))
+            if p is None:
+                p = chosen[one].against(chosen[two]).p(enough)
+            p_values[one, two] = p_values[two, one] = p
+        intervals = run_tasks(
+            lambda one, _: one.mean_interval(), chosen, threads=options.threads, progress=False
+        )
+        means = [one.mean() for one in (*chosen, *(each.among(common) for each in chance))]
+        return Board(np.array(means), p_values, intervals, n)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UserPair:
+    """Two models by a metric with a value for each user.
+
+    Attributes
+    ----------
+    one, two
+        The model, and the one that it is compared with.
+    """
+
+    one: Paired
+    two: Paired
+
+    @property
+    def options(self) -> Options:
+        """Return how the models are compared."""
+        return self.one.options
+
+    @cached_property
+    def values(self) -> Float64:
+        """Return the differences of the users; NaN for those without both values."""
+        return self.one.column.values - self.two.column.values
+
+    def difference(self) -> Difference:
+        """Return the difference of the means over the users, with interval, p and effects."""
         options = self.options
         return stats.compare(
-            self.column,
-            other.column,
-            bounds=self.bounds,
+            self.one.column,
+            self.two.column,
+            bounds=self.one.bounds,
             test=options.test,
             interval=options.interval,
             confidence=options.confidence,
             clusters=options.clusters,
         )
 
-    def p(self, other: Paired, enough: float) -> float:
-        """Return p, or a bound of it that is at most `enough`.
+    def p(self, enough: float) -> float:
+        """Return p, or an upper bound of it if that is at most `enough`.
 
-        That small, it is one of those that Holm's method rejects first, whatever the others are.
+        Holm's method rejects such a small p first, whatever the others are.
         """
-        options = self.options
-        if options.clusters is None and (options.test, options.interval) == (
-            "randomisation",
-            "auto",
-        ):
-            differences = self.column.values - other.column.values
-            at_most = _bound_of_p(differences, self.bounds[1] - self.bounds[0])
+        options, bounds = self.options, self.one.bounds
+        usual = (options.test, options.interval) == ("randomisation", "auto")
+        if options.clusters is None and usual:
+            at_most = _bound_of_p(self.values, bounds[1] - bounds[0])
             if at_most <= enough:
                 return at_most
-        both = self.pairs(other)
-        return decisive_test(both, self.bounds, options.test, options.interval).p_value
+        pairs = Pairs.of(self.one.column, self.two.column, options.clusters)
+        return decisive_test(pairs, bounds, options.test, options.interval).p_value
 
-    def equivalence(self, other: Paired, margin: float) -> Equivalence:
+    def equivalence(self, margin: float) -> Equivalence:
         """Return the two one-sided tests."""
         options = self.options
         return stats.equivalence(
-            self.column.values - other.column.values,
+            self.values,
             margin,
             alpha=options.alpha,
             test=TESTS[options.test].interval,
-            bounds=self.bounds,
+            bounds=self.one.bounds,
             clusters=options.clusters,
         )
 
-    def runs(self, other: Paired) -> Runs | None:
-        """Return the variance between runs and that between users; None without runs."""
-        return None
+    def over_runs(self, row: PairRow) -> PairRow:
+        """Return the row with the variance between runs; without runs it stays as it is."""
+        return row
 
-    def over_runs(self, row: PairRow, other: Paired) -> PairRow:
-        """Return a row with what the runs of both models say."""
-        return dataclasses.replace(row, runs=self.runs(other))
+    def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
+        """Return what these users can show; see `recometer.power`."""
+        options = self.options
+        level = options.alpha if alpha is None else alpha
+        seeds = isinstance(self, SeedPair)
+        planned = stats.power(
+            Pairs.of(self.one.column, self.two.column, options.clusters).units,
+            difference,
+            wanted=wanted,
+            alpha=level,
+            unit=None if options.test == "randomisation" and not seeds else 0.0,
+        )
+        notes = [
+            planned.note,
+            "" if options.clusters is None else "Numbers of users are numbers of clusters.",
+            "The variance between seeds is left out: more users do not change it." if seeds else "",
+        ]
+        return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
 
-    def row(self, other: Paired) -> PairRow:
-        """Compare with another model."""
-        first = self if isinstance(self, Seeds) or not isinstance(other, Seeds) else other
-        found, options = self.difference(other), self.options
-        row = pair_row(self.metric, (self, other), found)
-        row = type(first).over_runs(self, row, other)
-        margin = options.margin_of(self.metric)
+    def row(self) -> PairRow:
+        """Return the row of the comparison."""
+        one, two = self.one, self.two
+        found = self.difference()
+        effects, higher = found.effects, one.definition.higher_is_better
+        n_better, n_worse = effects.n_better, effects.n_worse
+        probability, interval = effects.probability_better, effects.probability_interval
+        if not higher:
+            n_better, n_worse, probability = n_worse, n_better, 1 - probability
+            interval = dataclasses.replace(interval, low=1 - interval.high, high=1 - interval.low)
+        row = PairRow(
+            metric=one.metric,
+            model=one.model.name,
+            other=two.model.name,
+            higher_is_better=higher,
+            n=found.n,
+            n_only_model=found.n_only_first,
+            n_only_other=found.n_only_second,
+            mean=found.mean_first,
+            mean_other=found.mean_second,
+            difference=found.difference,
+            interval=found.interval,
+            relative=found.relative,
+            relative_interval=found.relative_interval,
+            test=found.test,
+            n_better=n_better,
+            n_equal=effects.n_equal,
+            n_worse=n_worse,
+            standardised=effects.standardised,
+            probability_better=probability,
+            probability_interval=interval,
+            deviation=found.deviation,
+            largest_difference=float(one.bounds[1] - one.bounds[0]),
+            unit=found.unit,
+            error=found.error,
+            few=found.few,
+        )
+        row = self.over_runs(row)
+        margin = self.options.margin_of(one.metric)
         if margin is not None:
-            equivalence = type(first).equivalence(self, other, margin)
-            row = dataclasses.replace(row, equivalence=equivalence)
-        average = {
-            rules_of(one.model.first.known_metric(one.metric), one.model.first.protocol).average
-            for one in (self, other)
+            row = dataclasses.replace(row, equivalence=self.equivalence(margin))
+        return dataclasses.replace(row, notes=self._notes(row))
+
+    def _notes(self, row: PairRow) -> tuple[str, ...]:
+        notes = [self.one.remark, row.interval.note, row.test.note, row.relative_interval.note]
+        averages = {
+            rules_of(each.model.first.known_metric(each.metric), each.model.first.protocol).average
+            for each in (self.one, self.two)
         }
-        return dataclasses.replace(row, notes=_notes(row, average, self.remark))
+        if unequal := averages - {"users", "usual"}:
+            notes.append(
+                f"By the rule average={min(unequal)!r} users weigh differently in the "
+                "mean; a comparison counts every user once."
+            )
+        if row.runs is not None:
+            notes.append(row.runs.note)
+        return tuple(dict.fromkeys(filter(None, notes)))
 
 
-class Seeds(Paired):
-    """A model of several seeds: users and seeds are both drawn."""
+class SeedPair(UserPair):
+    """Two models of which at least one has several seeds: users and seeds are both drawn."""
 
-    def p(self, other: Paired, enough: float) -> float:
+    def p(self, enough: float) -> float:
         """Return p over users and seeds."""
-        found = stats.over_runs(self.table, other.table, confidence=self.options.confidence)
-        return found.p_value
+        confidence = self.options.confidence
+        return stats.over_runs(self.one.table, self.two.table, confidence=confidence).p_value
 
-    def equivalence(self, other: Paired, margin: float) -> Equivalence:
+    def equivalence(self, margin: float) -> Equivalence:
         """Return the two one-sided tests over users and seeds."""
-        return equivalence_over_runs(self.table, other.table, margin, alpha=self.options.alpha)
+        tables = self.one.table, self.two.table
+        return equivalence_over_runs(*tables, margin, alpha=self.options.alpha)
 
-    def over_runs(self, row: PairRow, other: Paired) -> PairRow:
-        """Return a row whose p and intervals are over users and seeds."""
-        moments = run_moments(self.table, other.table)
-        runs = stats.runs.over_runs_of(moments, confidence=self.options.confidence)
+    def over_runs(self, row: PairRow) -> PairRow:
+        """Return the row with p and intervals over users and seeds."""
+        moments = run_moments(self.one.table, self.two.table)
+        runs = over_runs_of(moments, confidence=self.options.confidence)
         known = bool(np.isfinite(runs.p_value))
         test = dataclasses.replace(
             row.test,
@@ -236,38 +367,34 @@ class Seeds(Paired):
         )
         relative = row.relative_interval
         if np.isfinite(row.relative):
-            ratios = group(self.column.values, other.column.values)
+            ratios = group(self.one.column.values, self.two.column.values)
             relative = relative_over_runs(ratios, moments, runs.interval)
         return dataclasses.replace(
             row, interval=runs.interval, relative_interval=relative, test=test, unit=0.0, runs=runs
         )
 
 
-class Folds(Paired):
-    """A model that was evaluated in folds."""
+class FoldPair(UserPair):
+    """Two models that were evaluated in folds."""
 
-    def runs(self, other: Paired) -> Runs | None:
-        """Return how the differences of folds vary; None where the folds are not as many."""
-        folds = [one.model.first for one in (self, other)]
-        one, two = (fold.folds if isinstance(fold, FoldedRecord) else () for fold in folds)
-        if len(one) != len(two):
-            return None
+    def over_runs(self, row: PairRow) -> PairRow:
+        """Return the row with the variance between folds, if both models have as many of them."""
+        folds = [each.model.first.folds for each in (self.one, self.two)]  # type: ignore[attr-defined]
+        if len(folds[0]) != len(folds[1]):
+            return row
         differences = []
-        for first, second in zip(one, two, strict=True):
-            alone = [Model(self.model.name, (first,)), Model(other.model.name, (second,))]
-            users = Users.of(alone)
-            values = [users.values(model, self.metric) for model in alone]
-            differences.append(values[0] - values[1])
+        for first, second in zip(*folds, strict=True):
+            models = [
+                Model(self.one.model.name, (first,)),
+                Model(self.two.model.name, (second,)),
+            ]
+            users = Users.of(models)
+            first_values, second_values = (users.values(each, row.metric) for each in models)
+            differences.append(first_values - second_values)
         if any(np.count_nonzero(~np.isnan(column)) < 2 for column in differences):
-            return None
-        return stats.over_folds(differences, confidence=self.options.confidence)
-
-
-def kind_of(model: Model) -> type[Paired]:
-    """Return the kind of a model's values per user."""
-    if model.n_seeds > 1:
-        return Seeds
-    return Folds if isinstance(model.first, FoldedRecord) else Paired
+            return row
+        runs = stats.over_folds(differences, confidence=self.options.confidence)
+        return dataclasses.replace(row, runs=runs)
 
 
 def resolve(
@@ -275,14 +402,13 @@ def resolve(
 ) -> list[Paired]:
     """Return the models by a metric with a value for each user.
 
-    `code` says that each is compared with several others, for which columns are coded.
+    `code` codes the columns by their levels, which pays if each is compared with several others.
     """
     found = []
     for model in models:
         column = Column.of(users.values(model, metric))
-        of = column.coded() if code else column
-        found.append(kind_of(model)(model, metric, users, options, of))
-    bounds, remark = bounds_of(metric, models, (one.column for one in found))
+        found.append(Paired(model, metric, users, options, column.coded() if code else column))
+    bounds, remark = _bounds_of(metric, models, (one.column for one in found))
     if options.interval == "gaffke" and not np.isfinite(bounds).all():
         raise InputError(
             f"interval='gaffke' needs a range, and {metric} has none. {remark} "
@@ -291,12 +417,12 @@ def resolve(
     return [dataclasses.replace(one, bounds=bounds, remark=remark) for one in found]
 
 
-def bounds_of(
+def _bounds_of(
     metric: str, models: Sequence[Model], columns: Iterable[Column]
 ) -> tuple[Bounds, str]:
     """Return the lowest and the highest value that a user can have with any of the models.
 
-    Where a value lies outside, nothing is known of the range, which a note then says.
+    If a value lies outside, the range is unknown, and the note says so.
     """
     each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)
@@ -309,67 +435,14 @@ def bounds_of(
     return (low, high), ""
 
 
-def pair_row(metric: str, pair: tuple[Paired, Paired], found: Difference) -> PairRow:
-    """Return the row of two models, without notes."""
-    effects, higher = found.effects, pair[0].definition.higher_is_better
-    better, chance = (effects.n_better, effects.n_worse), effects.probability_better
-    chances, bounds = effects.probability_interval, pair[0].bounds
-    if not higher:
-        better, chance = better[::-1], 1 - chance
-        chances = dataclasses.replace(chances, low=1 - chances.high, high=1 - chances.low)
-    return PairRow(
-        metric=metric,
-        model=pair[0].model.name,
-        other=pair[1].model.name,
-        higher_is_better=higher,
-        n=found.n,
-        n_only_model=found.n_only_first,
-        n_only_other=found.n_only_second,
-        mean=found.mean_first,
-        mean_other=found.mean_second,
-        difference=found.difference,
-        interval=found.interval,
-        relative=found.relative,
-        relative_interval=found.relative_interval,
-        test=found.test,
-        n_better=better[0],
-        n_equal=effects.n_equal,
-        n_worse=better[1],
-        standardised=effects.standardised,
-        probability_better=chance,
-        probability_interval=chances,
-        deviation=found.deviation,
-        largest_difference=float(bounds[1] - bounds[0]),
-        unit=found.unit,
-        error=found.error,
-        few=found.few,
-    )
-
-
-def _notes(row: PairRow, average: AbstractSet[str], remark: str) -> tuple[str, ...]:
-    """Return the notes on a row; `average` are the rules of its two models."""
-    notes = [remark, row.interval.note, row.test.note, row.relative_interval.note]
-    unequal = average - {"users", "usual"}
-    if unequal:
-        notes.append(
-            f"By the rule average={min(unequal)!r} users weigh differently in the "
-            "mean; a comparison counts every user once."
-        )
-    if row.runs is not None:
-        notes.append(row.runs.note)
-    return tuple(dict.fromkeys(note for note in notes if note))
-
-
 def _bound_of_p(differences: Float64, largest: float) -> float:
-    """Return what p is at most, from Hoeffding's inequality for sums with random signs.
+    """Return an upper bound of p, from Hoeffding's inequality for sums with random signs.
 
-    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / 2 Σ d²). It is a hundred times as fast as the test. 1 unless
-    Σ d² tells that enough users differ for the test to decide; `largest` is the largest difference.
+    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / 2 Σ d²), which takes a hundredth of the time of the test. It
+    is 1 unless Σ d² shows that enough users differ for the test to decide; `largest` is the largest
+    possible difference.
     """
     squares = float(differences @ differences)
     if not 0 < FEW_DIFFER * largest**2 <= squares:
         return 1.0
     return 2 * float(np.exp(-(float(differences.sum()) ** 2) / (2 * squares)))
-
-
-__all__ = ["Folds", "Options", "Paired", "Seeds", "bounds_of", "kind_of", "pair_row", "resolve"]

@@ -10,8 +10,9 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Bool, Float64
+from recometer.comparing.models import Model, Users
 
-FEW = 0.02  # share of the users, or relevant rows, that may be unknown to all models alike
+FEW = 0.02  # share of the users, or relevant rows, that all models may lack
 MOST = 4  # metrics that a sentence names
 HINT = (
     "Hint: cold_start=False in evaluate leaves out users without training items, and result.by "
@@ -21,17 +22,17 @@ HINT = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KnownMeans:
-    """The means of one metric over all users, and over those whom all models know.
+    """The means of one metric over all users, and over the users known to all models.
 
     Attributes
     ----------
     metric
     n, n_known
-        The numbers of these users, of those for whom all models have a value.
+        The numbers of these users; only users with a value from all models count.
     means, known
-        By model, best first; NaN where there is no user.
+        Both means by model, best first; NaN without users.
     reversed
-        Whether two models are in another order over the users whom all models know.
+        Whether two models change places if only the users known to all models count.
     """
 
     metric: str
@@ -44,27 +45,27 @@ class KnownMeans:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KnownUsers:
-    """Users who count in the means of a comparison, but whom some models do not know.
+    """Users who count in the means of a comparison, but are unknown to some models.
 
-    Such a user is mostly new: without training items, a model that learns from these has no list
-    for the user, and usually the value 0, while a list of popular items has a value.
+    Such users are mostly new. A model that learns from training items has no list for them, and
+    usually the value 0, while a list of popular items has a value.
 
     Attributes
     ----------
     n
         The number of users who count.
     unknown : mapping of str to int
-        The number of those whom a model does not know, for each model; empty if all models know
-        the same users, and nearly all.
+        For each model, how many of these users it does not know; empty if all models know the same
+        users, and nearly all of them.
     n_known
-        The number of users whom all models know; on Spark, this is not known, and 0.
+        The number of users known to all models.
     n_rows
         The number of relevant rows of test.
     unknown_rows : mapping of str to int
-        The number of those with an item that a model does not know; empty if they are few, or as
-        many for all models.
+        For each model, how many of these rows have an item that it does not know; empty if they are
+        few, or as many for all models.
     by_metric : tuple of KnownMeans
-        For each metric with a value per user; empty on Spark.
+        For each metric with a value per user.
     """
 
     n: int
@@ -76,11 +77,11 @@ class KnownUsers:
 
     @property
     def reversed(self) -> tuple[KnownMeans, ...]:
-        """The metrics by which models are in another order over the users whom all know."""
+        """The metrics by which models change places if only users known to all models count."""
         return tuple(one for one in self.by_metric if one.reversed)
 
     def sentences(self, metrics: Iterable[str]) -> list[str]:
-        """Say who is unknown to whom, and what the means of some metrics are without them."""
+        """Say how many users each model does not know, and the means without these users."""
         said = []
         if self.unknown:
             said.append(f"{_shares(self.unknown, self.n, 'users')}.")
@@ -95,7 +96,7 @@ class KnownUsers:
         return said
 
     def warning(self) -> str:
-        """Return a warning of models that are in another order without these users, or nothing."""
+        """Return a warning that models change places without these users, or nothing."""
         first = next(iter(self.reversed), None)
         if first is None:
             return ""
@@ -116,48 +117,49 @@ class KnownUsers:
         )
 
 
-def known_users(
-    names: Sequence[str],
-    known: Bool,
-    values: Mapping[str, tuple[Float64, bool]],
-    unknown_rows: tuple[Mapping[str, int], int],
-) -> KnownUsers | None:
-    """Return who is known to whom; None if all models know all who count, or the same nearly all.
+def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -> KnownUsers | None:
+    """Return how many users and items some models do not know.
 
-    Parameters
-    ----------
-    names
-        The models, those by chance left out.
-    known : bool [n_users, n_models]
-        Whether a model knows a user.
-    values : mapping of str to (float64 [n_users, n_models], bool)
-        For each metric with a value per user: the values, and whether higher ones are better. Users
-        count if they have a value by all models for one of the metrics.
-    unknown_rows
-        See `KnownUsers`; and the number of all relevant rows.
+    None if all models know all users who count, or lack the same few of them. A random order knows
+    the users of its model. Users count if all models have a value for them by one of the metrics.
     """
-    rows, n_rows = unknown_rows
+    models = [model for model in models if not model.by_chance]
+    names, first = [model.name for model in models], models[0].first
+    n_rows = int(sum(run.n_relevant.sum() for run in models[0].once()))
+    rows = {
+        model.name: sum(run.counts.get("relevant_unranked", 0) for run in model.once())
+        for model in models
+    }
     if len(set(rows.values())) < 2 or max(rows.values()) <= FEW * n_rows:
-        rows = {}  # what no model knows favours none of them
+        rows = {}  # rows that all models lack favour none of them
     by_rows = KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
+    known = np.column_stack([users.known(model) for model in models])
     if known.all():
         return by_rows
+    tables = {
+        name: np.column_stack([users.values(model, name) for model in models])
+        for name in metrics
+        if name not in first.together
+    }
     counts = np.zeros(len(known), bool)
-    for table, _ in values.values():
+    for table in tables.values():
         counts |= ~np.isnan(table).any(axis=1)
     counted, n = known[counts], int(np.count_nonzero(counts))
     unknown = dict(zip(names, (n - np.count_nonzero(counted, axis=0)).tolist(), strict=True))
     if (counted == counted[:, :1]).all() and max(unknown.values()) <= FEW * n:
         return by_rows
     by_all: Bool = np.logical_and.reduce(known, axis=1)
-    found = tuple(_means(name, names, table, by_all, up) for name, (table, up) in values.items())
-    return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, found)
+    means = tuple(
+        _means(name, names, table, by_all, first.known_metric(name).definition.higher_is_better)
+        for name, table in tables.items()
+    )
+    return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, means)
 
 
 def _means(
     metric: str, names: Sequence[str], table: Float64, by_all: Bool, higher: bool
 ) -> KnownMeans:
-    """Return the means over the users with a value, and over those whom all models know."""
+    """Return the means over the users with a value, and over those known to all models."""
     valued = ~np.isnan(table).any(axis=1)
     chosen = valued & by_all
     means, known = (_mean(table[mask]) for mask in (valued, chosen))
@@ -166,16 +168,11 @@ def _means(
         for one, two in itertools.combinations(range(len(names)), 2)
     )
     by_model, by_model_known = (
-        {names[at]: float(one[at]) for at in _order(one, higher)} for one in (means, known)
+        {names[at]: float(each[at]) for at in np.argsort(-each if higher else each, kind="stable")}
+        for each in (means, known)
     )
     n, n_known = int(np.count_nonzero(valued)), int(np.count_nonzero(chosen))
     return KnownMeans(metric, n, n_known, by_model, by_model_known, turned)
-
-
-def _order(means: Float64, higher: bool) -> list[int]:
-    """Return who is the best, second best, ..."""
-    order: list[int] = np.argsort(-means if higher else means, kind="stable").tolist()
-    return order
 
 
 def _mean(table: Float64) -> Float64:
@@ -185,7 +182,7 @@ def _mean(table: Float64) -> Float64:
 
 
 def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
-    """Say how many of n are unknown to which models, the most first."""
+    """Say how many of n are unknown to which models, the largest number first."""
     by_count: dict[int, list[str]] = {}
     for name, count in unknown.items():
         by_count.setdefault(count, []).append(name)

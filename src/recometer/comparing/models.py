@@ -43,24 +43,24 @@ class Model:
 
     @property
     def first(self) -> EvaluationRecord:
-        """Return its only or first evaluation."""
+        """Return the only or first evaluation."""
         return self.runs[0]
 
     @property
     def n_seeds(self) -> int:
-        """Return how often each user was evaluated."""
+        """Return the number of evaluations of each user."""
         return 1 if self.batches else len(self.runs)
 
     def has(self, metric: str) -> bool:
-        """Return whether it was evaluated by a metric; a random order has no value of some."""
+        """Return whether it has values by a metric; a random order lacks some."""
         return metric in self.first.reasons
 
     def once(self) -> tuple[EvaluationRecord, ...]:
-        """Return the evaluations that together have every user once."""
+        """Return evaluations that together contain every user once."""
         return self.runs if self.batches else self.runs[:1]
 
     def label(self, run: int) -> str:
-        """Return how a message names a run."""
+        """Return the name of a run in messages."""
         if len(self.runs) == 1:
             return self.name
         return f"{self.name} ({'batch' if self.batches else 'run'} {run + 1})"
@@ -86,19 +86,22 @@ def read_models(given: Any) -> list[Model]:
 
 
 def named(given: object, what: str, hint: str) -> dict[str, Any]:
-    """Return what is given for each model by the model's name; `what` begins the message.
+    """Return the entries of a mapping or a sequence by the names of models.
 
     Raises
     ------
     InputTypeError
-        If it is neither a mapping nor a sequence.
+        If it is neither a mapping nor a sequence; the message begins with `what`.
     InputError
         If two models have the same name.
     """
     if isinstance(given, Mapping):
         entries = [(str(name), one) for name, one in given.items()]
     elif isinstance(given, Sequence) and not isinstance(given, str):
-        entries = [(name_of(number, one), one) for number, one in enumerate(given)]
+        entries = [
+            (Path(one).stem if isinstance(one, str | os.PathLike) else f"model {number}", one)
+            for number, one in enumerate(given, start=1)
+        ]
     else:
         raise InputTypeError(f"{what}, found {type(given).__name__}. {hint}")
     names = [name for name, _ in entries]
@@ -108,36 +111,29 @@ def named(given: object, what: str, hint: str) -> dict[str, Any]:
     return dict(entries)
 
 
-def check_baseline(baseline: object, names: Iterable[str]) -> str | None:
+def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
     """Return the name of the baseline; refuse one that is not one of the models.
 
     Raises
     ------
     InputTypeError
-        If it is no name.
+        If it is not a name.
     UnknownNameError
         If there is no such model; the message names the most similar one.
     """
     if baseline is None:
         return None
-    known = list(names)
+    names = [model.name for model in models]
     if not isinstance(baseline, str | int | np.integer):  # as keys of a dict are
         raise InputTypeError(
-            f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', known)}"
+            f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', names)}"
         )
-    if str(baseline) not in known:
+    if str(baseline) not in names:
         raise UnknownNameError(
             f"The baseline {brief(baseline)} is not one of the models. "
-            f"{did_you_mean(str(baseline), known)}"
+            f"{did_you_mean(str(baseline), names)}"
         )
     return str(baseline)
-
-
-def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Return who is compared with whom: all with the baseline or, without one, with each other."""
-    if baseline is None:
-        return list(itertools.combinations(names, 2))
-    return [(name, baseline) for name in names if name != baseline]
 
 
 def by_chance(models: Sequence[Model]) -> Model:
@@ -149,55 +145,19 @@ def by_chance(models: Sequence[Model]) -> Model:
         If that model was evaluated without ``chance=True``, or another model has the name.
     """
     first = models[0]
-    runs = first.runs if first.batches else first.runs[:1]
-    knows = all(run.chance for run in runs)
-    check_chance([model.name for model in models], first.name, knows=knows)
+    runs = first.once()
+    if any(model.name == "chance" for model in models):
+        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
+    if not all(run.chance for run in runs):
+        raise InputError(
+            f"chance=True needs an evaluation that knows chance, which {first.name} does not. "
+            "Hint: evaluate(..., chance=True)."
+        )
     return Model("chance", tuple(map(_random_order, runs)), first.batches, by_chance=True)
 
 
-def check_chance(names: Sequence[str], first: str, *, knows: bool) -> None:
-    """Refuse a random order as a model, if there is one of its name or nothing is known of it.
-
-    Raises
-    ------
-    InputError
-        If one of the models has the name, or the first one does not know chance.
-    """
-    if "chance" in names:
-        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
-    if not knows:
-        raise InputError(
-            f"chance=True needs an evaluation that knows chance, which {first} does not. "
-            "Hint: evaluate(..., chance=True)."
-        )
-
-
-def with_chance(
-    metrics: list[str], lacking: Sequence[str], *, is_baseline: bool
-) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and notes on those without a value by chance.
-
-    Raises
-    ------
-    InputError
-        If chance is the baseline and has a value of none.
-    """
-    if not lacking:
-        return metrics, []
-    names = ", ".join(lacking)
-    if not is_baseline:
-        return metrics, [f"chance is left out for {names}: a random order has no value there."]
-    left = [name for name in metrics if name not in lacking]
-    if not left:
-        raise InputError(
-            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
-            "baseline, or metrics of rankings, such as ndcg@10."
-        )
-    return left, [f"Left out: {names}. The baseline, a random order, has no value there."]
-
-
 def _random_order(run: EvaluationRecord) -> EvaluationRecord:
-    """Return the evaluation of a random order; users are undefined where the model's value is."""
+    """Return the evaluation of a random order, undefined for the same users as the model."""
     plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(EvaluationRecord)}
     plain.pop("_intervals")
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
@@ -216,31 +176,19 @@ def _random_order(run: EvaluationRecord) -> EvaluationRecord:
     return EvaluationRecord(**{**plain, **changes})
 
 
-def name_of(number: int, given: Any) -> str:
-    """Return the name of a model that was given without one."""
-    if isinstance(given, str | os.PathLike):
-        return Path(given).stem
-    return f"model {number + 1}"
-
-
 def _model(name: str, given: Any) -> Model:
     parts = given if isinstance(given, list | tuple) else [given]
     if not parts:
         raise InputError(f"{name!r} has no evaluation. {HINT}")
     runs = tuple(_evaluation(name, one) for one in parts)
-    check_metrics(name, runs)
-    return Model(name, runs, batches=_are_batches(name, runs))
-
-
-def check_metrics(name: str, runs: Sequence[EvaluationRecord]) -> None:
-    """Refuse runs of one model that have different metrics."""
     metrics = [set(map(str, one.metrics)) for one in runs]
-    for number, found in enumerate(metrics):
+    for number, found in enumerate(metrics, start=1):
         if found != metrics[0]:
             raise InputError(
                 f"The runs of {name!r} have different metrics: only one of run 1 and run "
-                f"{number + 1} has {min(found ^ metrics[0])}."
+                f"{number} has {min(found ^ metrics[0])}."
             )
+    return Model(name, runs, batches=_are_batches(name, runs))
 
 
 def _evaluation(name: str, given: Any) -> EvaluationRecord:
@@ -255,7 +203,7 @@ def _evaluation(name: str, given: Any) -> EvaluationRecord:
 
 
 def _are_batches(name: str, runs: Sequence[EvaluationRecord]) -> bool:
-    """Tell batches of users from runs with the same users; refuse runs that are neither."""
+    """Return whether runs are batches of users; refuse runs that share only some users."""
     if len(runs) == 1 or any(run.user_ids is None for run in runs):
         return False
     known = [run.user_ids for run in runs if run.user_ids is not None]
@@ -293,8 +241,8 @@ class Users:
     n
         The number of users.
     places : mapping of str to tuple of (int64 [n_users] or None)
-        For each model and run, the positions of its users among all; None if it has all of them in
-        this order.
+        For each model and run, the positions of its users among all; None if it has all of them,
+        in this order.
     """
 
     ids: Array | None
@@ -340,7 +288,7 @@ class Users:
         return cls(distinct, len(distinct), found)
 
     def spread(self, model: Model, columns: Iterable[Array], missing: float) -> list[Array]:
-        """Return a column of each run for all users; `missing` for those that it lacks."""
+        """Return a column per run for all users, with `missing` for users without a value."""
         found = []
         for column, place in zip(columns, self.places[model.name], strict=True):
             whole = column
@@ -351,9 +299,9 @@ class Users:
         return found
 
     def runs(self, model: Model, metric: str) -> list[Float64]:
-        """Return the values that count in a metric's mean, of each seed: float64 [n].
+        """Return the values that count in a metric's mean, for each seed: float64 [n].
 
-        All NaN where a random order has no value.
+        They are NaN for a random order without the metric.
         """
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
@@ -367,13 +315,13 @@ class Users:
         return [whole]
 
     def values(self, model: Model, metric: str) -> Float64:
-        """Return each user's mean over seeds; NaN unless it is defined for all of them."""
+        """Return each user's mean over seeds; NaN unless all seeds have a value."""
         return mean_of_runs(self.runs(model, metric))
 
     def known(self, model: Model) -> Bool:
-        """Tell whom every run of a model knows: bool [n].
+        """Return which users every run of a model knows: bool [n].
 
-        Who was not evaluated is no user whom it lacks. A run whose flags know nobody says nothing.
+        Users who were not evaluated count as known, and so do all users of a run without flags.
         """
         unknown = []
         for run in model.runs:
@@ -383,7 +331,7 @@ class Users:
         return found
 
     def show(self, position: int) -> str:
-        """Return a user as one would type it."""
+        """Return a user as text, as users would type it."""
         return str(position) if self.ids is None else ids.show(self.ids, position)
 
     def id(self, position: int) -> Any:

@@ -215,6 +215,12 @@ class Standing:
     rank_high: int
 
     @property
+    def rank(self) -> str:
+        """Return the possible ranks as text: ``"1"``, ``"1-2"``, or nothing without a rank."""
+        low, high = self.rank_low, self.rank_high
+        return "" if low == 0 else f"{low}" if low == high else f"{low}-{high}"
+
+    @property
     def low(self) -> float:
         """Return the lower end of the mean's interval."""
         return self.interval.low
@@ -248,12 +254,10 @@ def standing_text(standing: Standing) -> str:
     """Return a mean, its sign, and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
-    low, high = standing.rank_low, standing.rank_high
-    if low == 0:
+    if not standing.rank:
         return f"{number(standing.mean)}  -"
-    rank = f"{low}" if low == high else f"{low}-{high}"
     sign = "*" if standing.leads else "≈" if standing.best else " "
-    return f"{number(standing.mean)}{sign} {rank}"
+    return f"{number(standing.mean)}{sign} {standing.rank}"
 
 
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:

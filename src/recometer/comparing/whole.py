@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64, Int64
-from recometer.comparing.kinds import Options, Resolved
+from recometer.comparing.kinds import Board, Options, Resolved
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import computed_for_all
@@ -51,12 +52,12 @@ class WholeValues:
     first, second : float64 [n_runs]
         A value per run of each model.
     n
-        Users that they are of.
+        The number of users.
     error, ratio_error
         Standard errors between users: of the difference of the mean values, and of their ratio.
     interactions
-        For each model, the variance between its runs that comes from the users: who is drawn
-        changes one run differently from another.
+        For each model, the variance between its runs that comes from the users: drawing other
+        users changes the runs differently.
     note
         A remark that readers should know, or an empty text.
     """
@@ -77,7 +78,7 @@ class Whole(Resolved):
     Attributes
     ----------
     known : dict
-        Values of pairs of models, for all metrics that are resampled together.
+        Values of pairs of models, by all metrics that are resampled together.
     names : tuple of str
         These metrics.
     """
@@ -85,39 +86,78 @@ class Whole(Resolved):
     known: dict[tuple[str, str], Mapping[str, WholeValues]]
     names: tuple[str, ...]
 
-    def row(self, other: Whole) -> PairRow:
-        """Compare with another model.
+    def against(self, other: Whole) -> WholePair:
+        """Return the pair of this model and another one."""
+        return WholePair(self, other)
 
-        Where all evaluations still have their lists, users are drawn with replacement, the same
-        for both models and all of their seeds, and the differences of the resamples have the
-        standard error that interval and test rest on (`recometer.stats.intervals.resampled`). For
-        saved evaluations, only the interval of each value is known; the standard error of the
-        difference is at most the sum of the two. The variance between seeds is added to that
-        between users (`recometer.stats.runs.over_values`). For folds, only their differences are
-        known.
+    @staticmethod
+    def board(ranked: Sequence[Whole], chance: Sequence[Whole], rows: Sequence[PairRow]) -> Board:
+        """Return means and p from all pairs; `rows` are those compared so far.
+
+        Random orders have no such value.
         """
-        pair, confidence = (self.model, other.model), self.options.confidence
+        names = [one.model.name for one in ranked]
+        rows = [row for row in rows if {row.model, row.other} <= {*names}]
+        compared = {frozenset((row.model, row.other)) for row in rows}
+        rows += [
+            one.against(two).row()
+            for one, two in itertools.combinations(ranked, 2)
+            if frozenset((one.model.name, two.model.name)) not in compared
+        ]
+        p_values, means = (
+            np.ones((len(names), len(names))),
+            np.full(len(names) + len(chance), np.nan),
+        )
+        for row in rows:
+            at, other = names.index(row.model), names.index(row.other)
+            p_values[at, other] = p_values[other, at] = row.p_value
+            means[at], means[other] = row.mean, row.mean_other
+        n, confidence = max(row.n for row in rows), ranked[0].options.confidence
+        unknown = Interval.unknown(confidence, n, "See the differences.")
+        return Board(means, p_values, [unknown] * len(names), n)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WholePair:
+    """Two models by a metric with one value for all users."""
+
+    one: Whole
+    two: Whole
+
+    def row(self) -> PairRow:
+        """Return the row of the comparison.
+
+        If all evaluations still have their lists, users are drawn with replacement, the same ones
+        for both models and all of their seeds. Interval and test are based on the standard
+        deviation of the resampled differences (`recometer.stats.intervals.resampled`). For saved
+        evaluations, only the interval of each value is known; the standard error of the difference
+        is at most the sum of the two. The variance between seeds is added to that between users
+        (`recometer.stats.runs.over_values`). For folds, only their differences are known.
+        """
+        one, two = self.one, self.two
+        pair, confidence = (one.model, two.model), one.options.confidence
         runs = [run for model in pair for run in model.runs]
         if any(model.batches for model in pair):
-            return _untested(self.metric, pair, BATCHES, confidence)
+            return _untested(one.metric, pair, BATCHES, confidence)
         folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
         if folds:
-            return _of_folds(self.metric, pair, folds, confidence)
-        key = self.model.name, other.model.name
-        if key not in self.known:
-            self.known[key] = self._values(pair, runs)
-        return _compare_values(self.metric, pair, self.known[key][self.metric], confidence)
+            return _of_folds(one.metric, pair, folds, confidence)
+        key = one.model.name, two.model.name
+        if key not in one.known:
+            one.known[key] = self._values(pair, runs)
+        return _compare_values(one.metric, pair, one.known[key][one.metric], confidence)
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
-        """Return the values and how far they vary, by what runs still have."""
-        if all(run.read_together(self.metric) is not None for run in runs):
-            return _resampled_values(self.names, pair, self.users, self.options)
-        found = {name: _saved_values(name, pair, self.options.confidence) for name in self.names}
-        if self.options.clusters is None or all(run.clusters is not None for run in runs):
+        """Return the values and how much they vary, from what the runs still have."""
+        names, options = self.one.names, self.one.options
+        if all(run.read_together(self.one.metric) is not None for run in runs):
+            return _resampled_values(names, pair, self.one.users, options)
+        found = {name: _saved_values(name, pair, options.confidence) for name in names}
+        if options.clusters is None or all(run.clusters is not None for run in runs):
             return found
         return {
-            name: dataclasses.replace(one, note=f"{one.note} {NO_CLUSTERS}")
-            for name, one in found.items()
+            name: dataclasses.replace(values, note=f"{values.note} {NO_CLUSTERS}")
+            for name, values in found.items()
         }
 
 
@@ -125,17 +165,12 @@ def resolve_whole(
     metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
 ) -> dict[str, list[Whole]]:
     """Return the models by metrics with one value for all users."""
-    of_lists = tuple(name for name in metrics if name in models[0].first.over_users)
-    of_rows = tuple(name for name in metrics if name not in of_lists)
     found: dict[str, list[Whole]] = {}
-    for names in (of_lists, of_rows):
+    for of_lists in (True, False):  # the metrics of either are resampled together
+        names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
         known: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
         for name in names:
-            found[name] = [
-                Whole(model, name, users, options, known, names)
-                for model in models
-                if model.has(name)
-            ]
+            found[name] = [Whole(model, name, users, options, known, names) for model in models]
     return found
 
 
@@ -155,11 +190,11 @@ def _resampled_values(
     ]
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
-        """Return what errors are asked of: each run's value, both means, difference and ratio."""
+        """Return each run's value, both means, their difference and their ratio, by name."""
         of_runs = [of_run(weights) for of_run in computed]
         found: dict[str, float] = {}
         for name in metrics:
-            each = [one[name] for one in of_runs]
+            each = [values[name] for values in of_runs]
             means = [float(np.mean(part)) for part in (each[:split], each[split:])]
             numbers = (*each, *means, means[0] - means[1])
             ratio = means[0] / means[1] if means[1] > 0 else np.nan
@@ -203,7 +238,7 @@ def _saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
 
 
 def _known(run: EvaluationRecord, metric: str) -> tuple[float, float]:
-    """Return a value, and the distance to the end of its interval that is not cut off."""
+    """Return a value, and the longer arm of its interval: the shorter one may be cut off."""
     value, (low, high) = run.together[metric], run.interval(metric)
     return value, max(high - value, value - low)
 
@@ -216,7 +251,7 @@ def _error(half: float, confidence: float) -> float:
 
 
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
-    """Return how far runs vary differently with the users who are drawn.
+    """Return the variance between the runs that comes from the users who are drawn.
 
     The variance of one run is u + v, that of the mean of R runs u + v / R; v is returned.
     """
@@ -227,7 +262,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return the data of the users in all runs, in one order, and these users."""
+    """Return each run's data for the users in all runs, in the same order, and these users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
@@ -257,7 +292,7 @@ def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
 def _of_folds(
     metric: str, pair: Pair, folds: Sequence[Sequence[Any]], confidence: float
 ) -> PairRow:
-    """Compare models fold by fold; `folds` are the evaluations of each run that has some."""
+    """Compare models fold by fold; `folds` are the evaluations of each run with folds."""
     alone = max(len(model.runs) for model in pair) == 1
     if not alone or len(folds) < 2 or len(folds[0]) != len(folds[1]):
         return _untested(metric, pair, OTHER_FOLDS, confidence)
@@ -270,7 +305,7 @@ def _of_folds(
 
 
 def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare two models by their values and how far these vary between users."""
+    """Compare two models by their values and the variance between users."""
     from scipy.special import ndtr, ndtri
 
     if max(len(model.runs) for model in pair) > 1:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from recometer.comparing.corrections import Correction
 from recometer.comparing.kinds import Options
-from recometer.comparing.models import Model
+from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow, p_text, pair_name
+from recometer.data.sessions import are_pairs
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
@@ -80,12 +83,15 @@ def on_chance(models: Sequence[Model], counted: Sequence[Model]) -> list[str]:
     ]
 
 
-def on_sessions(n_sessions: int, n_clusters: int | None) -> list[str]:
-    """Say that users have sessions, and what tests and intervals rest on."""
+def on_sessions(users: Users, options: Options) -> list[str]:
+    """Say that users have sessions, and what tests and intervals are based on."""
+    if not are_pairs(users.ids):
+        return []
     over = "every session is taken as independent"
-    if n_clusters is not None:
+    if options.clusters is not None:
+        n_clusters = len(np.unique(options.clusters))
         over = f"tests and intervals are over the {n_clusters:,} clusters of these"
-    return [f"{n_sessions:,} sessions of users: {over}."]
+    return [f"{users.n:,} sessions of users: {over}."]
 
 
 def on_seeds(models: Sequence[Model]) -> list[str]:

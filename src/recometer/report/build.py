@@ -54,8 +54,7 @@ def build(
     """Return the content of the report of a comparison or an evaluation; see `report`."""
     given = given_by(of, name, groups, threads)
     primary = given.metrics[0]
-    columns = [] if given.is_whole(primary) else given.columns(primary)
-    standings = standings_of(given, primary, columns)
+    standings = standings_of(given, primary)
     order = tuple(place.model for place in standings.places)
     # From here on models stand in this order everywhere.
     best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
+from recometer.comparing.compared import Compared
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
-from recometer.comparing.tables import ComparisonTables
 from recometer.errors import InputTypeError
 from recometer.metrics.registry import MetricDefinition
 from recometer.results.evaluation import EvaluationRecord
@@ -66,7 +66,7 @@ class Given:
 
     models: tuple[Model, ...]
     users: Users
-    comparison: ComparisonTables | None
+    comparison: Compared | None
     metrics: tuple[str, ...]
     options: Options
     groups: Groups | None
@@ -103,7 +103,7 @@ def given_by(of: object, name: str, groups: object, threads: int | None) -> Give
     InputError
         If groups do not fit.
     """
-    if isinstance(of, ComparisonTables):
+    if isinstance(of, Compared):
         models, users, comparison = of.models, of.users, of
         # The first that decides is what the report is about.
         metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))

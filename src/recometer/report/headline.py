@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from recometer.auditing import Audit
 from recometer.comparing.changes import UserChange
 from recometer.comparing.changes import changes as changes_of
-from recometer.comparing.kinds import resolve
+from recometer.comparing.kinds import UserPair, resolve
 from recometer.comparing.rows import NO_DIFFERENCE, PairRow
 from recometer.comparing.whole import resolve_whole
 from recometer.report.given import Given
@@ -117,12 +117,17 @@ def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
     for row in known:
         if (row.metric, row.model, row.other) == (metric, *pair):
             return row
-    models = given.model(pair[0]), given.model(pair[1])
     if not given.is_whole(metric):
-        one, two = resolve(metric, models, given.users, given.options)
-        return one.row(two)
+        return _user_pair(given, metric, pair).row()
+    models = given.model(pair[0]), given.model(pair[1])
     first, second = resolve_whole([metric], models, given.users, given.options)[metric]
-    return first.row(second)
+    return first.against(second).row()
+
+
+def _user_pair(given: Given, metric: str, pair: tuple[str, str]) -> UserPair:
+    models = given.model(pair[0]), given.model(pair[1])
+    one, two = resolve(metric, models, given.users, given.options)
+    return one.against(two)
 
 
 def _leaves_out_none(row: PairRow) -> bool:
@@ -229,9 +234,7 @@ def _users(n: int, one: str, more: str) -> str:
 def _most_harmed(given: Given, metric: str, pair: tuple[str, str]) -> UserChange | None:
     if given.is_whole(metric):
         return None
-    models = given.model(pair[0]), given.model(pair[1])
-    higher = given.definition(metric).higher_is_better
-    harmed = changes_of(metric, *models, given.users, 1, higher).harmed
+    harmed = changes_of(_user_pair(given, metric, pair), 1).harmed
     return harmed[0] if harmed else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from recometer.auditing import Audit
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import PairRow, Standing
 
 Key = tuple[str, ...]  # what is chosen, an option of each choice
 Row = Mapping[str, Any]
@@ -119,31 +119,6 @@ class Headline:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """A model by one metric, among all.
-
-    Attributes
-    ----------
-    rank
-        ``"1"``, ``"1-2"``, or empty where ranks were not computed.
-    best
-        Whether the model is the best one, or no difference from it is
-        shown. None if that was not computed.
-    leads
-        Whether its mean is the best of all.
-    """
-
-    model: str
-    mean: float
-    low: float
-    high: float
-    n: int
-    rank: str
-    best: bool | None
-    leads: bool
-
-
-@dataclasses.dataclass(frozen=True)
 class Standings:
     """All models by one metric, best first.
 
@@ -155,10 +130,10 @@ class Standings:
 
     metric: str
     higher_is_better: bool
-    places: tuple[Place, ...]
+    places: tuple[Standing, ...]
     chance: float
 
-    def place(self, model: str) -> Place:
+    def place(self, model: str) -> Standing:
         """Return a model's place."""
         return next(one for one in self.places if one.model == model)
 

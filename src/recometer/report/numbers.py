@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from recometer import stats
 from recometer.arrays import Array, Float64
-from recometer.comparing.kinds import bounds_of
+from recometer.comparing.kinds import resolve
 from recometer.comparing.rows import Standing, pair_name
 from recometer.report.given import LEFT_OUT, Given, chance_of
-from recometer.report.model import Place, Row, Standings
-from recometer.stats.grouping import Column
+from recometer.report.model import Row, Standings
+from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
 
 N_BINS = 20  # of a histogram
@@ -65,112 +63,75 @@ def _numbers(
     pairs: Sequence[tuple[str, str]],
     known: Standings | None,
 ) -> MetricNumbers:
-    whole = given.is_whole(metric)
-    columns = [] if whole else given.columns(metric)
-    standings = known or standings_of(given, metric, columns)
-    if whole:
+    standings = known or standings_of(given, metric)
+    if given.is_whole(metric):
         return MetricNumbers(standings)
-    names = [model.name for model in given.models]
-    of = dict(zip(names, columns, strict=True))
-    bounds, _ = bounds_of(metric, given.models, map(Column.of, columns))
+    each = resolve(metric, given.models, given.users, given.options)
+    of = {one.model.name: one.column.values for one in each}
     higher = given.definition(metric).higher_is_better
     differences = {
         pair_name(one, other): of[one] - of[other] for one, other in pairs if one != other
     }
     return MetricNumbers(
         standings,
-        tuple(_histogram(names, columns, bounds)),
+        tuple(_histogram(of, each[0].bounds)),
         tuple(_difference_bins(differences, higher)),
         tuple(_counts(differences, higher)),
         _by_group(given, {**of, **differences}, higher),
     )
 
 
-def standings_of(given: Given, metric: str, columns: Sequence[Float64]) -> Standings:
+def standings_of(given: Given, metric: str) -> Standings:
     """Return all models by a metric, best first."""
-    higher = given.definition(metric).higher_is_better
     if given.comparison is not None:
-        found = list(map(_place, given.comparison.standings_of(metric)))
+        found = list(given.comparison.standings_of(metric))
         if given.is_whole(metric):
-            found = [_with_interval(given, metric, place) for place in found]
-    elif columns:
-        found = _means(given, metric, columns)
+            found = [_with_interval(given, one) for one in found]
     else:
-        found = [
-            _with_interval(given, metric, _unranked(model.name, model.first.together[metric]))
-            for model in given.models
-        ]
-    found.sort(key=lambda one: (np.isnan(one.mean), -one.mean if higher else one.mean))
-    best = found[0].mean
-    places = tuple(dataclasses.replace(one, leads=one.mean == best) for one in found)
-    return Standings(metric, higher, places, chance_of(given, metric))
-
-
-def _place(standing: Standing) -> Place:
-    low, high = standing.rank_low, standing.rank_high
-    rank = "" if low == 0 else f"{low}" if low == high else f"{low}-{high}"
-    ends = standing.low, standing.high
-    return Place(standing.model, standing.mean, *ends, standing.n, rank, standing.best, leads=False)
-
-
-def _unranked(
-    model: str, mean: float, ends: Iterable[float] = (np.nan, np.nan), n: int = 0
-) -> Place:
-    low, high = ends
-    return Place(model, mean, low, high, n, rank="", best=None, leads=False)
-
-
-def _with_interval(given: Given, metric: str, place: Place) -> Place:
-    """Add the interval of a metric with one value for all users, where one evaluation has it."""
-    runs = given.model(place.model).runs
-    n = place.n or max(run.n_users for run in runs)
-    if len(runs) > 1 or not given.model(place.model).has(metric):
-        return dataclasses.replace(place, n=n)
-    low, high = runs[0].interval(metric)
-    return dataclasses.replace(place, low=low, high=high, n=n)
-
-
-def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]:
-    """Return means with intervals over the users that all models have a value for."""
-    single = len(given.models) == 1 and len(given.models[0].runs) == 1
-    if single:
-        result, name = given.first, given.models[0].name
-        low, high = result.interval(metric)
-        n = int(np.count_nonzero(~np.isnan(columns[0])))
-        return [_unranked(name, result.mean()[metric], (low, high), n)]
-    missing = functools.reduce(np.logical_or, map(np.isnan, columns))
-    # Nothing is copied where every user has a value.
-    known = ~missing if missing.any() else slice(None)
-    bounds, _ = bounds_of(metric, given.models, map(Column.of, columns))
-    clusters = given.options.clusters
-    found = []
-    for model, column in zip(given.models, columns, strict=True):
-        values = column[known]
-        interval = stats.interval(
-            values,
-            given.options.interval_of_mean,
-            bounds=bounds,
-            confidence=given.options.confidence,
-            clusters=None if clusters is None else clusters[known],
+        (model,), n = given.models, 0
+        mean = model.first.together.get(metric)
+        if mean is None:
+            mean = model.first.mean()[metric]
+            n = int(np.count_nonzero(~np.isnan(given.users.values(model, metric))))
+        unknown = Interval.unknown(given.options.confidence, n, "")
+        one = Standing(
+            metric=metric,
+            model=model.name,
+            mean=mean,
+            interval=unknown,
+            n=n,
+            leads=not np.isnan(mean),
+            best=False,
+            rank_low=0,
+            rank_high=0,
         )
-        mean = float(values.mean()) if len(values) else np.nan
-        found.append(_unranked(model.name, mean, interval, len(values)))
-    return found
+        found = [_with_interval(given, one)]
+    higher = given.definition(metric).higher_is_better
+    found.sort(key=lambda one: (np.isnan(one.mean), -one.mean if higher else one.mean))
+    return Standings(metric, higher, tuple(found), chance_of(given, metric))
 
 
-def _histogram(
-    names: Sequence[str], columns: Sequence[Float64], bounds: tuple[float, float]
-) -> list[Row]:
-    # Neither of these two is NaN.
-    low = min(float(np.fmin.reduce(column, initial=np.inf)) for column in columns)
-    high = max(float(np.fmax.reduce(column, initial=-np.inf)) for column in columns)
+def _with_interval(given: Given, standing: Standing) -> Standing:
+    """Return a standing with the interval of its evaluation, if there is exactly one."""
+    model = given.model(standing.model)
+    n = standing.n or max(run.n_users for run in model.runs)
+    if len(model.runs) > 1 or not model.has(standing.metric):
+        return dataclasses.replace(standing, n=n)
+    interval = model.first.interval(standing.metric)
+    return dataclasses.replace(standing, interval=interval, n=n)
+
+
+def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list[Row]:
+    # fmin and fmax leave NaN out.
+    low = min(float(np.fmin.reduce(column, initial=np.inf)) for column in columns.values())
+    high = max(float(np.fmax.reduce(column, initial=-np.inf)) for column in columns.values())
     if not np.isfinite([low, high]).all():
         return []
     if np.isfinite(bounds).all():
         low, high = bounds
     edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
     rows: list[Row] = []
-    for name, column in zip(names, columns, strict=True):
+    for name, column in columns.items():
         counts = _binned(column, edges)
         rows += _bin_rows({"model": name}, counts, edges)
     return rows

@@ -60,7 +60,7 @@ def _bars(standings: Standings) -> list[Row]:
             "mean": number(place.mean),
             "low": number(place.low),
             "high": number(place.high),
-            "verdict": SAME if place.best or (place.best is None and place.leads) else LESS,
+            "verdict": SAME if place.best or place.leads else LESS,
             "chance": chance,
         }
         for place in standings.places

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from recometer.auditing.check import audit as audit_here
-from recometer.auditing.result import Audit
+from recometer.auditing import Audit
+from recometer.auditing import audit as audit_here
 from recometer.data.columns import ColumnPair, find_columns, single_names
 from recometer.data.interactions import Interactions as OneInteractions
 from recometer.data.numbers import size_in_words

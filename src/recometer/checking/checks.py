@@ -1,0 +1,461 @@
+"""The checks of a model's output before it is evaluated."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from recometer import ragged, stats
+from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.auditing.findings import Finding, Level, among, counted, examples_at, unchecked
+from recometer.checking._looked import Looked, as_interactions, named
+from recometer.data import ids, matching, sessions
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError, RecometerError
+from recometer.evaluating import unknown
+from recometer.evaluation import evaluate
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.results.evaluation import EvaluationRecord
+from recometer.sources.base import Kind
+
+TIED_SHARE = 0.1  # of the listed places; more is a warning
+
+
+def changes_between_calls(looked: Looked) -> Finding:
+    """Look for users whose lists or ranks differ between two calls."""
+    again = looked.again.top(looked.request, looked.k)
+    changed = _different(looked.lists, again)
+    changed |= _moved(looked.ranks, looked.again.rank(looked.request))
+    return among(
+        changed,
+        looked.user_ids,
+        "users whose ranking is another when it is asked for again",
+        "problem",
+        "Two calls do not agree, so no evaluation can be repeated. Hint: switch dropout and "
+        "sampling off, and fix seeds.",
+        "Two calls agree.",
+    )
+
+
+def rank_differs_from_list(looked: Looked) -> Finding:
+    """Look for users whose listed items are not where `rank` puts them."""
+    lists, ranks = looked.lists, looked.places
+    place, n_users = ranks.above + ranks.before, lists.n_users
+    rows = np.flatnonzero((ranks.above >= 0) & (place < lists.depth))
+    user, place = ranks.user[rows], place[rows]
+    agrees = lists.items[user, place] == ranks.item[rows]
+    within = np.bincount(user, minlength=n_users)
+    agreeing = np.bincount(user[agrees], minlength=n_users)
+    ranked = lists.known & ((looked.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) == 0)
+    short = ranked & (lists.lengths < np.minimum(looked.k, looked.ranks.depth))
+    return among(
+        (within != lists.lengths) | (agreeing != lists.lengths) | short,
+        looked.user_ids,
+        "users whose list is not in the order of their ranks, or ends early",
+        "problem",
+        "rank(...) and top(...) of the source contradict each other: metrics of lists and of ranks "
+        "would be of two different models. Hint: recometer.testing.check_source says where.",
+        "Lists are in the order of the ranks.",
+    )
+
+
+def nan_scores(looked: Looked) -> Finding:
+    """Look for users with a NaN score."""
+    return _flagged(
+        looked,
+        UserFlag.NAN_SCORE,
+        "users with a NaN score among their candidates",
+        "They are left out of the mean, unless the rule nan_scores says otherwise.",
+        "No score is NaN.",
+    )
+
+
+def infinite_scores(looked: Looked) -> Finding:
+    """Look for users with an infinite score."""
+    return _flagged(
+        looked,
+        UserFlag.INFINITE_SCORE,
+        "users with an infinite score among their candidates",
+        "They are left out of the mean, unless the rule infinite_scores says otherwise. Hint: "
+        "factors whose products are too large for their dtype.",
+        "No score is infinite.",
+    )
+
+
+def constant_scores(looked: Looked) -> Finding:
+    """Look for users whose candidates all have the same score."""
+    return _flagged(
+        looked,
+        UserFlag.CONSTANT_SCORES,
+        "users whose candidates all have the same score",
+        "They get no ranking at all, and are left out of the mean unless the rule constant_scores "
+        "says otherwise.",
+        "No user's candidates all have the same score.",
+    )
+
+
+def tied_places(looked: Looked) -> Finding:
+    """Count the listed places whose score another candidate has, too."""
+    ranks = looked.places
+    listed = (ranks.above >= 0) & (ranks.above + ranks.before < looked.lists.depth)
+    tied = listed & (ranks.tied > 0)
+    count, total = int(np.count_nonzero(tied)), int(np.count_nonzero(listed))
+    level: Level = "warning" if count > TIED_SHARE * total else "fact"
+    return counted(
+        count,
+        total,
+        examples_at(np.unique(ranks.user[tied]), looked.user_ids),
+        f"of the first {looked.k:,} places, those whose score other candidates have, too",
+        "problem" if count == total else level,
+        "The order of equal scores is chance: other libraries take that of the rows, or of a sort. "
+        "Here the mean of all orders counts (the rule ties).",
+        "No listed item has the score of another candidate.",
+    )
+
+
+def same_list(looked: Looked) -> Finding:
+    """Count the users with the most common list."""
+    lists = looked.lists
+    filled = np.flatnonzero(lists.lengths > 0)
+    _, which, counts = np.unique(
+        lists.items[filled], axis=0, return_inverse=True, return_counts=True
+    )
+    count = int(counts.max(initial=0))
+    alike = filled[which.ravel() == np.argmax(counts)] if count > 1 else filled[:0]
+    return counted(
+        len(alike),
+        len(filled),
+        examples_at(alike, looked.user_ids),
+        f"users with the same first {looked.k:,} places in the same order",
+        "warning" if count == len(filled) else "fact",
+        "All users get the same list: nothing is personalised."
+        if count == len(filled)
+        else "The commonest list of all.",
+        "No two users have the same list.",
+    )
+
+
+def _different(lists: TopLists, again: TopLists) -> Bool:
+    """Return which users have other items in their lists: bool [n_users]."""
+    depth = max(lists.depth, again.depth)
+    first, second = (
+        named(np.pad(one.items, ((0, 0), (0, depth - one.depth)), constant_values=-1), one.item_ids)
+        for one in (lists, again)
+    )
+    found: Bool = np.any(np.asarray(first != second, np.bool_), axis=1)
+    return found
+
+
+def _moved(ranks: Ranks, again: Ranks) -> Bool:
+    """Return which users have an item of test at another rank: bool [n_users]."""
+    columns: tuple[tuple[Array | Int64, Array | Int64], ...] = (
+        (named(ranks.item, ranks.item_ids), named(again.item, again.item_ids)),
+        (ranks.above, again.above),
+        (ranks.tied, again.tied),
+    )
+    differs = np.zeros(len(ranks.above), np.bool_)
+    for first, second in columns:
+        differs |= np.asarray(first != second, np.bool_)
+    moved: Bool = np.bincount(ranks.user[differs], minlength=ranks.n_users) > 0
+    return moved
+
+
+def _flagged(looked: Looked, flag: UserFlag, what: str, found: str, clear: str) -> Finding:
+    chosen = (looked.flags & flag) != 0
+    level: Level = "problem" if 2 * np.count_nonzero(chosen) > len(chosen) else "warning"
+    return among(chosen, looked.user_ids, what, level, found, clear)
+
+
+def test_users_unknown(looked: Looked) -> Finding:
+    """Count the users of test that the source does not know."""
+    return _unknown(looked, looked.whole, "test", "user")
+
+
+def test_items_unknown(looked: Looked) -> Finding:
+    """Count the items of test that the source does not know."""
+    return _unknown(looked, looked.whole, "test", "item")
+
+
+def train_users_unknown(looked: Looked) -> Finding:
+    """Count the users of train that the source does not know."""
+    return _unknown(looked, looked.train, "train", "user")
+
+
+def train_items_unknown(looked: Looked) -> Finding:
+    """Count the items of train that the source does not know."""
+    return _unknown(looked, looked.train, "train", "item")
+
+
+def source_users_untested(looked: Looked) -> Finding:
+    """Count the users of the source that are not in test."""
+    return _untested(looked, "user")
+
+
+def source_items_untested(looked: Looked) -> Finding:
+    """Count the items of the source that are not in test."""
+    return _untested(looked, "item")
+
+
+def listed_items_unknown(looked: Looked) -> Finding:
+    """Count the listed items that the catalogue lacks."""
+    what = "listed items that the catalogue lacks"
+    lists = looked.lists
+    listed = np.unique(lists.items[lists.items >= 0])
+    ids_listed = listed if lists.item_ids is None else lists.item_ids[listed]
+    lacking = _lacking(looked, listed, ids_listed)
+    if lacking is None:
+        return unchecked(what, "no catalogue with the ids of the items.")
+    return among(
+        lacking,
+        ids_listed,
+        what,
+        "warning",
+        "They are invented, no longer there, or written differently: they are misses, and no part "
+        "of the coverage. Hint: unknown_items@k is their share of the places.",
+        "The catalogue has every listed item.",
+    )
+
+
+def _lacking(looked: Looked, listed: Int64, ids_listed: Array) -> Bool | None:
+    """Return which items, by their positions and ids, the catalogue lacks; None if unknown."""
+    lists, catalogue = looked.lists, looked.given.arguments.catalogue
+    if lists.uncatalogued is not None:
+        return np.isin(listed, lists.uncatalogued)
+    if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
+        return None
+    if catalogue.item_ids is None:
+        return listed >= catalogue.n_items
+    return ids.match(ids_listed, catalogue.item_ids, "item ids", "item ids of the catalogue") < 0
+
+
+EFFECTS = {
+    ("test", "user"): "They have no ranking: they count as misses, or not at all if the rule "
+    "cold_start is off.",
+    ("test", "item"): "The source cannot recommend them, so they are misses. If the source is "
+    "lists, they are in none of them.",
+    ("train", "user"): "The model was not fitted to this train, or leaves users out.",
+    ("train", "item"): "The model was not fitted to this train, or leaves items out. If the source "
+    "is lists, they are in none of them.",
+}
+
+
+def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -> Finding:
+    what = f"{kind}s of {side} that the source does not know"
+    if data is None:
+        return unchecked(what, "no train.")
+    known, (there, its) = looked.source.facts.known_ids(kind), unknown.there(data, kind)
+    missing = unknown.missing(data, kind, known)
+    level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
+    found = EFFECTS[side, kind]
+    if len(missing) > unknown.MANY * len(there) and its is not None:
+        found += unknown.Unknown.of(its[missing], known, side).hint
+    return counted(
+        len(missing),
+        len(there),
+        examples_at(missing, its),
+        what,
+        level,
+        found,
+        f"The source knows every {kind} of {side}.",
+    )
+
+
+def _untested(looked: Looked, kind: Kind) -> Finding:
+    data, own = looked.whole, looked.source.facts.known_ids(kind)
+    there, its = unknown.there(data, kind)
+    if own is not None and its is not None:
+        asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
+        found = ids.match(asked, own, f"{kind} ids of test", f"{kind} ids of the source")
+        tested = np.unique(found[found >= 0])
+        total = len(own)
+    else:
+        tested, total = there, data.n_users if kind == "user" else looked.lists.n_items
+    rest = np.ones(total, np.bool_)
+    rest[tested] = False
+    return among(
+        rest,
+        own,
+        f"{kind}s of the source that are not in test",
+        "fact",
+        "The result says nothing about them."
+        if kind == "user"
+        else "They can be recommended, and are never right.",
+        f"Every {kind} of the source is in test.",
+    )
+
+
+MIDDLE = 0.5
+
+
+def train_items_scored(looked: Looked) -> Finding:
+    """Count the interactions of train whose items the source ranks."""
+    what = "interactions of train whose item the source ranks for the user"
+    ranks = _ranks_of_train(looked)
+    if isinstance(ranks, str):
+        return unchecked(what, f"{ranks}.")
+    ranked = ranks.above >= 0
+    return counted(
+        int(np.count_nonzero(ranked)),
+        len(ranked),
+        (),
+        what,
+        "fact",
+        "What it ranks may be recommended again: evaluate leaves these items out with train=.",
+        "The source ranks nothing that users have in train.",
+    )
+
+
+def train_items_recommended(looked: Looked) -> Finding:
+    """Count the listed places that items of train would take if they were not left out."""
+    what = f"of the first {looked.k:,} places, those that items of the user's train would take"
+    if looked.train is None:
+        return unchecked(what, "no train.")
+    protocol = looked.request.protocol.replace(seen="kept")
+    request = dataclasses.replace(looked.request, protocol=protocol)
+    lists = looked.source.top(request, looked.k)
+    listed = as_interactions(lists, looked.test)
+    again = matching.in_train(listed, looked.train)
+    users = np.unique(ragged.users_of(listed.indptr)[again])
+    # If all candidates are ranked, a list ends where the candidates do.
+    shorter = looked.lists.lengths < lists.lengths
+    shortened = bool((shorter & looked.ranks.ends_early).any())
+    left_out = looked.source.facts.removes_train(looked.given.protocol)
+    return counted(
+        int(np.count_nonzero(again)),
+        len(again),
+        examples_at(users, looked.user_ids),
+        what,
+        "warning" if shortened and left_out else "fact",
+        _effect(left_out=left_out, shortened=shortened),
+        "Nothing that users have in train would be recommended again.",
+    )
+
+
+def _effect(*, left_out: bool, shortened: bool) -> str:
+    if not left_out:
+        return "They keep their places (the rule seen)."
+    if shortened:
+        return (
+            "evaluate leaves them out, and the lists are shorter by as much: the missing places "
+            "are misses. Hint: ask the model for longer lists, or for lists without these items."
+        )
+    return (
+        "evaluate leaves them out, and others move up. When the model is used, its caller has to "
+        "do the same."
+    )
+
+
+def train_items_low(looked: Looked) -> Finding:
+    """Count the users whose items of train are not ranked above the middle."""
+    what = "users whose own items of train are, on average, in the lower half of their ranking"
+    ranks = _ranks_of_train(looked)
+    if isinstance(ranks, str):
+        return unchecked(what, f"{ranks}.")
+    if ranks.ends_early.any():
+        return unchecked(what, "lists end early.")
+    others = ranks.n_candidates[ranks.user] - 1
+    rows = np.flatnonzero((ranks.above >= 0) & (others > 0))
+    user = ranks.user[rows]
+    depth = (ranks.above[rows] + ranks.tied[rows] / 2) / others[rows]
+    counts = np.bincount(user, minlength=ranks.n_users)
+    users = np.flatnonzero(counts)
+    mean = np.bincount(user, weights=depth, minlength=ranks.n_users)[users] / counts[users]
+    low = users[mean >= MIDDLE]
+    overall = float(mean.mean()) if len(mean) else np.nan
+    level: Level = "warning" if overall >= MIDDLE else "fact"
+    return counted(
+        len(low),
+        len(users),
+        examples_at(low, looked.user_ids),
+        what,
+        level,
+        f"On average, items of train are below {overall:.1%} of the others. Most models put what "
+        "they were fitted to far above the middle"
+        + (
+            ": are users and items of the source those of train, in the same order?"
+            if level == "warning"
+            else "."
+        ),
+        "What users have in train is ranked above the middle.",
+        {"mean_depth": overall},
+    )
+
+
+def _ranks_of_train(looked: Looked) -> Ranks | str:
+    """Return the ranks of the items of train if nothing leaves them out, or why there are none."""
+    if looked.trained is None:
+        return "no train"
+    if looked.given.brings_truth:
+        return "the source brings its own truth"
+    if not len(looked.trained):
+        return "these users have nothing in train"
+    request = dataclasses.replace(
+        looked.request, test=looked.trained, train=None, candidates=None, exclude=None
+    )
+    try:
+        return looked.source.rank(request)
+    except InputError:  # it knows none of these items, which another check counts
+        return "the source knows none of the items"
+
+
+CONFIDENCE = 0.95
+
+
+def no_better_than_chance(looked: Looked) -> Finding:
+    """Count the users whose relevant items are ranked no higher than in a random order."""
+    what = "users whose relevant items are no higher than in a random order (roc_auc)"
+    try:
+        result = _evaluated(looked)
+    except RecometerError as error:
+        return unchecked(what, str(error).split(" Hint:")[0])
+    ndcg, auc = (str(metric) for metric in result.metrics)
+    row = result.summary()[0]
+    low, high = _difference(result[ndcg], result.chance[ndcg])
+    statistics = {"mean": row.mean, "chance": row.chance, "low": low, "high": high}
+    low_users = np.flatnonzero(result[auc] <= result.chance[auc])
+    level: Level = "problem" if high <= 0 else "warning" if low <= 0 else "fact"
+    verdict = {
+        "problem": "That is worse than chance. Hint: do users and items of the source and of test "
+        "mean the same, and are higher scores better?",
+        "warning": "This cannot be told apart from chance. Hint: more users of test (n_users=None "
+        "looks at all of them), or a better model.",
+    }.get(level, "")
+    return Finding(
+        what=what,
+        level=level,
+        count=len(low_users),
+        total=int(np.count_nonzero(~np.isnan(result[auc]))),
+        examples=examples_at(low_users, looked.user_ids),
+        sentence=(
+            f"{ndcg} is {row.mean:.4f}; a random order of the same candidates has "
+            f"{row.chance:.4f} (95% interval of the difference: {low:+.4f} to {high:+.4f}). "
+            f"{verdict}"
+        ).rstrip(),
+        statistics=statistics,
+    )
+
+
+def _difference(values: Float64, chance: Float64) -> stats.Interval:
+    """Return the interval of the mean difference, within its possible range for these users."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return stats.Interval.unknown(CONFIDENCE, 0, "No user has a value.")
+    bounds = -float(chance[known].max()), 1 - float(chance[known].min())
+    return stats.interval(values - chance, bounds=bounds, confidence=CONFIDENCE)
+
+
+def _evaluated(looked: Looked) -> EvaluationRecord:
+    given, asked = looked.given, looked.given.arguments
+    return evaluate(
+        given.source,
+        None if given.brings_truth else looked.test,
+        **asked.as_given,
+        train=asked.train,
+        metrics=f"ndcg@{looked.k} roc_auc",
+        protocol=asked.protocol,
+        seed=asked.seed,
+        threads=asked.threads,
+        progress=False,
+        chance=True,
+    )
