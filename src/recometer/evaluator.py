@@ -409,13 +409,12 @@ class Stream:
         of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
         stand_in = unscored(of_test) if kind is StreamedScores else nobody(test)
         given = self._evaluator.case(stand_in)
-        request, ranked = request_of(given), bool(given.sides.of_rankings)
-        depths = [metric.cutoff or 1 for metric in given.sides.of_lists]
-        k = max(depths) if depths else None
+        request, ranked = request_of(given), bool(given.requirements.of_rankings)
+        k = given.requirements.depth_of_lists or None
         if kind is StreamedScores:
             self._counted = StreamedScores(of_test, request, ranked, k)
         else:
-            others = self._evaluator.arguments.counts_listed_users
+            others = given.requirements.listed_users
             self._counted = StreamedLists(request, ranked, k, counts_others=others)
         return self._counted
 

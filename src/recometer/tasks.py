@@ -119,6 +119,8 @@ def run_tasks(
         The first exception that a task raised, or KeyboardInterrupt; the other tasks stop
         at their next `Ticker.advance`.
     """
+    if not tasks:
+        return []
     alone = brief and len(tasks) == 1
     if alone and not progress:
         return [function(tasks[0], Ticker(_unheard, _NEVER))]
@@ -136,7 +138,7 @@ def run_tasks(
         if len(begun) < len(workers):
             work.go_on_with(max(1, len(begun)))
         workers = begun
-        if alone or (n_workers and not workers):
+        if alone or not workers:
             work.run()
         # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
         while not work.ended.wait(POLL):
@@ -256,8 +258,6 @@ class _Work(Generic[T, R]):
         self._lock = threading.Lock()
         self._error: BaseException | None = None
         self._working = self._n_workers = n_workers
-        if n_workers == 0:
-            self.ended.set()
 
     def go_on_with(self, n_workers: int) -> None:
         """Expect fewer threads than at first: the others could not be started."""

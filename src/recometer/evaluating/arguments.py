@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,8 @@ from recometer.evaluating.unused_rules import given_by_hand, usual_protocol
 from recometer.measuring.side_data import Popularity, check_side_data, needed_by
 from recometer.metrics.conventions import conventions, find, parse_under
 from recometer.metrics.names import Metrics
-from recometer.metrics.registry import Metric, rules_of
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.remembered import cached_property
 from recometer.removed import ARGUMENTS
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
@@ -154,6 +154,7 @@ def protocol_names() -> list[str]:
     return [usual_protocol(Protocol).name, *(each.name for each in conventions())]
 
 
+@functools.lru_cache(maxsize=64)
 def named_protocol(name: str) -> Protocol:
     """Return our own rules or those of a convention. Upper and lower case do not matter."""
     own = usual_protocol(Protocol)
@@ -272,24 +273,10 @@ class Arguments:
     progress: bool | None
     chance: bool
     as_given: Mapping[str, Any]  # unread arguments, to repeat the evaluation
+    by_hand: Sequence[str] = ()  # the rules that the user set; they should have an effect
     popularity: Popularity | None = None  # of the whole train, if `train` has only some users
     expects_unknown: bool = False  # whether unknown users of test are intended
     some_users: bool = False  # whether this is one of several blocks of users
-
-    @cached_property
-    def by_hand(self) -> Sequence[str]:
-        """The rules that the user set; they should have an effect."""
-        return given_by_hand(self.protocol)
-
-    @cached_property
-    def counts_listed_users(self) -> bool:
-        """Whether users with a list count even if they are not in test."""
-        return counts_listed(self.metrics, self.protocol)
-
-
-def counts_listed(metrics: Sequence[Metric], protocol: Protocol) -> bool:
-    """Return whether users with a list count even if they are not in test."""
-    return any(rules_of(one, protocol).users == "listed" for one in metrics)
 
 
 def read_arguments(
@@ -326,6 +313,7 @@ def read_arguments(
         threads=threads,
         progress=progress,
         chance=flag("chance", chance),
+        by_hand=given_by_hand(stated),
         as_given={
             "candidates": candidates,
             "exclude": exclude,

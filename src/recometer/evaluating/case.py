@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from recometer.evaluating.arguments import Arguments
+from recometer.evaluating.requirements import Requirements, requirements_of
 from recometer.evaluating.sides import Sides
 from recometer.evaluating.unknown import check_shifted
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 from recometer.sources.base import Source
 
 KEPT_BYTES = 2**28  # the largest inputs that a result keeps
@@ -28,6 +30,11 @@ class Case:
     def arguments(self) -> Arguments:
         """The arguments of `evaluate`."""
         return self.sides.arguments
+
+    @cached_property
+    def requirements(self) -> Requirements:
+        """What the metrics need under the rules."""
+        return requirements_of(self.sides.metrics, self.protocol)
 
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""

@@ -89,13 +89,10 @@ def check_overlaps(
     )
 
 
-def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
+def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None:
     """Refuse metrics that need the whole ranking if lists end early."""
     early = ranks.ends_early
-    if not any_of(early):
-        return
-    whole = [str(metric) for metric in metrics if metric.definition.needs_whole_ranking]
-    if whole:
+    if any_of(early):
         user = int(np.argmax(early))
         name = user if test.user_ids is None else ids.show(test.user_ids, user)
         n, depth = ranks.n_candidates[user], ranks.depth[user]
@@ -126,26 +123,23 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
         )
 
 
-def below_relevant(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
-    """Count the users whose list is shorter than R-precision needs."""
-    depths = [metric.cutoff for metric in metrics if metric.name == "rprecision"]
-    if not depths or not any_of(ranks.ends_early):
+def below_relevant(ranks: Ranks, cutoffs: Sequence[int | None]) -> dict[str, int]:
+    """Count the users whose list is shorter than R-precision with these cut-offs needs."""
+    if not any_of(ranks.ends_early):
         return {}
-    known = [depth for depth in depths if depth is not None]
     most = ranks.n_relevant
-    if len(known) == len(depths):
-        most = np.minimum(most, max(known))
+    if None not in cutoffs:
+        most = np.minimum(most, max(filter(None, cutoffs)))
     shorter = ranks.ends_early & (ranks.depth < most)
     return {"users_below_relevant": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
 
 
 def warn_below_relevant(count: int, n_users: int) -> None:
     """Warn of users whose list is shorter than R-precision needs."""
-    if count:
-        warn(
-            f"rprecision reads the first R places, R the user's number of relevant items: the "
-            f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
-        )
+    warn(
+        f"rprecision reads the first R places, R the user's number of relevant items: the "
+        f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
+    )
 
 
 def no_list(what: str) -> InputError:
@@ -166,18 +160,15 @@ def warn_beyond_rows(most: int, source: Source, metrics: Iterable[Metric]) -> No
         )
 
 
-def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
-    """Count the users with fewer rows than the largest cut-off."""
-    cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
-    if not ranks.any_cutoff or not cutoffs:
-        return {}
-    shorter = (ranks.n_candidates < max(cutoffs)) & raised(ranks.flags, UserFlag.KNOWN)
+def short_of_cutoff(ranks: Ranks, cutoff: int) -> dict[str, int]:
+    """Count the users with fewer rows than a cut-off."""
+    shorter = (ranks.n_candidates < cutoff) & raised(ranks.flags, UserFlag.KNOWN)
     return {"users_below_cutoff": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
 
 
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
     """Refuse metrics under ``defects=True`` if a user's value is due to a defect."""
-    convention = find(protocol.name) if protocol.defects else None
+    convention = find(protocol.name)
     if convention is None:
         return
     for metric in metrics:
@@ -241,8 +232,6 @@ DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
 
 def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
     """Refuse a correction if the ranks or the number of candidates are unknown."""
-    if protocol.correction == "none":
-        return
     if ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0):
         raise InputError(
             f"correction={protocol.correction!r} needs the ranks of all candidates, and the number "

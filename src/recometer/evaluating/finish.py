@@ -19,6 +19,7 @@ from recometer.evaluating.block_facts import BlockFacts
 from recometer.evaluating.case import Case
 from recometer.evaluating.part import Part, measure
 from recometer.evaluating.records import Records, find_records
+from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.unknown import FindUnknown, find_unknown, warn_of_unknown
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -33,29 +34,30 @@ from recometer.results.profiles import (
 from recometer.sources.base import Source
 from recometer.version import __version__
 
-FindPopular = Callable[[], FoundByPopularity | None]
-
 
 def fields_of(case: Case, records: Records, reading: float, ranking: float) -> dict[str, Any]:
     """Return the fields of an `Evaluation`; `reading` and `ranking` are seconds."""
-    begin, sides, arguments = time.perf_counter(), case.sides, case.arguments
-    known = sides.fingerprints
+    begin, sides, arguments = time.perf_counter(), case.sides, case.sides.arguments
+    known, train = sides.fingerprints, arguments.train
     arrays = {"source": case.source.facts.arrays, **({} if known else sides.arrays())}
-    counted: list[tuple[Counts | None, FindPopular]] = []
+    counts, popular = list(sides.counts), []
 
     def count(counting: _kernel.Counting) -> None:
-        of_train = sides.counts_by(counting)
-        counted.append((of_train, _by_popularity(case, records.ranks, of_train, counting)))
+        if train is None:
+            return
+        if not counts:
+            counts.append(Counts.of(sides.test, train, counting))
+        if records.ranks is not None and case.requirements.of_rankings:
+            popular.append(_by_popularity(case, records.ranks, counts[0], counting))
 
     with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
         part = measure(case, records)
         measuring = time.perf_counter() - begin
         found = fingerprinting.result()
-    [(of_train, find_popular)] = counted
-    sides.prepare(of_train)
+    sides.counts[:] = counts
     known |= {name: prints for name, prints in found.items() if name != "source"}
     check(case, part)
-    activity, popularity = sides.profiles
+    activity, popularity = counts[0].profiles if counts else (None, None)
     return {
         **part.fields(),
         "user_ids": sides.test.user_ids,
@@ -77,25 +79,20 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
         "binary_gains": sides.binary_gains,
         "activity": activity,
         "popularity": popularity,
-        "by_popularity": find_popular(),
+        "by_popularity": popular[0]() if popular else None,
     }
 
 
 def _by_popularity(
-    case: Case, ranks: Ranks | None, of_train: Counts | None, counting: _kernel.Counting
-) -> FindPopular:
-    """Start to count the relevant items that were found, see `found_by_popularity`.
-
-    The returned function gives the result, or None without train or ranks.
-    """
-    sides, arguments, ties = case.sides, case.arguments, case.protocol.ties
-    of_ranks = sides.of_rankings
-    if arguments.train is None or of_train is None or ranks is None or not of_ranks:
-        return lambda: None
-    keys = ids.user_keys(sides.test.user_ids, sides.test.n_users) if ties == "random" else None
-    cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
+    case: Case, ranks: Ranks, of_train: Counts, counting: _kernel.Counting
+) -> Callable[[], FoundByPopularity]:
+    """Start to count the relevant items that were found, see `found_by_popularity`."""
+    test, arguments, ties = case.sides.test, case.sides.arguments, case.protocol.ties
+    assert arguments.train is not None
+    keys = ids.user_keys(test.user_ids, test.n_users) if ties == "random" else None
+    cutoff = case.requirements.cutoff or USUAL_CUTOFF
     how = cutoff, ties, arguments.seed, keys, counting
-    return found_by_popularity(ranks, sides.test, arguments.train, of_train, *how)
+    return found_by_popularity(ranks, test, arguments.train, of_train, *how)
 
 
 def measured(case: Case) -> Part:
@@ -183,22 +180,23 @@ def check_facts(
     find
         Returns examples of unknown users or items. None turns the warnings about them off.
     """
-    of_lists = [one for one in metrics if one.definition.record == "lists"]
-    of_ranks = [one for one in metrics if one.definition.record != "lists"]
-    if of_lists:
-        checks.warn_beyond_lists(facts.n_listed, of_lists)
+    needs = requirements_of(metrics, rules)
+    if needs.of_lists:
+        checks.warn_beyond_lists(facts.n_listed, needs.of_lists)
     if not facts.n_compared:
         raise checks.no_list(baseline)
     checks.check_known(facts, examples, source, stated)
     checks.check_overlaps(counts, facts.n_relevant, facts.n_rows, candidates)
-    if facts.n_early and of_ranks:
-        checks.warn_beyond_lists(facts.depth, of_ranks)
-    checks.warn_below_relevant(counts.get("users_below_relevant", 0), facts.n_users)
+    if facts.n_early and needs.of_rankings:
+        checks.warn_beyond_lists(facts.depth, needs.of_rankings)
+    if "users_below_relevant" in counts:
+        checks.warn_below_relevant(counts["users_below_relevant"], facts.n_users)
     if facts.n_any_cutoff and rules.deep_cutoffs != "undefined_below":
-        checks.warn_beyond_rows(facts.n_candidates, source, of_ranks)
+        checks.warn_beyond_rows(facts.n_candidates, source, needs.of_rankings)
     if find is not None:
         warn_of_unknown(source, counts, facts, rules, find)
-    checks.warn_of_undefined(facts, value_range, rules.relevant_from)
+    if facts.undefined:
+        checks.warn_of_undefined(facts, value_range, rules.relevant_from)
 
 
 def versions() -> dict[str, str]:

@@ -51,27 +51,26 @@ class Part:
 
 def measure(case: Case, records: Records) -> Part:
     """Compute all metrics for the users of a case."""
-    measured, rules, arguments = measured_by(case, records), case.protocol, case.arguments
-    metrics, threads = case.sides.metrics, arguments.threads
+    measured, rules, needs = measured_by(case, records), case.protocol, case.requirements
+    arguments, metrics = case.sides.arguments, case.sides.metrics
+    threads = arguments.threads
     values, reasons = compute(measured.values(), metrics, rules, threads)
     more: dict[str, Any] = {}
     if arguments.chance:
         more["chance"] = chance_of(records.ranks, metrics, rules, threads)
     rated, listed = measured.get("ratings"), measured.get("lists")
     if isinstance(rated, RatedUsers):
-        over_rows = [metric for metric in metrics if metric.definition.over_rows]
         more["rated"] = together = rated.together(reasons)
-        more["over_rows"] = compute_for_all(together, over_rows, rules)
+        more["over_rows"] = compute_for_all(together, needs.over_rows, rules)
     if isinstance(listed, ListedUsers):
-        over_users = [metric for metric in metrics if metric.definition.over_users]
-        needed = needed_by(over_users)
+        needed = needed_by(needs.over_users)
         gone = [name for name in ("train", "test", "baseline") if name not in needed]
         changes: dict[str, Any] = dict.fromkeys(gone)
         if "test" in gone:
             changes["relevant"] = None
         more |= {
             "lists": records.lists,
-            "over_users": compute_for_all(listed, over_users, rules),
+            "over_users": compute_for_all(listed, needs.over_users, rules),
             # The result keeps them, so drop what is not needed.
             "list_data": dataclasses.replace(listed.data, **changes),
         }

@@ -26,6 +26,7 @@ from recometer.evaluating.case import Case
 from recometer.evaluating.finish import fields_of, means_of
 from recometer.evaluating.folds import is_made, parts_of
 from recometer.evaluating.records import find_records
+from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, arrays_beside_test, number_of_zeros, warn_of_zeros
 from recometer.evaluating.unused_rules import warn_without_effect
 from recometer.metrics.names import Metrics
@@ -108,7 +109,6 @@ class Preparation:
         """
         rules = self.arguments.protocol.replace(no_list="undefined")
         arguments = dataclasses.replace(self.arguments, protocol=rules, expects_unknown=True)
-        object.__setattr__(arguments, "by_hand", self.arguments.by_hand)
         partial = copy.copy(self)
         partial.arguments = arguments
         if self.sides is not None:
@@ -140,18 +140,18 @@ class Preparation:
         test = None if sides is None else sides.given
         source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
         trained = arguments.train is not None
-        warn_without_effect(
-            source, arguments.metrics, arguments.protocol, arguments.by_hand, trained=trained
-        )
+        if arguments.by_hand:
+            warn_without_effect(
+                source, arguments.metrics, arguments.protocol, arguments.by_hand, trained=trained
+            )
         rules = settled(source, arguments.protocol, trained=trained)
-        brings_truth = sides is None
+        facts, brings_truth = source.facts, sides is None
         own = truth_beside(source, given=not brings_truth)
         if sides is None:
             assert own is not None
             sides = Sides.of(arguments, own, brought=True)
-        listed = source.facts.listed
-        if arguments.counts_listed_users and listed is not None:
-            sides = sides.with_users(listed())
+        if facts.listed is not None and requirements_of(sides.metrics, rules).listed_users:
+            sides = sides.with_users(facts.listed())
         return Case(source, sides, rules, brings_truth)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
-from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
@@ -21,17 +20,16 @@ from recometer.evaluating.checks import (
     check_correction,
     check_defects,
     check_length,
-    short_of_cutoffs,
+    short_of_cutoff,
 )
+from recometer.evaluating.requirements import Requirements, rules_for_source
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.settling import leave_out, with_repeated_rows
-from recometer.measuring.side_data import Popularity, list_data, needed_by, ranks_with, with_copies
+from recometer.measuring.side_data import list_data, ranks_with, with_copies
 from recometer.metrics import Metric
-from recometer.metrics.conventions import asked_of_source
-from recometer.metrics.registry import rules_of
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Request, Source
@@ -63,52 +61,59 @@ class Records:
 
 def find_records(case: Case) -> Records:
     """Request the records that the metrics read, and check them."""
-    rules, sides, arguments, source = case.protocol, case.sides, case.arguments, case.source
-    test, of_ranks, of_lists = sides.test, sides.of_rankings, sides.of_lists
-    request = request_of(case)
-    ratings, ranks = _ratings(source, request, sides.metrics), None
-    if ratings is not None:
-        ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))
-    if ratings is not None and not (ratings.repeats and sides.reads_ranks):
+    rules, sides, source, needs = case.protocol, case.sides, case.source, case.requirements
+    arguments, test, request = sides.arguments, sides.test, request_of(case)
+    ratings, ranks = None, None
+    if needs.of_ratings:
+        ratings = _ratings(source, request, needs.of_ratings)
+    if ratings is not None and not (ratings.repeats and needs.reads_ranks):
         ranks = ratings.ranks
-    elif of_ranks or case.brings_truth:
-        ranks = leave_out(source.rank(request), rules)
+    elif needs.of_rankings or case.brings_truth:
+        ranks = source.rank(request)
+        if needs.leaves_out:
+            ranks = leave_out(ranks, rules)
     lists, baseline, judged = None, None, None
-    if of_lists:
-        lists, baseline = _lists(source, arguments.baseline, request, of_lists)
+    if needs.of_lists:
+        lists, baseline = _lists(source, arguments.baseline, request, needs)
         judged = _judged(request, source, ranks if case.brings_truth else None)
     users = _users(ranks, lists, judged)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        check_length(ranks, of_ranks, test)
-        counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
-        counts |= below_relevant(ranks, of_ranks)
-        check_correction(ranks, source, rules)
-        ranks = ranks_with(
-            ranks,
-            sides.side_data,
-            test=test,
-            train=arguments.train,
-            catalogue=arguments.catalogue,
-            popularity=arguments.popularity,
-        )
-        if sides.counts_repeated_rows:
+        if needs.whole_ranking:
+            check_length(ranks, needs.whole_ranking, test)
+        counts |= ranks.counts
+        if ranks.any_cutoff and needs.cutoff:
+            counts |= short_of_cutoff(ranks, needs.cutoff)
+        if needs.rprecision:
+            counts |= below_relevant(ranks, needs.rprecision)
+        if rules.correction != "none":
+            check_correction(ranks, source, rules)
+        if needs.side_data:
+            ranks = ranks_with(
+                ranks,
+                needs.side_data,
+                test=test,
+                train=arguments.train,
+                catalogue=arguments.catalogue,
+                popularity=arguments.popularity,
+            )
+        if needs.each_row:
             ranks = with_copies(ranks, test, arguments.train)
             users = users._replace(
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
             )
-        check_defects(ranks, of_ranks, rules)
+        if rules.defects:
+            check_defects(ranks, needs.of_rankings, rules)
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 
 def measured_by(case: Case, records: Records) -> dict[str, Measured]:
     """Return the users to measure, by the kind of record."""
     found: dict[str, Measured] = {}
-    sides, arguments = case.sides, case.arguments
-    of_ranks, test = sides.of_rankings, sides.test
-    if records.ranks is not None and of_ranks:
-        at_random = any(rules_of(metric, case.protocol).ties == "random" for metric in of_ranks)
-        keys = ids.user_keys(test.user_ids, test.n_users) if at_random else None
+    sides, needs = case.sides, case.requirements
+    arguments, test = sides.arguments, sides.test
+    if records.ranks is not None and needs.of_rankings:
+        keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
         found["ranks"] = RankedUsers(records.ranks, arguments.seed, keys)
         if records.ratings is not None:
             found["ratings"] = RatedUsers(records.ratings, arguments.seed, keys)
@@ -116,7 +121,7 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
         rules = records.request.protocol
         data = list_data(
             records.lists,
-            needed_by(sides.of_lists),
+            needs.side_data_of_lists,
             test=test,
             train=arguments.train,
             relevant_from=rules.relevant_from,
@@ -133,35 +138,31 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
 
 def request_of(case: Case) -> Request:
     """Return the request to the source; sources with the same rules share it."""
-    known, rules = case.sides.requests, case.protocol
-    if rules not in known:
-        known[rules] = _request(case)
-    return known[rules]
-
-
-def _request(case: Case) -> Request:
-    rules, arguments, of_ranks = case.protocol, case.arguments, case.sides.of_rankings
-    forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
-    return Request(
-        case.sides.test,
-        arguments.train,
-        asked_of_source(of_ranks, rules),
-        _numbered(arguments.catalogue),
-        None if rules.correction != "none" or forgets or arguments.chance else _depth(of_ranks),
-        arguments.threads,
-        arguments.progress,
-        case.sides.candidates,
-        arguments.exclude,
-        arguments.seed,
-        case.sides.memory,
-        arguments.some_users,
-        _whole_popularity(arguments.popularity),
-    )
-
-
-def _whole_popularity(popularity: Popularity | None) -> tuple[Array | None, Int64] | None:
-    """Return the popularity of items in the whole train, if train has only some users."""
-    return None if popularity is None else (popularity.item_ids, popularity.users)
+    sides, rules, needs = case.sides, case.protocol, case.requirements
+    found = sides.requests.get(rules)
+    if found is None:
+        arguments = sides.arguments
+        items, popularity = arguments.catalogue, arguments.popularity
+        catalogue: int | Array | None = None
+        if items is not None:
+            catalogue = items.n_items if items.item_ids is None else items.item_ids
+        reads_all = rules.correction != "none" or needs.leaves_out or arguments.chance
+        found = sides.requests[rules] = Request(
+            sides.test,
+            arguments.train,
+            rules_for_source(needs.of_rankings, rules),
+            catalogue,
+            None if reads_all else needs.depth,
+            arguments.threads,
+            arguments.progress,
+            sides.candidates,
+            arguments.exclude,
+            arguments.seed,
+            sides.memory,
+            arguments.some_users,
+            None if popularity is None else (popularity.item_ids, popularity.users),
+        )
+    return found
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
@@ -194,44 +195,34 @@ def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -
     return Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
 
 
-def _numbered(catalogue: Catalogue | None) -> int | Array | None:
-    """Return the ids of the items of a catalogue, or their number if it has no ids."""
-    if catalogue is None:
-        return None
-    return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
-
-
-def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
-    """Request ratings if a metric reads them."""
-    wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
-    if not wanted:
-        return None
+def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Ratings:
+    """Request ratings."""
     ratings = source.ratings(request)
     if ratings is None:
         raise InputError(
-            f"The metric {str(wanted[0])!r} reads predicted and true ratings, which the source "
+            f"The metric {str(metrics[0])!r} reads predicted and true ratings, which the source "
             f"({source.describe()}) does not give. Hint: rm.Pairs(frame, score=..., rating=...)."
         )
-    for metric in wanted:
+    for metric in metrics:
         if metric.definition.reads == "relevance" and ratings.threshold is None:
             raise InputError(
                 f"The metric {str(metric)!r} needs to know from which rating on an item is "
                 f"relevant, and the source ({source.describe()}) does not say. Hint: "
                 "rm.Pairs(..., threshold=3.5)."
             )
-    return ratings
+    return dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, request.protocol))
 
 
 def _lists(
     source: Source,
     baseline: Source | EvaluationRecord | None,
     request: Request,
-    metrics: Sequence[Metric],
+    needs: Requirements,
 ) -> tuple[TopLists, TopLists | None]:
     """Request lists from the source and the baseline, as long as the largest cut-off."""
-    depth = max(metric.cutoff or 1 for metric in metrics)
+    depth = needs.depth_of_lists
     lists = source.top(request, depth)
-    if baseline is None or "baseline" not in needed_by(metrics):
+    if baseline is None or "baseline" not in needs.side_data_of_lists:
         return lists, None
     if not isinstance(baseline, Source):
         return lists, _of_evaluation(baseline, request.test, depth)
@@ -265,9 +256,3 @@ def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -
     assert baseline.user_ids is not None
     users = ids.match(test.user_ids, baseline.user_ids, "user ids of test", f"user ids of {what}")
     return lists.users(users)
-
-
-def _depth(metrics: Iterable[Metric]) -> int | None:
-    depths = [metric.depth for metric in metrics]
-    known = [depth for depth in depths if depth is not None]
-    return max(known) if known and len(known) == len(depths) else None

@@ -8,23 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from recometer import _kernel
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array
 from recometer.data.interactions import Interactions
 from recometer.data.matching import settled_repeats
 from recometer.errors import warn
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
-from recometer.evaluating.unused_rules import given_by_hand
+from recometer.evaluating.requirements import requirements_of, rules_for_source
 from recometer.measuring import corrections
-from recometer.measuring.settling import COUNT_EACH
-from recometer.measuring.side_data import needed_by, warn_of_propensity
-from recometer.metrics.conventions import asked_of_source
+from recometer.measuring.side_data import warn_of_propensity
 from recometer.metrics.largest_gain import with_largest_gain
-from recometer.metrics.registry import METRICS, Metric, SideData, rules_of
+from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.results.profiles import Counts, profiles
+from recometer.results.profiles import Counts
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
@@ -47,19 +44,24 @@ class Sides:
     metrics: tuple[Metric, ...]  # with the largest gain of test, if their formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # matches with sources
     requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by rules
-    # Fingerprints of `arrays`, filled by the first evaluation.
+    # Filled by the first evaluation: fingerprints of `arrays`, and the one `Counts` of train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    counts: list[Counts] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
         """Check test and the arguments that depend on it; `brought`: a source contains test."""
-        chosen = read_candidates(arguments.as_given["candidates"], given)
-        corrections.check(arguments.metrics, arguments.protocol, is_uniform(chosen))
+        candidates = arguments.as_given["candidates"]
+        chosen = None if candidates is None else read_candidates(candidates, given)
+        metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue
+        if protocol.correction != "none":
+            corrections.check(metrics, protocol, is_uniform(chosen))
         check_not_empty(given.n_users, len(given))
-        counted = as_brought if brought else as_counted
-        test = counted(given, arguments.metrics, arguments.protocol)
-        metrics = tuple(with_largest_gain(arguments.metrics, _largest_gain(test)))
-        warn_of_propensity(metrics, arguments.catalogue)
+        test = (as_brought if brought else as_counted)(given, metrics, protocol)
+        if requirements_of(metrics, protocol).takes_largest_gain:
+            metrics = tuple(with_largest_gain(metrics, _largest_gain(test)))
+        if catalogue is not None:
+            warn_of_propensity(metrics, catalogue)
         return cls(arguments, given, test, chosen, metrics)
 
     def with_users(self, listed: Array) -> Sides:
@@ -67,63 +69,15 @@ class Sides:
 
         def add() -> Sides:
             test = self.test.with_users(listed)
-            return dataclasses.replace(self, test=test, memory=Memory(), requests={})
+            return dataclasses.replace(self, test=test, memory=Memory(), requests={}, counts=[])
 
         return self.memory.find("listed", None, add, equal=(listed,))
 
     @cached_property
-    def of_rankings(self) -> tuple[Metric, ...]:
-        """The metrics that read ranks or ratings."""
-        return self._of_records("ranks", "ratings")
-
-    @cached_property
-    def of_lists(self) -> tuple[Metric, ...]:
-        """The metrics that read lists."""
-        return self._of_records("lists")
-
-    @cached_property
-    def reads_ranks(self) -> bool:
-        """Whether a metric reads ranks, and not only ratings or lists."""
-        return bool(self._of_records("ranks"))
-
-    def _of_records(self, *records: str) -> tuple[Metric, ...]:
-        return tuple(metric for metric in self.metrics if metric.definition.record in records)
-
-    @cached_property
-    def side_data(self) -> dict[SideData, Metric]:
-        """The side data that metrics of rankings need, each with the first metric that needs it."""
-        return needed_by(self.of_rankings)
-
-    @cached_property
-    def counts_repeated_rows(self) -> bool:
-        """Whether a metric of rankings counts every row of test that repeats a pair."""
-        rules = (rules_of(metric, self.arguments.protocol) for metric in self.of_rankings)
-        return any(one.repeated_test in COUNT_EACH for one in rules)
-
-    @cached_property
-    def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
-        """The activity and popularity of `Evaluation`; None without train."""
-        return (None, None) if self.counts is None else profiles(self.counts)
-
-    @cached_property
-    def counts(self) -> Counts | None:
-        """Counts of train, or None without train."""
-        return self._counted(_kernel)
-
-    def counts_by(self, counting: _kernel.Counting) -> Counts | None:
-        """Return `counts`, or start to count in the background; see `prepare`."""
-        return self.counts if "counts" in vars(self) else self._counted(counting)
-
-    def _counted(self, counting: _kernel.Counting) -> Counts | None:
-        train = self.arguments.train
-        return None if train is None else Counts.of(self.test, train, counting)
-
-    @cached_property
     def negative_gains(self) -> bool:
         """Whether a metric counts gains below 0."""
-        rules = (rules_of(metric, self.arguments.protocol) for metric in self.metrics)
-        counted = any(one.negative_gains == "counted" for one in rules)
-        return counted and self.test.value_range[0] < 0
+        lowest, protocol = self.test.value_range[0], self.arguments.protocol
+        return lowest < 0 and requirements_of(self.metrics, protocol).negative_gains
 
     @cached_property
     def binary_gains(self) -> bool:
@@ -132,15 +86,6 @@ class Sides:
         if gains is None or low == high or low < 0 or high > 1:
             return low == high and low in (0, 1)
         return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
-
-    def prepare(self, counts: Counts | None) -> None:
-        """Compute all properties that an `Evaluation` shows.
-
-        `counts` is the finished result of `counts_by`.
-        """
-        vars(self).setdefault("counts", counts)
-        _ = self.profiles, self.descriptions, self.definitions, self.settled
-        _ = self.negative_gains, self.binary_gains, self.held_bytes
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return the arrays to fingerprint, by argument."""
@@ -182,7 +127,8 @@ class Sides:
         if isinstance(rules.relevant_from, int | float) or high <= 1:
             return ""
         relevant = "above 0" if rules.relevant_from is None else "other than 0"
-        of_gain = [str(one) for one in self._of_records("ranks") if one.definition.reads == "gain"]
+        read = [(str(one), one.definition) for one in self.metrics]
+        of_gain = [name for name, one in read if one.record == "ranks" and one.reads == "gain"]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
         return (
             f"values of test are {low:g} to {high:g}: an item with one {relevant} is "
@@ -264,11 +210,7 @@ def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
     `repeated_test` decides; by default, values are added up unless the user set a threshold.
     """
-    each = [one for one in metrics if rules_of(one, protocol).repeated_test in COUNT_EACH]
-    rule = rules_of(each[0], protocol).repeated_test if each else protocol.repeated_test
-    if rule == "once" and "relevant_from" not in given_by_hand(protocol):
-        rule = "summed"
-    return settled_repeats(test, rule)
+    return settled_repeats(test, requirements_of(metrics, protocol).repeated_test)
 
 
 def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
@@ -284,7 +226,7 @@ def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
     They do for metrics of ratings, and under ``duplicates="joined"``.
     """
     of_ranks = [one for one in metrics if one.definition.record != "ratings"]
-    return not of_ranks or asked_of_source(of_ranks, protocol).duplicates == "joined"
+    return not of_ranks or rules_for_source(of_ranks, protocol).duplicates == "joined"
 
 
 def _largest_gain(test: Interactions) -> float:

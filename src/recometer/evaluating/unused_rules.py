@@ -73,14 +73,13 @@ def usual_protocol(kind: type[Protocol]) -> Protocol:
     return kind()
 
 
-def given_by_hand(protocol: Protocol) -> list[str]:
+@functools.lru_cache(maxsize=64)
+def given_by_hand(protocol: Protocol) -> tuple[str, ...]:
     """Return the rules of a protocol that differ from the defaults of its name."""
     convention = find(protocol.name)
     kind: Any = type(protocol)  # mypy takes the cached function's argument for unhashable
     usual = usual_protocol(kind) if convention is None else convention.protocol
-    if protocol is usual:
-        return []
-    return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
+    return tuple(rule for rule in protocol.to_dict() if protocol.differs(rule, usual))
 
 
 def warn_without_effect(
@@ -95,8 +94,6 @@ def warn_without_effect(
 
     `given` comes from `given_by_hand`; `trained` says whether there is train.
     """
-    if not given:
-        return
     convention = find(protocol.name)
     definitions = [metric.definition for metric in metrics]
     kinds = dict.fromkeys("all users" if one.over_users else one.record for one in definitions)

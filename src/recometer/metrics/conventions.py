@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -387,6 +387,7 @@ def conventions() -> list[Convention]:
     return list(_table().values())
 
 
+@functools.lru_cache(maxsize=128)
 def find(name: str) -> Convention | None:
     """Return the convention with a name, or None."""
     return _table().get(name)
@@ -420,22 +421,6 @@ def describe(protocol: Protocol) -> str:
     """Return the name of a protocol, and the rules in which it differs from that name."""
     convention = find(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
-
-
-def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
-    """Return the protocol with the rules that metrics need from a source, if they agree."""
-    changed: dict[str, Any] = {}
-    for rule in ("score_above", "duplicates"):
-        wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
-        wanted -= {protocol.declared[rule].default}
-        if rule == "duplicates" and len(wanted) > 1:  # where some count, a source gives all
-            wanted = {"counted"}
-        if len(wanted) > 1:
-            values = " and ".join(map(str, wanted))
-            raise InputError(f"Some metrics need the rule {rule} to be {values}.")
-        if wanted:
-            changed[rule] = wanted.pop()
-    return protocol.replace(**changed)
 
 
 @functools.cache

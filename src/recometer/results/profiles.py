@@ -91,15 +91,15 @@ class Counts(NamedTuple):
         )
         return counts
 
+    @property
+    def profiles(self) -> tuple[Int64, Float64]:
+        """Each user's number of training items, and the popularity of these items.
 
-def profiles(counts: Counts) -> tuple[Int64, Float64]:
-    """Return each user's number of training items, and the popularity of these items.
-
-    That is the mean number of training users of these items; NaN for users without any.
-    """
-    activity, total = counts.activity, counts.total
-    popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
-    return activity, popularity
+        That is the mean number of training users of these items; NaN for users without any.
+        """
+        activity, total = self.activity, self.total
+        popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
+        return activity, popularity
 
 
 def found_by_popularity(

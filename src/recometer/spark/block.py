@@ -14,11 +14,12 @@ from recometer.arrays import Array
 from recometer.data.interactions import Interactions, in_either
 from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, InputError, RecometerError
-from recometer.evaluating.arguments import Arguments, counts_listed
+from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import Case
 from recometer.evaluating.chance import knows_chance
 from recometer.evaluating.part import Part, measure
 from recometer.evaluating.records import find_records
+from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, as_brought, as_counted
 from recometer.evaluating.unknown import KINDS, ids_of
 from recometer.measuring.listed import ListedUsers
@@ -177,7 +178,7 @@ class Job:
         )
         test = (as_brought if self.brings_truth else as_counted)(own, self.every, protocol)
         listed = source.facts.listed
-        if counts_listed(self.every, protocol) and listed is not None:
+        if listed is not None and requirements_of(self.every, protocol).listed_users:
             test = test.with_users(listed())
         candidates = chosen if isinstance(chosen, Candidates) else None
         sides = Sides(asked, own, test, candidates, asked.metrics)

@@ -1,0 +1,110 @@
+"""Requirements: what metrics need from a source, from test and from side data under the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recometer.errors import InputError
+from recometer.evaluating.unused_rules import given_by_hand
+from recometer.measuring.settling import COUNT_EACH
+from recometer.measuring.side_data import needed_by
+from recometer.metrics.largest_gain import left_to_test
+from recometer.metrics.registry import Metric, SideData, rules_of
+from recometer.protocol import Protocol, RepeatedTest
+
+MOST_KEPT = 64
+
+
+class Requirements(NamedTuple):
+    """What metrics read and need under the rules; `requirements_of` finds it once for the same."""
+
+    of_rankings: tuple[Metric, ...]  # metrics that read ranks or ratings
+    of_ratings: tuple[Metric, ...]
+    of_lists: tuple[Metric, ...]
+    over_rows: tuple[Metric, ...]  # metrics of ratings with a value over all rows
+    over_users: tuple[Metric, ...]  # metrics of lists with one value for all users
+    reads_ranks: bool  # whether a metric reads ranks, and not only ratings or lists
+    side_data: Mapping[SideData, Metric]  # that metrics of rankings read
+    side_data_of_lists: Mapping[SideData, Metric]
+    depth: int | None  # the number of first places that metrics of rankings read; None for all
+    cutoff: int  # the largest cut-off of metrics of rankings, 0 if none has one
+    depth_of_lists: int
+    whole_ranking: tuple[str, ...]  # names of metrics that need the whole ranking
+    rprecision: tuple[int | None, ...]  # cut-offs of R-precision
+    takes_largest_gain: bool  # whether a parameter is taken from test
+    listed_users: bool  # whether users with a list count even if they are not in test
+    each_row: bool  # whether a metric of rankings counts every row of test that repeats a pair
+    repeated_test: RepeatedTest  # the rule for the values of rows of test that repeat a pair
+    negative_gains: bool  # whether a metric counts gains below 0
+    at_random: bool  # whether the order of tied items is drawn
+    leaves_out: bool  # whether items that are not ranked may be left out of test
+
+
+_found: dict[tuple[object, ...], tuple[Sequence[Metric], Requirements]] = {}
+
+
+def requirements_of(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
+    """Return the requirements of metrics, found once for the same metrics and rules."""
+    # Equal metrics may have different definitions. Each entry keeps its metrics, and their ids.
+    key = (*map(id, metrics), protocol)
+    found = _found.get(key)
+    if found is None:
+        if len(_found) >= MOST_KEPT:
+            _found.clear()
+        found = _found[key] = (tuple(metrics), _find(metrics, protocol))
+    return found[1]
+
+
+def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
+    of_ratings, of_lists = (_reading(metrics, record) for record in ("ratings", "lists"))
+    of_rankings = tuple(one for one in metrics if one.definition.record != "lists")
+    over_users = tuple(one for one in of_lists if one.definition.over_users)
+    depths = [one.depth for one in of_rankings]
+    rules = [rules_of(one, protocol) for one in metrics]
+    of_rows = [one.repeated_test for one in rules if one.repeated_test in COUNT_EACH]
+    repeated_test = of_rows[0] if of_rows else protocol.repeated_test
+    if repeated_test == "once" and "relevant_from" not in given_by_hand(protocol):
+        repeated_test = "summed"
+    return Requirements(
+        of_rankings,
+        of_ratings,
+        of_lists,
+        tuple(one for one in of_ratings if one.definition.over_rows),
+        over_users,
+        len(of_rankings) > len(of_ratings),
+        needed_by(of_rankings),
+        needed_by(of_lists),
+        None if None in depths else max(filter(None, depths), default=None),
+        max((one.cutoff or 0 for one in of_rankings), default=0),
+        max((one.cutoff or 1 for one in of_lists), default=0),
+        tuple(str(one) for one in of_rankings if one.definition.needs_whole_ranking),
+        tuple(one.cutoff for one in of_rankings if one.name == "rprecision"),
+        any(map(left_to_test, metrics)),
+        any(one.users == "listed" for one in rules),
+        any(rules_of(one, protocol).repeated_test in COUNT_EACH for one in of_rankings),
+        repeated_test,
+        any(one.negative_gains == "counted" for one in rules),
+        any(rules_of(one, protocol).ties == "random" for one in of_rankings),
+        protocol.unranked != "misses" or protocol.unknown_items != "misses",
+    )
+
+
+def _reading(metrics: Iterable[Metric], record: str) -> tuple[Metric, ...]:
+    return tuple(one for one in metrics if one.definition.record == record)
+
+
+def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
+    """Return the protocol with the rules that metrics need from a source, if they agree."""
+    changed: dict[str, Any] = {}
+    for rule in ("score_above", "duplicates"):
+        wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
+        wanted -= {protocol.declared[rule].default}
+        if rule == "duplicates" and len(wanted) > 1:  # where some count, a source gives all
+            wanted = {"counted"}
+        if len(wanted) > 1:
+            values = " and ".join(map(str, wanted))
+            raise InputError(f"Some metrics need the rule {rule} to be {values}.")
+        if wanted:
+            changed[rule] = wanted.pop()
+    return protocol.replace(**changed)
