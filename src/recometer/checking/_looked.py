@@ -51,7 +51,7 @@ class Looked:
     @property
     def train(self) -> Interactions | None:
         """The training interactions, or None."""
-        return self.given.arguments.train
+        return self.given.sides.arguments.train
 
     @cached_property
     def request(self) -> Request:

@@ -219,7 +219,7 @@ def listed_items_unknown(looked: Looked) -> Finding:
 
 def _lacking(looked: Looked, listed: Int64, ids_listed: Array) -> Bool | None:
     """Return which items, by their positions and ids, the catalogue lacks; None if unknown."""
-    lists, catalogue = looked.lists, looked.given.arguments.catalogue
+    lists, catalogue = looked.lists, looked.given.sides.arguments.catalogue
     if lists.uncatalogued is not None:
         return np.isin(listed, lists.uncatalogued)
     if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
@@ -446,7 +446,7 @@ def _difference(values: Float64, chance: Float64) -> stats.Interval:
 
 
 def _evaluated(looked: Looked) -> EvaluationRecord:
-    given, asked = looked.given, looked.given.arguments
+    given, asked = looked.given, looked.given.sides.arguments
     return evaluate(
         given.source,
         None if given.brings_truth else looked.test,

@@ -187,7 +187,7 @@ def protocol_of(
         if rule not in protocol.declared:
             hint = _not_here(rule) or did_you_mean(rule, [*parameters, *protocol.declared])
             raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
-    return protocol.replace(**rules)
+    return protocol.replace(**rules) if rules else protocol
 
 
 def _not_here(name: str) -> str:
@@ -240,9 +240,9 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     )
 
 
-def baseline_of(baseline: object) -> Source | EvaluationRecord | None:
+def baseline_of(baseline: object) -> Source | EvaluationRecord:
     """Check the baseline, with whose lists metrics compare."""
-    if baseline is None or isinstance(baseline, Source):
+    if isinstance(baseline, Source):
         return baseline
     if not isinstance(baseline, EvaluationRecord):
         raise InputTypeError(
@@ -298,7 +298,7 @@ def read_arguments(
     stated = protocol_of(protocol, rules, PARAMETERS)
     requested = parse_under(metrics, stated)
     known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
-    other = baseline_of(baseline)
+    other = None if baseline is None else baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     trained = None if train is None else read_interactions(train, "train", warns=False)
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)

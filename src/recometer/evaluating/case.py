@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.requirements import Requirements, requirements_of
 from recometer.evaluating.sides import Sides
 from recometer.evaluating.unknown import check_shifted
@@ -26,11 +25,6 @@ class Case:
     protocol: Protocol  # adapted to the source, see `settled`
     brings_truth: bool  # whether test comes with the source
 
-    @property
-    def arguments(self) -> Arguments:
-        """The arguments of `evaluate`."""
-        return self.sides.arguments
-
     @cached_property
     def requirements(self) -> Requirements:
         """What the metrics need under the rules."""
@@ -38,7 +32,7 @@ class Case:
 
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""
-        sides, arguments = self.sides, self.arguments
+        sides, arguments = self.sides, self.sides.arguments
         test = None if self.brings_truth else sides.given
         check_shifted(self.source, test, arguments.train, self.protocol, arguments.by_hand)
 
@@ -63,9 +57,10 @@ class Case:
 
     def kept(self) -> dict[str, Any] | None:
         """Return the arguments to repeat the evaluation, or None if they take too much memory."""
-        sides, arguments = self.sides, self.arguments
-        sources = [one for one in (self.source, arguments.baseline) if isinstance(one, Source)]
-        held = [sides.held_bytes, *(one.facts.n_bytes for one in sources)]
+        sides, arguments = self.sides, self.sides.arguments
+        held = [sides.held_bytes, self.source.facts.n_bytes]
+        if isinstance(arguments.baseline, Source):
+            held.append(arguments.baseline.facts.n_bytes)
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
         # If the source contains the test data, it will do so again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,13 +12,47 @@ from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import is_threshold
 from recometer.errors import InputError, warn
-from recometer.evaluating.block_facts import BlockFacts
 from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks, UserFlag, raised
 from recometer.sources.base import Source
+
+
+class BlockFacts(NamedTuple):
+    """Numbers of a block of users, for the checks in `finish.check_facts`."""
+
+    n_users: int
+    n_rows: int  # rows of test
+    n_relevant: int
+    n_known: int  # users with a ranking in the source
+    n_judged: int  # of these, those with a relevant item
+    n_unusable: int  # of these, those with a NaN or infinite score
+    n_unknown: int  # unknown users, except for those whom a rule leaves out
+    n_early: int  # users whose lists end early
+    n_any_cutoff: int  # blocks whose candidates came as rows, as in `Pairs`
+    n_compared: int  # users with a list of the baseline; `n_users` without a baseline
+    depth: int  # the longest known ranking of a user
+    n_candidates: int  # the largest number of candidates of a user
+    n_listed: int  # the longest list
+    undefined: Mapping[str, Int64]  # users per `Reason`, for metrics without any value
+
+    @classmethod
+    def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
+        """Return the facts of all users, from those of blocks of different users."""
+        each = [part for part in parts if part.n_users]
+        first = each[0].undefined if each else {}
+        names = [name for name in first if all(name in part.undefined for part in each)]
+        numbers: dict[str, int] = {
+            name: (max if name in MOST else sum)([getattr(part, name) for part in each] or [0])
+            for name in cls._fields[:-1]
+        }
+        together = {name: np.sum([part.undefined[name] for part in each], axis=0) for name in names}
+        return cls(**numbers, undefined=together)
+
+
+MOST = ("depth", "n_candidates", "n_listed")  # merged by their maximum, the others by their sum
 
 
 def check_not_empty(n_users: int, n_rows: int) -> None:

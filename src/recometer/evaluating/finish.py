@@ -15,8 +15,8 @@ from recometer import _kernel
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating import checks
-from recometer.evaluating.block_facts import BlockFacts
 from recometer.evaluating.case import Case
+from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.part import Part, measure
 from recometer.evaluating.records import Records, find_records
 from recometer.evaluating.requirements import requirements_of
@@ -105,7 +105,7 @@ def measured(case: Case) -> Part:
 
 def means_of(case: Case) -> dict[str, float]:
     """Return only the means, as `Evaluation.mean` does, without making an `Evaluation`."""
-    sides, arguments, part = case.sides, case.arguments, measured(case)
+    sides, arguments, part = case.sides, case.sides.arguments, measured(case)
     averaging = Averaging(
         metrics={str(one): one for one in sides.metrics},
         values=part.values,
@@ -126,7 +126,7 @@ def means_of(case: Case) -> dict[str, float]:
 
 def check(case: Case, part: Part) -> None:
     """Raise the errors and warnings that depend on all users."""
-    sides, arguments, source = case.sides, case.arguments, case.source
+    sides, arguments, source = case.sides, case.sides.arguments, case.source
     test, facts = sides.test, part.facts
     check_facts(
         facts,
@@ -187,7 +187,7 @@ def check_facts(
         raise checks.no_list(baseline)
     checks.check_known(facts, examples, source, stated)
     checks.check_overlaps(counts, facts.n_relevant, facts.n_rows, candidates)
-    if facts.n_early and needs.of_rankings:
+    if facts.n_early and needs.cutoff > facts.depth:
         checks.warn_beyond_lists(facts.depth, needs.of_rankings)
     if "users_below_relevant" in counts:
         checks.warn_below_relevant(counts["users_below_relevant"], facts.n_users)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, UInt8, all_of
-from recometer.evaluating.block_facts import BlockFacts
 from recometer.evaluating.case import Case
 from recometer.evaluating.chance import chance_of
+from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.records import Records, Users, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -44,9 +44,9 @@ class Part:
 
     def fields(self) -> dict[str, Any]:
         """Return the part as fields of an `Evaluation`."""
-        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        found = {**vars(self), **self.users._asdict()}
         del found["users"], found["facts"]
-        return {**found, **self.users._asdict()}
+        return found
 
 
 def measure(case: Case, records: Records) -> Part:

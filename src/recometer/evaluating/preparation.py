@@ -85,11 +85,11 @@ class Preparation:
             chance=chance,
             rules=rules,
         )
-        if self.arguments.train is not None:
-            warn_of_zeros(number_of_zeros(self.arguments.train), self.arguments.protocol)
+        how, read = self.arguments.protocol, self.arguments.train
+        if read is not None:
+            warn_of_zeros(number_of_zeros(read), how)
         self.sides: Sides | None = None
         if test is not None:
-            how = self.arguments.protocol
             refused = matching.is_threshold(how.relevant_from) and how.repeated_test == "once"
             given = read_interactions(test, "test", says_sums=not refused)
             self.sides = Sides.of(self.arguments, given)

@@ -22,7 +22,7 @@ from recometer.evaluating.checks import (
     check_length,
     short_of_cutoff,
 )
-from recometer.evaluating.requirements import Requirements, rules_for_source
+from recometer.evaluating.requirements import Requirements
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
@@ -150,7 +150,7 @@ def request_of(case: Case) -> Request:
         found = sides.requests[rules] = Request(
             sides.test,
             arguments.train,
-            rules_for_source(needs.of_rankings, rules),
+            needs.for_source,
             catalogue,
             None if reads_all else needs.depth,
             arguments.threads,

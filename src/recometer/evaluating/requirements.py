@@ -38,6 +38,7 @@ class Requirements(NamedTuple):
     repeated_test: RepeatedTest  # the rule for the values of rows of test that repeat a pair
     negative_gains: bool  # whether a metric counts gains below 0
     at_random: bool  # whether the order of tied items is drawn
+    for_source: Protocol  # the rules for the source: those of the protocol, or of all metrics
     leaves_out: bool  # whether items that are not ranked may be left out of test
 
 
@@ -86,6 +87,7 @@ def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
         repeated_test,
         any(one.negative_gains == "counted" for one in rules),
         any(rules_of(one, protocol).ties == "random" for one in of_rankings),
+        rules_for_source(of_rankings, protocol),
         protocol.unranked != "misses" or protocol.unknown_items != "misses",
     )
 
@@ -107,4 +109,4 @@ def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
             raise InputError(f"Some metrics need the rule {rule} to be {values}.")
         if wanted:
             changed[rule] = wanted.pop()
-    return protocol.replace(**changed)
+    return protocol.replace(**changed) if changed else protocol

@@ -109,7 +109,7 @@ class Sides:
         elif baseline is not None:
             texts["baseline"] = baseline.inputs["source"]["description"]
         found = {name: {"description": text} for name, text in texts.items()}
-        if is_uniform(self.candidates) is not None:
+        if self.candidates is not None and is_uniform(self.candidates) is not None:
             found["candidates"]["warning"] = warning_of(self.candidates, arguments.protocol)
         reading = self._reading()
         if reading:

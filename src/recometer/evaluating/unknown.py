@@ -12,7 +12,7 @@ from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.data.spelling import guess
 from recometer.errors import InputError, brief, warn
-from recometer.evaluating.block_facts import BlockFacts
+from recometer.evaluating.checks import BlockFacts
 from recometer.protocol import Protocol
 from recometer.sources.base import Kind, Source
 
@@ -144,7 +144,12 @@ def check_shifted(
         If ids look like positions, unless the rule `shifted_ids` allows it.
     """
     data = [side for side in (test, train) if side is not None]
-    settle_shifted([_shifted(source, kind, data) for kind in KINDS], protocol, by_hand)
+    said = [
+        _shifted(source, kind, data, named)
+        for kind in KINDS
+        if (named := [its for side in data if (its := ids_of(side, kind)) is not None and len(its)])
+    ]
+    settle_shifted(said, protocol, by_hand)
 
 
 def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[str]) -> None:
@@ -160,13 +165,14 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
         raise InputError(found)
 
 
-def _shifted(source: Source, kind: Kind, data: Sequence[Interactions]) -> str:
-    """Return the message if ids of one side look like positions of the other, or ""."""
-    every = [ids_of(side, kind) for side in data]
-    sides = [side for side in every if side is not None and len(side)]
+def _shifted(source: Source, kind: Kind, data: Sequence[Interactions], sides: list[Array]) -> str:
+    """Return the message if ids of one side look like positions of the other, or "".
+
+    `sides` are the ids in `data`, at least one array.
+    """
     if any(side.dtype == object for side in sides):
         sides, known = _numbers_of_texts(source, kind, sides)
-    elif sides:
+    else:
         known = None if _has(sides, 0) and not _positions(sides) else _from_zero(source, kind)
     if not sides or known is None:
         return ""

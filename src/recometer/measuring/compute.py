@@ -92,8 +92,7 @@ def compute(
     tasks: list[_Task] = []
     tables: list[tuple[_Plan, Float64, UInt8]] = []
     for one, wanted in zip(every, _reading(every, metrics), strict=True):
-        known = tuple(id(metric.definition) for metric in wanted)
-        plan = _planned(wanted, known, protocol, type(one))
+        plan = _planned(tuple(wanted), tuple(map(id, wanted)), protocol, type(one))
         table = np.empty((len(plan.lower), one.n_users))
         codes = np.empty((plan.n_metrics, one.n_users), np.uint8)
         tables.append((plan, table, codes))
@@ -120,7 +119,7 @@ def compute(
     }
 
 
-def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> list[tuple[Metric, ...]]:
+def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> Iterable[list[Metric]]:
     """Return which metrics read each record."""
     reading: dict[str, list[Metric]] = {one.record: [] for one in every}
     for metric in metrics:
@@ -128,7 +127,7 @@ def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> list[tuple
         if record not in reading:
             raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
         reading[record].append(metric)
-    return [tuple(reading[one.record]) for one in every]
+    return reading.values()
 
 
 def compute_for_all(
@@ -215,9 +214,9 @@ def _settle(
 
 @functools.lru_cache(maxsize=64)
 def _planned(
-    metrics: tuple[Metric, ...], known: tuple[int, ...], protocol: Protocol, one: type[Measured]
+    metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan for metrics, cached for equal metrics with the same definitions."""
+    """Return the plan for metrics, cached for the same objects: equal ones may be defined anew."""
     return _Plan.of(metrics, protocol, one)
 
 

@@ -51,15 +51,10 @@ class ListedUsers(Measured):
     record = "lists"
 
     def __init__(self, data: ListData, judged: Judged | None = None) -> None:
-        self.data = data
+        self.data, self.n_users = data, data.n_users
         self._judged = judged
         # By the identity of the rules, which are kept as well so that it stays unique.
         self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return self.data.n_users
 
     @property
     def size(self) -> int:

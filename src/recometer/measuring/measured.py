@@ -75,11 +75,8 @@ class Measured(abc.ABC):
 
     record: ClassVar[Record]
     """What metrics must read."""
-
-    @property
-    @abc.abstractmethod
-    def n_users(self) -> int:
-        """Number of users."""
+    n_users: int
+    """Number of users."""
 
     @abc.abstractmethod
     def blocks(self) -> Iterator[slice]:

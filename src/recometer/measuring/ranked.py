@@ -42,18 +42,13 @@ class RankedUsers(Measured):
     record = "ranks"
 
     def __init__(self, ranks: Ranks, seed: int = 0, user_keys: UInt64 | None = None) -> None:
-        self.ranks = ranks
+        self.ranks, self.n_users = ranks, ranks.n_users
         self.seed = seed
         self.user_keys = user_keys
         # No reference cycles, so that the memory of a block is freed at once.
         self._settled: dict[Settling, Ranks] = {}
         self._applied: dict[_Ruling, _Rules] = {}
         self._groups: dict[_Grouping, Groups] = {}
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return self.ranks.n_users
 
     def blocks(self) -> Iterator[slice]:
         """Cut the users into blocks with a bounded number of users and of judged items."""

@@ -39,14 +39,9 @@ class RatedUsers(Measured):
     record = "ratings"
 
     def __init__(self, ratings: Ratings, seed: int = 0, user_keys: UInt64 | None = None) -> None:
-        self.ratings = ratings
+        self.ratings, self.n_users = ratings, ratings.n_users
         self.ranked = RankedUsers(ratings.ranks, seed, user_keys)
         self._rows: dict[bool, _Rows] = {}
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return self.ratings.n_users
 
     def blocks(self) -> Iterator[slice]:
         """Cut the users into blocks, as for rankings."""

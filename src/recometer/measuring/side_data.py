@@ -216,7 +216,7 @@ def ranks_with(
     """Add the side data of each judged item, whether or not the source knows it."""
     if needed.keys().isdisjoint(("train", "propensity")):
         return ranks
-    items = _items_of(ranks, test)
+    items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
     users = propensity = None
     if "train" in needed and train is not None:
@@ -241,7 +241,7 @@ def of_judged_items(
     int64 [n_judged], int64 [n_items of train], int
         The last value is the number of all positions.
     """
-    items = _items_of(ranks, test)
+    items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
     return judged, items.of_columns(train, "train"), items.n_items
 
@@ -250,7 +250,7 @@ def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) ->
     """Add the number of rows of test of each judged pair, unless the source has done so."""
     if test.copies is None or ranks.copies is not None:
         return ranks
-    items = _items_of(ranks, test)
+    items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
     positions = items.of(test, "test")
     pairs = ragged.pairs(ragged.users_of(test.indptr), positions, items.n_items)
@@ -287,17 +287,12 @@ def _judged_items(
     return found
 
 
-def _items_of(ranks: Ranks, test: Interactions) -> _Items:
-    n_items = test.n_items if ranks.item_ids is None else len(ranks.item_ids)
-    return _Items(ranks.item_ids, n_items)
-
-
 class _Items:
     """Item positions: those of the lists, followed by those of other items in order of arrival."""
 
     def __init__(self, item_ids: Array | None, n_items: int) -> None:
         self.item_ids = item_ids
-        self.n_own = self.n_items = n_items
+        self.n_own = self.n_items = n_items if item_ids is None else len(item_ids)
         self.others: list[Any] = []
 
     def of(self, data: Interactions, what: str) -> Int64:

@@ -178,7 +178,7 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
     indptr, start = _placed(groups)
     last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
-    table = log2_table(_table_size(last))
+    table = log2_table(table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.require(groups.gain, requirements=["ALIGNED"])
     _kernel.add_discounted(indptr, start, gain, table, cutoffs, sums)
@@ -230,7 +230,7 @@ def harmonic(start: Int64, places: Int64) -> Float64:
 def discounts(start: Int64, places: Int64) -> Float64:
     """Sum 1/log2(j + 1) over the places j = start + 1 .. start + places."""
     stop = start + places
-    return sums_between(_discount_table(table_size(stop)), start, stop)
+    return sums_between(_discount_table(table_size(largest(stop))), start, stop)
 
 
 def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
@@ -278,7 +278,7 @@ def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
 
 def log2_of(numbers: Int64) -> Float64:
     """Return log2 of whole numbers from 1 on."""
-    return log2_table(table_size(numbers))[numbers]
+    return log2_table(table_size(largest(numbers)))[numbers]
 
 
 def log1p_of(values: Float64) -> Float64:
@@ -287,12 +287,8 @@ def log1p_of(values: Float64) -> Float64:
     return np.fromiter(map(math.log1p, values.tolist()), np.float64, len(values))
 
 
-def table_size(numbers: Int64) -> int:
-    """Round the largest number up to a power of two, so that few tables are ever made."""
-    return _table_size(largest(numbers))
-
-
-def _table_size(number: int) -> int:
+def table_size(number: int) -> int:
+    """Round a number up to a power of two, so that few tables are ever made."""
     return max(1 << number.bit_length(), SMALLEST)
 
 

@@ -233,7 +233,7 @@ class Job:
         most: dict[str, float] = {"value": test.value_range[1]}
         if lists is not None and lists.n_catalogue is not None:
             most |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
-        data = [side for side in (sides.given, given.arguments.train) if side is not None]
+        data = [side for side in (sides.given, given.sides.arguments.train) if side is not None]
         least: dict[str, int | None] = {}
         for kind in KINDS:
             own = [ids_of(side, kind) for side in data[self.brings_truth :]]

@@ -17,7 +17,7 @@ from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.evaluating import checks, finish
 from recometer.evaluating.arguments import DEFAULT_METRICS, protocol_of, settled, truth_beside
-from recometer.evaluating.block_facts import BlockFacts
+from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.folds import check_no_train, each_fold
 from recometer.evaluating.sides import definitions_of, is_uniform, warn_of_zeros, warning_of
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect

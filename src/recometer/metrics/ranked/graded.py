@@ -212,7 +212,7 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
     gains = groups.ideal_gain
     if ideal == "all" and len(gains) and all_equal(gains):
         found = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
-        terms, sums = _sums_of_equal(float(gains[0]), table_size(found), discount)
+        terms, sums = _sums_of_equal(float(gains[0]), table_size(largest(found)), discount)
         result: Float64 = sums[found]
         for many in set(found[found > LONG].tolist()):
             result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
