@@ -30,21 +30,29 @@ from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources.base import Request, Source
-from recometer.sources.list_stream import StreamedLists, nobody
 from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
-from recometer.sources.pair_stream import StreamedPairs
 from recometer.sources.pairs import Pairs
-from recometer.sources.score_stream import StreamedScores, unscored
 from recometer.sources.scores import Scores
+from recometer.sources.streams import (
+    Streamed,
+    StreamedLists,
+    StreamedPairs,
+    StreamedScores,
+    nobody,
+    unscored,
+)
 
 if TYPE_CHECKING:
     from recometer.sources.models import Recommender
 
 INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # the types of item positions in the kernel
 Repeated = Literal["error", "first"]
-Counted = StreamedScores | StreamedLists | StreamedPairs
-KINDS = {StreamedScores: "scores", StreamedLists: "lists", StreamedPairs: "candidates"}
+KINDS: dict[type[Streamed], str] = {
+    StreamedScores: "scores",
+    StreamedLists: "lists",
+    StreamedPairs: "candidates",
+}
 
 
 class Evaluator(Preparation):
@@ -186,7 +194,7 @@ class Stream:
         self._by_position = (
             item_ids is None and self._places is not None and self._places.are_positions
         )
-        self._counted: Counted | None = None
+        self._counted: Streamed | None = None
         self._request: Request | None = None
         self._n_batches = self._n_again = 0
         self._latest: Int64 | None = None
@@ -283,7 +291,7 @@ class Stream:
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
         if any_of(places < 0):
-            counted.strangers.add(named[places < 0])
+            counted.add_strangers(named[places < 0])
             rows = rows[places[rows] >= 0]
         counted.add(batch, rows, places[rows])
 
@@ -295,7 +303,7 @@ class Stream:
         named = ids.as_ids(listed(), "users of the lists")
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
-        counted.strangers.add(named[places < 0])
+        counted.add_strangers(named[places < 0])
         counted.add(batch, named[rows], places[rows])
 
     def _take_indices(self, items: Any, users: Any) -> bool:
@@ -305,7 +313,8 @@ class Stream:
             self._by_position
             and isinstance(counted, StreamedLists)
             and type(items) is type(users) is np.ndarray  # and not masked, for instance
-            and counted.take_more(items, users)
+            and counted.positions is not None
+            and counted.positions.add(items, users)
         ):
             return True
         if self._item_ids is not None or self._places is None:
@@ -443,7 +452,7 @@ class Stream:
                 "No batch was added yet, so there is nothing to measure. Hint: stream.update(...) "
                 "adds a batch."
             )
-        return counted.source() if isinstance(counted, StreamedPairs) else counted
+        return counted.source()
 
     def reset(self) -> None:
         """Forget all batches."""
@@ -514,7 +523,7 @@ class Stream:
         again = counted.in_both(state["counted"])
         if len(again) and self._repeated == "error":
             raise came_twice(ids.show(again, 0), "both streams")
-        counted.take(state["counted"])
+        counted.merge(state["counted"])
         self._n_batches += state["batches"]
         self._n_again += state["again"] + len(again)
 
@@ -538,11 +547,7 @@ class Stream:
     @property
     def n_users(self) -> int:
         """The number of evaluated users in the batches."""
-        if self._counted is None:
-            return 0
-        if isinstance(self._counted, StreamedPairs):
-            return self._counted.n_users
-        return int(np.count_nonzero(self._counted.came))
+        return 0 if self._counted is None else self._counted.n_users
 
     def __repr__(self) -> str:
         again = f", {self._n_again:,} came again" if self._n_again else ""

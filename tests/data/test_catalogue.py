@@ -1,4 +1,4 @@
-"""What is known of the items, from every kind of data."""
+"""Catalogues are read from every kind of data."""
 
 import pathlib
 

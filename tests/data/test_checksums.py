@@ -1,4 +1,4 @@
-"""What was saved is read as it was written, whole, or refused."""
+"""A saved result is read exactly as it was written, or refused."""
 
 from __future__ import annotations
 

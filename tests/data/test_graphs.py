@@ -13,7 +13,7 @@ EDGES = np.array([[0, 0, 1, 2], [1, 3, 0, 2]])
 
 
 class Store(dict):
-    """What is asked of an edge store: a mapping with attributes."""
+    """A stand-in for an edge store: a mapping with attributes."""
 
     def __getattr__(self, name):
         if name not in self:
@@ -32,7 +32,7 @@ def store(**attributes):
 
 
 class Graph(dict):
-    """What is asked of a graph with several kinds of edges."""
+    """A stand-in for a graph with several kinds of edges."""
 
     @property
     def edge_types(self):
@@ -107,7 +107,7 @@ def test_a_graph_of_nodes_of_one_kind():
 
 
 class Tensor:
-    """What is asked of a sparse tensor, and of the dense ones that it is made of."""
+    """A stand-in for a sparse tensor, and for the dense ones that it is made of."""
 
     device = types.SimpleNamespace(type="cpu")
 

@@ -196,7 +196,7 @@ def test_encode_numbers_ids_in_their_order(ids):
     ],
 )
 def test_many_strings(make, odd, error, message):
-    """Polars reads many ids all at once; what it refuses is treated as with few ids."""
+    """Polars reads many ids at once; ids that it refuses are treated as few ids are."""
     words = [f"{number % 997} ä" for number in range(20_000)]
     words[777] = odd
     if error is None:

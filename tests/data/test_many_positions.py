@@ -1,4 +1,4 @@
-"""Many positions of users of which hardly any is named are refused before memory is taken."""
+"""Many positions of users, nearly all unused, are refused before memory is allocated."""
 
 import numpy as np
 import pytest

@@ -40,7 +40,7 @@ def mean(lists: object) -> dict[str, float]:
         (pl.Int64, pl.Int32),
         (pl.UInt16, pl.Int64),
         (pl.Int64, pl.UInt64),
-        (pl.Int64, pl.Float64),  # as pandas writes whole numbers beside missing ones
+        (pl.Int64, pl.Float64),  # as pandas writes whole numbers if some are missing
         (pl.Float32, pl.Int64),
     ],
 )

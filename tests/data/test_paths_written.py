@@ -1,4 +1,4 @@
-"""Texts that are written are there whole, or what was there before stays."""
+"""A text is written completely, or the earlier file stays."""
 
 from __future__ import annotations
 

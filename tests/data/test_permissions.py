@@ -131,7 +131,7 @@ def test_commands_and_a_folder_that_may_not_be_entered(
 ) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
-    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # what it imports, nobody may read
+    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # nobody may read its imports
     closed.chmod(0)
     with unprivileged():
         result = CliRunner().invoke(app, words)

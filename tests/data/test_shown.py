@@ -1,4 +1,4 @@
-"""What interactions say of their values and times."""
+"""Interactions describe their values and times."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tensors on the CPU are read where they lie, and torch is never imported.
 
-A look-alike stands for torch here; the real one is in tests/live.
+A stand-in replaces torch here; the real one is in tests/live.
 """
 
 import sys

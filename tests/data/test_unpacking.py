@@ -61,7 +61,7 @@ def test_a_parquet_file(a_megabyte, tmp_path):
 
 
 def nested(path, **columns):
-    """Write a few rows, one of which holds lists of some hundred thousand entries."""
+    """Write a few rows; one of them holds lists of some hundred thousand entries."""
     many = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
     ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
     pl.DataFrame({**ids, **many}).write_parquet(path)

@@ -1,4 +1,4 @@
-"""Arrays that lie in memory in another way, and ids that look alike."""
+"""Arrays with unusual memory layouts, and ids that look the same."""
 
 from __future__ import annotations
 

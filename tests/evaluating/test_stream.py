@@ -854,7 +854,7 @@ def test_users_of_lists_that_wait_have_come() -> None:
 @pytest.mark.parametrize("named", [False, True])
 def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
     """Whatever their lengths and types, and however many wait for each other."""
-    monkeypatch.setattr("recometer.sources.list_stream.PENDING_ENTRIES", most)
+    monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     rng = np.random.default_rng(most)
     lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]
     lists[rng.random(30) < 0.3, 3:] = -1
@@ -881,7 +881,7 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
 @pytest.mark.parametrize("most", [6, 2**18])
 def test_lists_of_positions_that_come_in_any_order(monkeypatch, most) -> None:
     """Whether there is room for all of them, or for two."""
-    monkeypatch.setattr("recometer.sources.list_stream.PENDING_ENTRIES", most)
+    monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
     expected = evaluator(rm.Lists(lists))

@@ -37,7 +37,7 @@ def source(kind, scores, **ids):
 
 
 def warns(result):
-    """Tell whether a result warns of what it was computed from."""
+    """Tell whether a result warns of its inputs."""
     return any("warning" in described for described in result.inputs.values())
 
 
@@ -150,7 +150,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
 @given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
 @examples(0.5)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
-    """Their truth beside the scores, or a test of its own."""
+    """The truth comes with the scores, or as test."""
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
@@ -588,7 +588,7 @@ def test_uniform_draws_are_uniform(n):
 @pytest.mark.filterwarnings("ignore:train has none of the")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_draws_by_popularity_are_successive_draws(n):
-    """Frequencies match the chance of every set when items are drawn one after another."""
+    """Frequencies match the chance of every set when items are drawn in turn."""
     weights = np.array([0, 1, 2, 3, 4, 90])
     n_users = 20_000
     test = np.zeros((n_users, 6))
@@ -930,8 +930,8 @@ def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
     scores[:, 0] = -np.inf
     data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
     wanted = rm.SampledCandidates(5)
-    # Of 30, two are in test, two in train, and eight more have no score, two of which may be left
-    # out for everybody.
+    # Of 30 items, two are in test, two in train, and eight more have no score. Two of these eight
+    # may be left out for everybody.
     for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
         left_out = None if exclude is None else Items("exclude", np.array(exclude))
         request = Request(*data, candidates=wanted, exclude=left_out)

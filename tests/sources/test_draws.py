@@ -1,4 +1,4 @@
-"""Candidates that are drawn for users, beside the same draw in plain whole numbers."""
+"""Drawn candidates agree with a reference implementation in plain whole numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def splitmix64(value: int) -> int:
 def one_by_one(
     n: int, seed: int, user: int, refused: set[int], pool: list[int], weights: list[int]
 ) -> list[int]:
-    """Draw by weight, leave out what was drawn or is refused; a race decides about the rest."""
+    """Draw by weight without drawn or refused items; a race decides about the rest."""
     key = splitmix64(splitmix64(seed ^ int(STREAM)) ^ user)
     ends = list(accumulate(weights))
     found: list[int] = []

@@ -64,7 +64,7 @@ def interactions(rng, n_users, n_items, share):
 
 
 def outcome(source, request, k, *, longest_first):
-    """Return all that is found, with and without the order."""
+    """Return all results, with and without the order."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_ranking, name, 0 if longest_first else 2**62)

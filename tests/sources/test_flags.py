@@ -1,4 +1,4 @@
-"""What every source says of a user: known, trained, all candidates with the same score."""
+"""The flags of users from every source: known, trained, all candidates with the same score."""
 
 import numpy as np
 import polars as pl

@@ -527,7 +527,7 @@ def test_infinite_scores():
     lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
     result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
-    # Minus infinity marks what was masked: it is not recommended, and takes no place.
+    # Minus infinity marks masked items: they are not recommended, and take no place.
     assert result["rr"][1] == 1 / 2
     assert result["recall@2"][1] == 1 / 2
 
@@ -686,7 +686,7 @@ def test_test_items_in_train_leave_test_even_where_no_list_has_them():
 def test_without_a_catalogue_the_number_of_candidates_is_unknown():
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["a", "b"]}
     result = rm.evaluate(lists, test, metrics="precision@2 precision recall ap", min_candidates=9)
-    # All that is listed is relevant, and no more is listed than the cut-off: still defined.
+    # Every listed item is relevant, and no list is longer than the cut-off: still defined.
     assert result.mean() == dict.fromkeys(["precision@2", "precision", "recall", "ap"], 1.0)
     assert result.n_candidates.tolist() == [-1]
     constant = rm.Lists({"ann": {"a": 1.0, "b": 1.0}})

@@ -1,6 +1,6 @@
 """Fitted models of other libraries: look-alikes stand for them here, the real ones in tests/live.
 
-A look-alike has the module and the names that a model is recognised by, and nothing else.
+A stand-in has only the module and the names by which a model is recognised.
 """
 
 import sys
@@ -362,7 +362,7 @@ FORMS = {
 @pytest.mark.parametrize(
     ("form", "kind"),
     [(form, "ids") for form in FORMS]
-    # What has ids is not an array of positions.
+    # Items with ids are not an array of positions.
     + [(form, "positions") for form in FORMS if form not in ("dict", "frame")],
 )
 def test_a_model_that_recommends(form, kind):
@@ -428,7 +428,7 @@ def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
 
 def test_a_model_that_recommends_what_users_have_already():
     train = np.zeros_like(TEST)
-    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # what it would recommend first
+    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # its first recommendations
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}
     found = rm.evaluate(model, TEST & ~train, **options)

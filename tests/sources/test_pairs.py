@@ -1,4 +1,4 @@
-"""Scored pairs with the truth beside them, through evaluate."""
+"""Scored pairs with the truth, through evaluate."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_the_order_of_rows_makes_no_difference():
 
 
 def test_the_order_of_rows_of_a_single_item_makes_no_difference():
-    """Which of equal predictions of one item comes first is decided by what they hold."""
+    """The content of rows decides which of equal predictions of one item comes first."""
     for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}

@@ -51,7 +51,7 @@ def test_all_sources_agree(ties, problem, random):
         options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    if options:  # sources tell equal scores by a judged candidate, where there is one
+    if options:  # a judged candidate, if any, shows the source that scores are equal
         options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})

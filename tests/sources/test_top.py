@@ -138,7 +138,7 @@ def test_judged_items_stand_at_their_places(ties, seed, k, data):
     }
     for name, source in case.sources().items():
         if candidates == "sampled" and name.startswith("lists"):
-            continue  # what they draw from is the catalogue
+            continue  # they draw from the catalogue
         check_law(source, case.request(ties, **options), k)
 
 

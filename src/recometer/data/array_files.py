@@ -103,7 +103,7 @@ def lies_in_file(array: Array) -> bool:
 
 
 def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | None:
-    """Return the mapping that an array lies in, and what NumPy knows of it; None if in memory."""
+    """Return the mapping that an array lies in, and its memmap; None if in memory."""
     one: Any = array
     known = None
     while isinstance(one, np.ndarray | memoryview):

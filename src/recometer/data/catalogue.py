@@ -45,14 +45,14 @@ class Catalogue:
         The column of the ids. None takes the one with a common name, such as ``item_id`` or
         ``movieId``. False means that rows are positions.
     title
-        The column of the titles. None takes the one called title or name, if there is one; False
+        The column of the titles. None takes the one called title or name, if any; False
         takes none.
     categories
         The categories of each item: a column of lists, or of texts with ``|`` between the
         categories (``"Comedy|Drama"``; an empty text or a missing entry is not a category);
         several columns of True and False (or 1 and 0), which are named after the categories;
         or a matrix [n_items, n_categories] of these, as an array or sparse. None takes the column
-        called categories, genres or tags, if there is one; False takes none.
+        called categories, genres or tags, if any; False takes none.
     features : optional
         Numbers that describe each item: a column of lists of one length, several columns, or a
         matrix [n_items, n_features] as an array, a torch tensor or sparse. The features of an item
@@ -156,7 +156,7 @@ class Catalogue:
         return f"<Catalogue: {self.describe()}>"
 
     def describe(self) -> str:
-        """Return one line that says what is known, such as ``"285 items, titles"``."""
+        """Return one line that describes the catalogue, such as ``"285 items, titles"``."""
         parts = [_count(self.n_items, "item")]
         if self.titles is not None:
             parts.append("titles")

@@ -30,7 +30,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     item_ids : [n]
         Distinct.
     what
-        What they are, for the message.
+        The name of the ids in the message.
     separator
         What the user said: False means that they are ids.
     """

@@ -19,7 +19,7 @@ class Kind(NamedTuple):
         The names that are common for it, in lower case and without punctuation: ``"user_id"``,
         ``"userId"`` and ``"USER ID"`` are one.
     otherwise
-        Names that count where no column has one of `names`: what they say first is something else.
+        Names that count only if no column has one of `names`: they usually mean something else.
     """
 
     what: str
@@ -48,7 +48,7 @@ KINDS: dict[str, Kind] = {
             *_ids("query", "queries"),
             "qid",
         ),
-        # Beside a user, a topic is one of items, and a session one of several.
+        # If there is a user, a topic is one of items, and a session one of several.
         _ids("topic", "session", "playlist", "basket", "account", "viewer", "buyer"),
     ),
     "item": Kind(
@@ -211,7 +211,7 @@ def find_columns(
     Returns
     -------
     Columns
-        `value` and `time` are None where there is no such column.
+        `value` and `time` are None if there is no such column.
 
     Raises
     ------
@@ -232,15 +232,15 @@ def choose_columns(
     required: Collection[str] = REQUIRED,
     strict: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Find columns by what they hold, as `find_columns` does.
+    """Find columns by their meaning, as `find_columns` does.
 
     Parameters
     ----------
     names
         The columns that exist.
     wanted
-        What each column holds (one of `KINDS`) and, as there, what was asked for: a name, None,
-        or False for none.
+        The meaning of each column (one of `KINDS`) and, as there, the option: a name, None, or
+        False for no column.
     required
         What there must be, and cannot be False.
     strict
@@ -350,10 +350,10 @@ def _last_words(name: str) -> set[str]:
 
 
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
-    """Warn that all rows count alike if a column of numbers or truth values is not read.
+    """Warn that all rows count the same if a column of numbers or truth values is not read.
 
-    `names` are such columns; `whose` is the argument that the table is, where no columns can be
-    named beside it.
+    `names` are such columns; `whose` is the argument that contains the table, if that call has no
+    options for columns.
     """
     others = could_hold_values(names)
     if others:

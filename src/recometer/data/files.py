@@ -523,7 +523,7 @@ def _form(path: pathlib.Path) -> _Form:
                     "must hold the names of the columns. Hint: is it a text file, with ends of "
                     "lines?"
                 )
-            with contextlib.suppress(csv.Error):  # Polars will say what is wrong
+            with contextlib.suppress(csv.Error):  # Polars will report the error
                 fields = {
                     one: len(next(csv.reader([header], delimiter=one), []))
                     for one in (usual, *OTHER_SEPARATORS)

@@ -1,4 +1,4 @@
-"""Fingerprints of the inputs, by which a saved result knows what it was computed from."""
+"""Fingerprints of the inputs, which show from which data a saved result was computed."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Piecewise(Protocol):
 def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None) -> str:
     """Return a hash of an array: of its kind, its shape and its values in C order.
 
-    The values are written one after the other, little-endian, and cut into pieces of 2**20
-    bytes, the last of which may be shorter. The fingerprint is the SHA-256 of: the name of the
+    The values are written in little-endian order, and cut into pieces of 2**20 bytes; the last
+    one may be shorter. The fingerprint is the SHA-256 of: the name of the
     dtype in NumPy's notation (``<f8``; ``objects`` for texts and objects), a space, the shape
     as Python writes it, a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian.
     Texts and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
 
-    It tells data apart that differ by accident; XXH64 does not withstand an attacker who makes
+    It distinguishes data that differ by accident; XXH64 does not withstand an attacker who makes
     up other data on purpose. In return it is several times faster than SHA-256 of everything,
     which would take longer than to rank.
 
@@ -121,8 +121,8 @@ class Fingerprinting:
     Parameters
     ----------
     inputs
-        Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
-        that are None are left out.
+        Named groups of named arrays, for instance ``{"test": {"items": array}}``. None
+        instead of an array is ignored.
     threads
         Maximum number of threads that hash numbers as they lie in memory, where these are many.
     before

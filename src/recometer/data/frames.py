@@ -154,7 +154,7 @@ def holds_lists(column: Any) -> bool:
 
 
 def flat(column: Any, what: str) -> tuple[Any, Int64]:
-    """Return the entries of a column's lists one after the other, and the length of each.
+    """Return the concatenated lists of a column, and the length of each list.
 
     A missing list is empty.
 
@@ -215,7 +215,7 @@ def flat_dict(
 
 
 def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
-    """Replace lists by their entries, one after the other; return how many each row has."""
+    """Replace columns of lists by their concatenated entries; return the length of each list."""
     series[columns.item], lengths = flat(series[columns.item], f"items (column {columns.item!r})")
     for name in (columns.value, columns.time):
         if name is None:
@@ -316,7 +316,7 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
     column
         As the function that `open_frame` returns reads it.
     data, name
-        The frame that has it, where there is one, and its name there.
+        The frame that contains the column, if any, and the name of the column.
 
     Raises
     ------
@@ -452,7 +452,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
 
 
 def _beside(frame: Any) -> str:
-    """Say which names a pandas frame has that are none of its columns."""
+    """Return a hint about names in a pandas frame that are not its columns."""
     levels = [repr(name) for name in frame.index.names if name is not None]
     if levels:
         return f" The index holds {', '.join(levels)}: frame.reset_index() makes columns of it."

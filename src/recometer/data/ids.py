@@ -49,7 +49,7 @@ def as_ids(ids: object, what: str) -> Ids:
         Integers, strings, UUIDs, dates, or any other values that are hashable and ordered; pairs
         of these (a user and a session of this user), as tuples or as a Polars struct.
     what
-        What they are, for messages: ``"user ids of test"``.
+        The name of the ids in messages: ``"user ids of test"``.
 
     Returns
     -------
@@ -193,12 +193,12 @@ def match(
     onto : [m]
         Distinct, in any order (ascending is fastest).
     what, onto_what
-        What each side is, for messages: ``"user ids of test"``, ``"user ids of the factors"``.
+        The names of both sides in messages: ``"user ids of test"``, ``"user ids of the factors"``.
 
     Returns
     -------
     int64 [n]
-        The position of each of `ids` in `onto`, -1 where it is not there.
+        The position of each of `ids` in `onto`, -1 if it is not there.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def show(ids: Ids, position: int) -> str:
 
 
 def missing(what: str, row: int, hint: str = "drop rows without one") -> NoReturn:
-    """Raise the error for a missing entry: `what` says of what, `row` counts from 0."""
+    """Raise the error for a missing entry of `what`; `row` counts from 0."""
     raise InputError(f"The {what} have no value in row {row} (counted from 0). Hint: {hint}.")
 
 
@@ -389,7 +389,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
         if len(parts) == 1
         else number_strings(together, np.empty(len(together), np.uint32))
     )
-    # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
+    # The order of UTF-8 bytes is that of code points: Polars sorts as Python does.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
     # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
     places = np.empty(len(distinct) + len(together), np.uint32)

@@ -47,8 +47,8 @@ DTYPES = {
     "item_ids": ("int64", "uint64", "object"),
 }
 OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
-# Positions of which nearly none is named are ids that were taken for positions. Fewer cost too
-# little to refuse them: what is counted of each takes 2 GB.
+# If nearly none of so many positions is used, they are ids that were taken for positions. With
+# fewer, the counts per position take less than 2 GB, which is too little to refuse them.
 MANY_POSITIONS = 2**28
 POSITIONS_PER_ENTRY = 1000
 
@@ -440,7 +440,7 @@ def _of(column: str | None) -> str:
 
 
 def _named(positions: npt.NDArray[np.integer], ids: Array | None) -> list[Any]:
-    """Return ids, or positions where there are none."""
+    """Return ids, or positions if there are no ids."""
     return list((positions if ids is None else ids[positions]).tolist())
 
 
@@ -533,7 +533,7 @@ def _check_array(name: str, array: Array, n: int | None = None) -> None:
 def _check_ids(name: str, ids: Array) -> None:
     """Raise unless ids are sorted and distinct, none of them missing."""
     try:
-        with np.errstate(invalid="ignore"):  # NaN, of which `as_ids` says where
+        with np.errstate(invalid="ignore"):  # NaN, whose row `as_ids` reports
             fit = bool((ids[1:] > ids[:-1]).all())
         hash(ids[0] if len(ids) and ids.dtype == object else None)
     except (TypeError, ValueError):
@@ -584,14 +584,14 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
             )
     rows = _all_rows(first, second)
     assert rows.users is not None
-    # Pairs that both have are no repetitions of which to warn.
+    # A pair that both sides have is no repetition to warn of.
     keys = np.unique(ragged.pairs(rows.users, rows.items, rows.n_items))
     rows.users, rows.items = np.divmod(keys, max(rows.n_items, 1))
     return build(rows)
 
 
 def _all_rows(*sides: Interactions) -> Rows:
-    """Return the rows of both sides, one after the other, by common users and items."""
+    """Return the concatenated rows of both sides, with common numbers of users and items."""
     users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
     items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
     numbered = list(zip(users, items, sides, strict=True))
@@ -600,7 +600,7 @@ def _all_rows(*sides: Interactions) -> Rows:
     return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
 
 
-MOST_PARTS = 2**16  # as many as their numbers, of 16 bits, can tell apart
+MOST_PARTS = 2**16  # parts are numbered with 16 bits
 
 
 def order_of_pairs(

@@ -1,4 +1,4 @@
-"""What must be numbers, as arrays of them, or True or False: an error says what was found."""
+"""Read numbers and flags; errors show the first invalid value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXACT_BITS = 53  # of whole numbers in float64
 
 
 def as_array(given: object, what: str) -> Array:
-    """Return what was given as an array; `what` it is stands in the message if it is none.
+    """Return an object as an array; messages call it `what`.
 
     Tensors of torch and arrays of other libraries (JAX, CuPy, TensorFlow) share their memory where
     it lies on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
@@ -130,9 +130,9 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
     ----------
     floats
     what
-        What they are, for the message: ``"user ids of test"``.
+        The name of the numbers in the message: ``"user ids of test"``.
     dtype
-        The type that they came in, where that is not theirs.
+        The type that the numbers came in, if it differs from that of `floats`.
 
     Raises
     ------

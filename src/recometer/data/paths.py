@@ -26,7 +26,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     path
         Bytes that are no UTF-8 are kept, as `os.fsdecode` does.
     what
-        What it is the path of, for messages: ``"a saved evaluation"``.
+        The name of the file in messages: ``"a saved evaluation"``.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def is_replaced(path: Path) -> bool:
 
 def _descriptor(path: Path) -> int | None:
     """Return the number of the open file that a path stands for, if it does."""
-    for _ in range(40):  # links, one after the other
+    for _ in range(40):  # link by link
         path = Path(os.path.realpath(path.parent), path.name)
         if str(path.parent) in (f"/proc/{os.getpid()}/fd", "/dev/fd") and path.name.isdecimal():
             return int(path.name)
@@ -169,7 +169,7 @@ def _stream_to(path: Path) -> BinaryIO:
     if number is not None:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
-                stream.flush()  # what was printed before stands before
+                stream.flush()  # earlier output comes first
         return os.fdopen(os.dup(number), "wb")
     end = time.monotonic() + PATIENCE
     while True:

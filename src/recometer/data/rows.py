@@ -486,7 +486,7 @@ def edges_of(data: Any, *, labelled: bool, value: object, time: object) -> Edges
     Parameters
     ----------
     data
-        An edge store, or a graph with one kind of edges (beside their reverse, ``"rev_..."``).
+        An edge store, or a graph with one kind of edges (besides their reverse, ``"rev_..."``).
     labelled
         Whether ``edge_label_index`` and ``edge_label`` are read where the store has them, as
         ``RandomLinkSplit`` makes them; otherwise ``edge_index``.

@@ -1,4 +1,4 @@
-"""Users with sessions: their ids are pairs (user, session), which are made and taken apart here."""
+"""Users with sessions: make and split their ids, which are pairs (user, session)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def as_named_by(ids: Array, other: Array) -> Array:
 
 
 def id_columns(ids: Array) -> dict[str, Any]:
-    """Return ids as the columns of a Polars frame: user, and session where there are any."""
+    """Return ids as the columns of a Polars frame: user, and session if ids have sessions."""
     if not are_pairs(ids):
         return {"user": as_column(ids)}
     users, sessions = split_pairs(ids)

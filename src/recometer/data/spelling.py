@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from recometer.errors import brief
 
-INVISIBLE = "\ufeff\u200b\u00a0"  # beside white space: byte order marks and the like
+INVISIBLE = "\ufeff\u200b\u00a0"  # besides white space: byte order marks and the like
 FEWEST = 0.1  # of the ids that were not found, which a guess must explain
 
 
@@ -60,8 +60,7 @@ def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
     Parameters
     ----------
     asked
-        Some ids that are not among those known, of one kind: texts, or pairs of which a part is
-        a text.
+        Some ids that are not in `known`, of one kind: texts, or pairs with a text as one part.
     known
         All ids that they could be.
 

@@ -28,7 +28,7 @@ KEY = "recometer"  # of the header in the file's metadata
 PARQUET = b"PAR1"  # at both ends of such files
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 
-# What reading a damaged file may end in, beside errors of Polars and of the system.
+# Exceptions that reading a damaged file may raise, besides those of Polars and of the system.
 DAMAGED = (
     ArithmeticError,
     AttributeError,
@@ -285,7 +285,7 @@ def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
 MARK = b"recometer-sha256:"  # the checksum follows
 DIGITS = 64
 PLACEHOLDER = MARK.decode() + "0" * DIGITS
-"""What a file holds in place of its checksum, of which the checksum is taken, too."""
+"""Stands for the checksum while the checksum is computed."""
 
 AT_END = 2**22  # bytes: in the last ones is the checksum of a file
 PIECE = 2**20

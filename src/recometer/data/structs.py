@@ -1,4 +1,4 @@
-"""Lists of structs: items beside their scores in one cell, as ALS of Spark recommends them.
+"""Lists of structs: items with their scores in one cell, as ALS of Spark returns them.
 
 ``recommendForAllUsers`` returns a row per user, with a list of (item, rating). Its fields are read
 as columns of lists.

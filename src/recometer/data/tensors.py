@@ -48,7 +48,7 @@ def is_sparse(tensor: Any) -> bool:
 
 
 def to_scipy(tensor: Any) -> Any:
-    """Return a sparse tensor as a sparse array; entries that repeat a place stay apart."""
+    """Return a sparse tensor as a sparse array; repeated entries are not added up."""
     import scipy.sparse
 
     if str(tensor.layout) == "torch.sparse_coo":
@@ -87,7 +87,7 @@ def to_numpy(tensor: Any) -> Array:
     InputTypeError
         If the tensor is sparse or quantised, or has no numbers (on the device ``meta``).
     """
-    elsewhere(tensor)  # refuses what has no numbers
+    elsewhere(tensor)  # refuses tensors without numbers
     tensor = tensor.detach().cpu()
     if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
         tensor = tensor.float()

@@ -1,4 +1,4 @@
-"""Times: read from text, and said in words, as values are."""
+"""Times: read from text, and formatted for messages."""
 
 from __future__ import annotations
 

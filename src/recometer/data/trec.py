@@ -1,4 +1,4 @@
-"""TREC's files: runs (what a system returned) and qrels (what was judged).
+"""TREC's files: runs (lists of a system) and qrels (judgements).
 
 Both are lines of fields with white space between; a file may be compressed (.gz). Topics and
 documents are strings, even where they are written in digits.

@@ -1,8 +1,8 @@
 """Real data that come with the package, to try things out.
 
 Anonymous Microsoft Web Data: Breese, Heckerman & Kadie (1998), UCI Machine Learning
-Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. ``data/msweb/ATTRIBUTION.md`` says what was
-changed.
+Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. ``data/msweb/ATTRIBUTION.md`` lists the
+changes.
 """
 
 from __future__ import annotations

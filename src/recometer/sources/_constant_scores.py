@@ -28,7 +28,7 @@ Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
 
 def to_look_at(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
-    """Return who is looked at: users of whom test has something, which does not show it.
+    """Return the users to check: their judged items do not show whether all scores are equal.
 
     Others have no value anyway, unless the rules say that they have one.
     """
@@ -62,7 +62,7 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return candidates of some users as a ragged table, and for whom there are no more.
+    """Return candidates of some users as a ragged table, and which users have no more.
 
     They are at places from `begin` to `end` among those of each user where users have candidates of
     their own, or else among all items.

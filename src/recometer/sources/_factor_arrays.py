@@ -29,7 +29,7 @@ class Converted:
     given : [n_rows, n_columns]
         Numbers of any dtype and strides.
     dtype
-        What they are read as.
+        The type to read them as.
     """
 
     def __init__(self, given: Array, dtype: npt.DTypeLike) -> None:
@@ -62,7 +62,7 @@ class FactorArrays:
     user_bias: Array | None
     item_bias: Array | None
     n_users: int | None  # None if the ranking is the same for everybody
-    converted: str = ""  # what was converted, for the description
+    converted: str = ""  # names the converted arrays, for the description
     files: MappedFiles = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ def _vector(values: npt.ArrayLike, name: str) -> Array:
 
 
 def largest(array: Any) -> float:
-    """Return the largest absolute value of an array, NaN if there is one."""
+    """Return the largest absolute value of an array; NaN if it contains NaN."""
     if isinstance(array, Converted):
         array = array.given
     if array is None or 0 in array.shape:

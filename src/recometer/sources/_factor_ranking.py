@@ -37,8 +37,8 @@ from recometer.sources.alignment import Aligned
 from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
 
-# A task: enough users that packing the items costs little, so few that what is counted of them
-# stays in a cache and no thread waits long for the last task; and bounded memory.
+# A task has enough users that packing the items costs little, and few enough that their counts
+# stay in the cache, memory is bounded, and no thread waits long for the last task.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
 # Times as many where users leave early: few of them are left when the last items are packed.
@@ -96,7 +96,7 @@ class FactorsWork:
         return known or factors.finite_for_sure()
 
     def blocks(self, threads: int) -> list[slice]:
-        """Cut the users into tasks, alike for the threads and bounded in memory."""
+        """Cut the users into tasks of similar size and bounded memory."""
         if self.brief:
             threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
@@ -128,7 +128,7 @@ class FactorsWork:
         self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
 
     def flag_constant(self, request: Request) -> None:
-        """Flag the users with one score for all candidates whom no judged item shows."""
+        """Flag users whose candidates all have the same score, where no judged item was ranked."""
         aligned = self.aligned
         shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
         users = to_look_at(aligned.judged_indptr, shown, request.protocol)

@@ -140,14 +140,14 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 
 
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
-    """Warn where no item of test is listed, and nothing shows that ids are written alike.
+    """Warn if no item of test is listed, and nothing shows that both sides spell ids the same.
 
     The table is that before it was given the items of test; `others` are the ids of items that
     train and the catalogue name.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return
-    # Where ids are written alike, the first few entries show it.
+    # If both sides spell ids the same, the first few entries show it.
     few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
     if _shared(few, test.item_ids):
         return

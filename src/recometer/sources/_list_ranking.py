@@ -30,7 +30,7 @@ USERS_PER_TASK = 4096
 
 
 class ListFacts(NamedTuple):
-    """What is known of the users of test, besides where items landed."""
+    """Facts about the users of test that do not depend on the places of items."""
 
     n_excluded: Int64
     n_candidates: Int64  # -1 if unknown
@@ -163,7 +163,7 @@ class ListWork:
         elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
-            # What a list holds beside the catalogue was ranked for its user, and for nobody else.
+            # Listed items outside the catalogue were ranked for their user only.
             n_beside = np.bincount(beside // self.table.n_items, minlength=aligned.n_users)
             n_candidates = catalogue.n_items - n_excluded + n_beside
             self._check(n_candidates)
@@ -201,7 +201,7 @@ class ListWork:
         )
 
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
-        """Flag the users with one score for all candidates whom no judged item shows.
+        """Flag users whose candidates all have the same score, where no judged item was ranked.
 
         All are listed: the others stand below those that are, and have another place.
         """
@@ -263,7 +263,7 @@ class ListWork:
         return left
 
     def _check(self, n_candidates: Int64) -> None:
-        """Check that the catalogue holds what was listed."""
+        """Check that no list is longer than the catalogue."""
         listed = self.users["listed"]
         if (listed > n_candidates).any():
             user = int(np.argmax(listed > n_candidates))
@@ -323,7 +323,7 @@ class Repeats:
 
     table: ListTable  # the lists, in which the n-th repetition of an item is another item
     user: Int64  # the list of each repetition
-    item: Int64  # what it repeats
+    item: Int64  # the repeated item
     own: Int64  # the item that it becomes
     first_own: int  # the first of the items that there are for repetitions only
 
@@ -360,7 +360,7 @@ class Repeats:
     def added_to(self, request: Request) -> Request:
         """Give test, train and candidates the repetitions of their items.
 
-        Nobody is told again what the request without repetitions has said.
+        Warn only once, for the request without repetitions.
 
         Raises
         ------
@@ -446,7 +446,7 @@ class Repeats:
         repeated &= item >= 0  # of what the lists do not know, nothing is known to be the same
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         counts = {**ranks.counts, "list_repeats": len(self.own)}
-        counts.pop("list_duplicates", None)  # which is what they are where they lose their places
+        counts.pop("list_duplicates", None)  # counts repetitions that lose their places
         return dataclasses.replace(
             ranks,
             item=item,
@@ -510,7 +510,7 @@ def catalogue_size(
 ) -> int | None:
     """Return how many items can be recommended to anybody, given the size of the catalogue.
 
-    `inside` tells which items are in it, where that is known.
+    `inside` tells which items are in it; None if that is unknown.
     """
     if isinstance(request.candidates, Items):
         return aligned.n_items  # the list of candidates is the catalogue

@@ -166,7 +166,7 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
 def _from_columns(
     found: dict[str, str | None], fetch: Callable[[str], Any], separator: Separator
 ) -> ListTable:
-    """Read the columns one after the other, so that few are in memory at a time."""
+    """Read the columns one at a time, so that few are in memory at once."""
     column = fetch("item")
     if separator:
         column = taken_apart(in_memory(column), separator, f"items (column {found['item']!r})")
@@ -374,7 +374,7 @@ def _distinct(names: Array, what: str) -> bool:
         try:
             return len(set(names.tolist())) == len(names)
         except TypeError:  # lists, for instance
-            return len(ids.encode(names, what)[1]) == len(names)  # says what is wrong with them
+            return len(ids.encode(names, what)[1]) == len(names)  # names the invalid id
     return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
 
 

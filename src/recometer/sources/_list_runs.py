@@ -1,4 +1,4 @@
-"""Tables that mix the lists of several runs: noticed, and taken apart."""
+"""Tables that mix the lists of several runs: noticed, and split."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _series(column: Any) -> pl.Series:
 
 
 def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | None, list[Any]]:
-    """Return the column of which users have several values, if there is one, and its values."""
+    """Return the first column in which users have several values, and its values; or None."""
     import polars as pl
 
     for name in runs:

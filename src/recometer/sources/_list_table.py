@@ -18,7 +18,7 @@ from recometer.sources.base import Kind
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListTable:
-    """All lists, one after the other."""
+    """All lists in CSR layout."""
 
     indptr: Int64  # the entries indptr[l]:indptr[l + 1] are list l; some may be empty
     items: Int32  # positions among `item_ids`; -1 is padding
@@ -97,7 +97,7 @@ class ListTable:
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:
-    """Put the lists of several tables of one kind, whose users differ, one after the other."""
+    """Concatenate tables of one kind and of different users."""
     first, n_items = tables[0], max(table.n_items for table in tables)
     items, item_ids = [table.items for table in tables], first.item_ids
     if item_ids is not None:
@@ -131,7 +131,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
     The table has scores, of an item that is repeated the highest counts; `lists` is the list of
-    each user of `ranks`, -1 where there is none.
+    each user of `ranks`, -1 for a user without one.
     """
     assert table.given is not None
     key = ragged.numbered(table.indptr, table.items, table.n_items)

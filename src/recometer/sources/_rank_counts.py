@@ -1,4 +1,4 @@
-"""From what was counted for judged items to `Ranks`."""
+"""Turn counts of judged items into `Ranks`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) 
 def spread(
     counted: Int64 | Bool, n: int, above: Int64, tied: Int64, before: Int64
 ) -> tuple[Int64, Int64, Int64]:
-    """Return above, tied and before of n judged rows, of which these were counted.
+    """Return above, tied and before of all n judged rows, given those of the counted rows.
 
     The other rows were not found: their `above` is -1.
     """

@@ -67,8 +67,8 @@ class Prefetch(Generic[A, R]):
     def take(self, ticker: Ticker) -> tuple[A, R]:
         """Return the next argument and its result; the one after it is asked for at once.
 
-        Raises IndexError where there are no more, what the function raised, and Cancelled where
-        the work was interrupted, or another task failed, while the function was busy.
+        Raises IndexError if no argument is left, the exception of the function if it failed, and
+        Cancelled if the work was interrupted, or another task failed, while it was busy.
         """
         from concurrent.futures import wait
 
@@ -106,7 +106,7 @@ USERS_PER_BATCH = 1024
 class Batches(NamedTuple):
     """How users' scores of all items are asked for, some users at a time."""
 
-    # Takes users of test, of whom all are known, and returns their scores as float32 or float64
+    # Takes users of test that the source knows, and returns their scores as float32 or float64
     # [len(users), n_columns]: a contiguous array, or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request

@@ -73,7 +73,7 @@ class Shelf(NamedTuple):
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
-        """Return for whom all candidates, whose numbers are given, have the same score."""
+        """Return which users have the same score for all their candidates: bool [n_users]."""
         last = self.scores[np.arange(len(self.n)), self.n - 1]
         equal = self.scores[:, 0] == last
         found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
@@ -201,7 +201,7 @@ def finished(
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
     ranked = known & ((flags & np.uint32(UNDEFINED)) == 0)
-    # No list is longer than the catalogue, however many places are asked for.
+    # No list is longer than the catalogue, even if k is.
     items = np.full((aligned.n_users, max(min(k, aligned.n_items), best.items.shape[1])), -1)
     items[:, : best.items.shape[1]] = best.items
     items[~ranked] = -1

@@ -62,7 +62,7 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
         If numbers are complex, a tensor is not dense, or the device has no float64.
     """
     torch = sys.modules["torch"]
-    # An array may be read-only, of which no tensor can be made without a copy.
+    # An array may be read-only, and torch cannot share its memory then.
     tensor = given if is_tensor(given) else torch.tensor(given, device="cpu")
     device = device or tensor.device
     if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
@@ -137,7 +137,7 @@ def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
         if hasattr(backends.cuda.matmul, "fp32_precision"):  # since torch 2.9
             for place in (backends.cuda.matmul, backends.mkldnn.matmul):
                 before, place.fp32_precision = place.fp32_precision, "none"
-                # What was inherited is inherited again.
+                # An inherited setting becomes inherited again.
                 inherited = place.fp32_precision == before
                 stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
                 place.fp32_precision = "tf32" if allow_tf32 else "ieee"

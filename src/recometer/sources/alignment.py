@@ -3,7 +3,7 @@
 Items are numbered by their place in the order of the sorted item ids ("item positions"), and
 `Aligned.item_rows` says in which row of the source each lies. Items that are left out for everybody
 are not numbered, so that a source ranks a smaller catalogue and knows no better. Candidates of
-each user are a ragged table beside it.
+each user are a ragged table of their own.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Aligned:
     pool: Int64 | None = None
     item_ids: Array | None = None  # of the whole catalogue, sorted; None for positions
     n_offered: int | None = None  # items in the sets of candidates, where they were given
-    # Results computed from the fields, shared with the copies that `anew` makes.
+    # Results computed from the fields; the copies that `anew` makes share them.
     found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def anew(self) -> Aligned:
@@ -104,7 +104,7 @@ class Aligned:
         return self._once("excluded", lambda: steps(self.excluded_indptr))
 
     def in_order(self, order: Int64) -> tuple[Float64, Bool]:
-        """Return gains and relevance in another order; not copied where all rows are alike."""
+        """Return gains and relevance in another order; not copied if all rows are equal."""
         alike = self._once("alike", lambda: (all_equal(self.gain), all_equal(self.relevant)))
         gain = self.gain if alike[0] else self.gain[order]
         return gain, self.relevant if alike[1] else self.relevant[order]
@@ -181,7 +181,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 
 
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
-    """Match them anew."""
+    """Match test and train with the source, without the memory."""
     test = request.test
     rows = index.users_of(test)
     if rows is None:
@@ -491,7 +491,7 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
 
 
 def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
-    """Replace the judged items, some of which are not candidates any more."""
+    """Replace the judged items; some are no longer candidates."""
     lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
     ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
     before = aligned.counts.get("relevant_not_candidates", 0)

@@ -1,4 +1,4 @@
-"""What was found in earlier calls, for the next one that asks for the same."""
+"""Results of earlier calls, for a next call with the same arguments."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from recometer.data.interactions import Interactions
 
 Found = TypeVar("Found")
 
-MOST = 2  # of a kind that are kept: a model in training, and what it is compared with
+MOST = 2  # results per kind: for a model in training, and for the one it is compared with
 
 
 class _Entry(NamedTuple):
-    """What was found, and for what."""
+    """A result, and everything that it depends on."""
 
     key: Hashable
     same: tuple[object, ...]
@@ -52,17 +52,18 @@ class Memory:
         same: Sequence[object] = (),
         equal: Sequence[Array | None] = (),
     ) -> Found:
-        """Return what was found for the same, or else what `make` finds now.
+        """Return the stored result for these arguments, or compute it with `make`.
 
         Parameters
         ----------
         kind
-            What is looked for.
+            The kind of result.
         key
-            What it depends on, and what else: the objects in `same` (of `Interactions`, what they
-            hold), and the values of the arrays in `equal`, which may change in place.
+            What the result depends on, together with the objects in `same` (`Interactions` are
+            compared by their arrays) and the values of the arrays in `equal`, which may change in
+            place.
         make
-            Finds it. What it raises is not remembered.
+            Computes the result. Exceptions are not stored.
         """
         known = self._entries.get(kind, ())
         objects = tuple(itertools.chain.from_iterable(map(_parts, same)))
@@ -79,7 +80,7 @@ class Memory:
         return found
 
     def held(self) -> list[object]:
-        """Return all that is kept."""
+        """Return all stored objects."""
         return [part for entries in self._entries.values() for one in entries for part in one[2:]]
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:

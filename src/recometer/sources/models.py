@@ -43,7 +43,7 @@ LENGTHS = {
 IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # of implicit
 GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # of PyTorch Geometric
-LEFT_OUT = -1e38  # implicit scores what it left out by the lowest float32
+LEFT_OUT = -1e38  # implicit gives items that it leaves out the lowest float32
 WHAT = "What the model recommends"
 UNDERSTOOD = (
     "recommend(userid, user_items, N) as in implicit, recommend(edge_index, src_index, dst_index, "
@@ -206,21 +206,21 @@ def _of_users(model: Any, call: Call, wanted: Wanted) -> Any:
 
 
 def _one_list(found: Any) -> list[Any]:
-    """Return the items of one user, whatever stands beside them."""
+    """Return the items of one user, without scores."""
     items = _items(found)
     items = items.tolist() if hasattr(items, "tolist") else list(items)
     if items and all(isinstance(entry, tuple) and len(entry) == 2 for entry in items):
-        return [item for item, _ in items]  # beside a score
+        return [item for item, _ in items]  # with a score
     return items
 
 
 def _items(found: Any) -> Any:
-    """Return the items where scores of the same shape stand beside them."""
+    """Return the items of a pair (items, scores), and everything else as it is."""
     if isinstance(found, tuple) and len(found) == 2:
         items, scores = (in_numpy(one, WHAT) for one in found)
         try:
             beside = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
-        except ValueError:  # lists of unequal lengths, beside which nothing else is given
+        except ValueError:  # lists of unequal lengths: these are items and scores
             beside = True
         if beside:
             return items
@@ -682,8 +682,8 @@ def _recommender(model: Any, options: Options) -> Lists:
     )
 
 
-# What recognises a kind of model, what it is called, and what makes it a source. The first that
-# recognises a model has it.
+# A test for a kind of model, its name, and a function that makes a source of it. The first test
+# that holds decides.
 Wrap = Callable[[Any, Options], Factors | Scores | Lists]
 KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
     (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),

@@ -423,7 +423,7 @@ class Pairs(Source):
     def _place(
         self, request: Request, every_row: bool = False
     ) -> tuple[Aligned, Int64, Entries, Places]:
-        """Return the rows of the users of test, what each is, and where each candidate lands.
+        """Return the rows of the users of test, the kind of each, and the place of each candidate.
 
         With `every_row`, a score of -inf is one like others, as it is for errors of ratings.
         """
@@ -513,7 +513,7 @@ class Pairs(Source):
 
 
 def _marked(ranks: Ranks, n_items: int) -> Ranks:
-    """Mark the rows that repeat a pair behind the best one, which are not relevant once more."""
+    """Mark the rows that repeat a pair after its best row: they do not count as relevant."""
     _, best = np.unique(ragged.pairs(ranks.user, ranks.item, n_items), return_index=True)
     repeated = np.ones(len(ranks.item), bool)
     repeated[best] = False
@@ -553,7 +553,7 @@ class Entries:
 
     @classmethod
     def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> Entries:
-        """Determine what each row is."""
+        """Determine the kind of each row."""
         known = aligned.item >= 0
         in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
         # Items of train are numbered among those that anybody may be recommended.
@@ -652,7 +652,7 @@ class Places:
 
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
-PREDICTIONS_FROM = 3.5  # of Surprise, where nothing else is said
+PREDICTIONS_FROM = 3.5  # the default of Surprise
 
 
 def per_user(rows: PairRows, threshold: Threshold) -> Float64:
@@ -795,7 +795,7 @@ def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
 
 
 def with_items(rows: PairRows, item_ids: Array) -> PairRows:
-    """Return the same rows among more items, of which `item_ids` are sorted and distinct."""
+    """Return the same rows with more items; `item_ids` are sorted and distinct."""
     assert rows.item_ids is not None
     places = ids.match(rows.item_ids, item_ids, "item ids of Pairs")
     return dataclasses.replace(

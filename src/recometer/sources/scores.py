@@ -248,9 +248,9 @@ def _size(n: int | None, ids: object, what: str) -> int:
 
 
 def _dense(given: object, what: str) -> Any:
-    """Return what was given as an array, or as a tensor where it lives on a device.
+    """Return scores as an array, or as a tensor if they live on a device.
 
-    What is masked in it is not a candidate; `what` it is stands in messages.
+    Masked entries are not candidates; messages call the scores `what`.
     """
     if elsewhere(given):
         return given
@@ -276,7 +276,7 @@ def _precision(scores: Array) -> type[np.float32 | np.float64]:
 
 
 def _exact(scores: Any) -> Any:
-    """Return scores, an array or a tensor; refuse integers that float64 does not keep apart."""
+    """Return scores, an array or a tensor; refuse integers that are equal in float64."""
     if is_tensor(scores):
         if scores.dtype.itemsize == 8 and not scores.is_floating_point():
             in_float64(to_numpy(scores), "scores of a user")

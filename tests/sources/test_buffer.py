@@ -1,11 +1,11 @@
-"""What a stream keeps: the same numbers, in less memory."""
+"""Packed arrays of a stream hold the same numbers in less memory."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from recometer.sources.kept import Packed
+from recometer.sources.buffer import pack, unpack
 
 
 @pytest.mark.parametrize(
@@ -31,24 +31,24 @@ from recometer.sources.kept import Packed
 )
 def test_arrays_are_packed_without_loss(values: list[float], bytes_each: int) -> None:
     array = np.array(values)
-    packed = Packed.of(array)
-    found = packed.unpacked()
-    assert found.dtype == array.dtype
-    assert found.tobytes() == array.tobytes()
-    assert packed.nbytes == bytes_each * len(values)
+    packed = pack(array)
+    unpacked = unpack(packed)
+    assert unpacked.dtype == array.dtype
+    assert unpacked.tobytes() == array.tobytes()
+    assert packed[0].nbytes == bytes_each * len(values)
 
 
 @pytest.mark.parametrize("value", [0.1, -0.0, np.nan, 7])
 def test_what_is_all_the_same_is_kept_once(value: float) -> None:
     array = np.full((3, 4), value)
-    packed = Packed.of(array)
-    assert packed.nbytes == array.itemsize
-    assert packed.unpacked().shape == (3, 4)
-    assert packed.unpacked().tobytes() == array.tobytes()
+    packed = pack(array)
+    assert packed[0].nbytes == array.itemsize
+    assert unpack(packed).shape == (3, 4)
+    assert unpack(packed).tobytes() == array.tobytes()
 
 
 def test_nothing_and_objects_stay_as_they_are() -> None:
     for array in (np.empty((0, 3)), np.array(["a", None], dtype=object)):
-        found = Packed.of(array).unpacked()
-        assert found.shape == array.shape
-        assert found.tolist() == array.tolist()
+        unpacked = unpack(pack(array))
+        assert unpacked.shape == array.shape
+        assert unpacked.tolist() == array.tolist()
