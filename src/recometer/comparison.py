@@ -214,8 +214,8 @@ def compare(
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, from the values of every user.
 
-    Models are compared in pairs, on the users for whom both have a value. Intervals and p-values
-    are computed without resampling (`recometer.stats`), except for metrics with one value for all
+    Models are compared in pairs, on the users with a value from both. Intervals and p-values are
+    computed without resampling (`recometer.stats`), except for metrics with one value for all
     users.
 
     Parameters
@@ -470,7 +470,7 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
             way = (
                 f"metrics={' '.join(common)!r} compares what both have"
                 if common
-                else "evaluate both alike"
+                else "evaluate both with the same metrics"
             )
             raise InputError(
                 f"{first.name} and {model.name} were evaluated with different metrics: only one of "

@@ -318,7 +318,7 @@ class Leaderboard(Tracked, Printed):
         return [f"protocol: {self._by_model(lambda one: describe(one.protocol))}"]
 
     def _by_model(self, find: Callable[[Evaluation], Any]) -> str:
-        """Say what was found, with the models that it was found for unless those are all."""
+        """Return each value with the names of its models, unless all models have it."""
         found: dict[str, list[str]] = {}
         for model, result in self.results.items():
             value = find(result)

@@ -499,7 +499,10 @@ def test_an_empty_side_is_refused(sides, named):
 
 def test_nobody_in_common_is_hinted_at():
     found = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
-    assert "are ids written alike? Those of test are such as 'u1'" in found["unseen_users"].sentence
+    assert (
+        "are ids written the same way? Those of test are such as 'u1'"
+        in found["unseen_users"].sentence
+    )
     assert "such as 'A', those of train such as 'a'" in found["unseen_items"].sentence
 
 
@@ -536,7 +539,7 @@ def test_train_is_looked_through_block_by_block(monkeypatch):
     assert rm.audit(train, test)["overlap"].count == 40
 
 
-# What is shown
+# Output
 
 
 def test_what_is_shown():

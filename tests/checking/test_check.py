@@ -39,7 +39,7 @@ def good() -> rm.Factors:
 
 
 def scored(change: Any) -> rm.Preflight:
-    """Check scores of which some were changed."""
+    """Check scores after some of them were changed."""
     scores = FACTORS[0] @ FACTORS[1].T
     change(scores)
     return rm.check(rm.Scores(scores, **IDS), TEST, train=TRAIN)
@@ -225,7 +225,7 @@ def test_who_and_what_is_not_known() -> None:
     few = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
     found = rm.check(few, TEST)
     assert found["test_users_unknown"].level == "problem"
-    assert "are ids written alike? Those of test are such as 'user 03'" in str(
+    assert "are ids written the same way? Those of test are such as 'user 03'" in str(
         found["test_users_unknown"].sentence
     )
 

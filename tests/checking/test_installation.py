@@ -1,4 +1,4 @@
-"""The check of the installation: it passes here, and sees what is wrong."""
+"""The check of the installation passes here, and finds faults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_this_installation_works() -> None:
 def test_the_results_are_those_of_the_twin() -> None:
     stored = gzip.decompress(installation.PROBLEMS.read_bytes())
     found = stored == kernel_problems.content()
-    assert found, "python tests/helpers/kernel_problems.py writes the file anew"
+    assert found, "python tests/helpers/kernel_problems.py writes the file again"
 
 
 def test_a_kernel_that_counts_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:

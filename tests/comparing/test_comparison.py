@@ -83,7 +83,7 @@ def test_p_is_that_of_exact_enumeration() -> None:
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 30))
-def test_order_of_users_changes_nothing_and_exchange_of_models_the_signs(seed: int, n: int) -> None:
+def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     one, two = rng.choice([0.0, 0.25, 0.5, 1.0], (2, n))
     order = rng.permutation(n)
@@ -114,7 +114,7 @@ def test_order_of_users_changes_nothing_and_exchange_of_models_the_signs(seed: i
     assert row.probability_better == pytest.approx(1 - other.probability_better)
 
 
-def test_users_whom_only_one_model_defines_are_counted_apart_and_warned_of() -> None:
+def test_users_with_a_value_from_one_model_are_counted_with_a_warning() -> None:
     one = evaluation({"rr": [1.0, np.nan, 0.5, 0.25]})
     two = evaluation({"rr": [0.5, 0.5, np.nan, 0.5]})
     with pytest.warns(rm.DataWarning, match="1 user with a alone, 1 with b alone"):
@@ -190,7 +190,7 @@ def test_the_leaderboard_marks_the_best_and_ranks(comparison: rm.Comparison) -> 
     assert f"{first[0].mean:.4f}* 1" in str(comparison)
 
 
-def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
+def test_the_leaderboard_marks_models_without_a_difference_from_the_best() -> None:
     few = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
     found = rm.compare(
         {
@@ -223,7 +223,7 @@ def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
     ]
 
 
-def test_saved_evaluations_are_compared_alike(
+def test_saved_evaluations_give_the_same_comparison(
     results: dict[str, rm.Evaluation], tmp_path: pathlib.Path
 ) -> None:
     paths = []
@@ -379,7 +379,7 @@ def test_clusters_keep_together(results: dict[str, rm.Evaluation]) -> None:
         rm.compare(results, cluster={0: "x"})
 
 
-def test_whole_clusters_are_drawn_where_one_value_is_for_all_users() -> None:
+def test_metrics_with_one_value_draw_whole_clusters() -> None:
     pair = {"a": evaluate(0.05, metrics="gini@5"), "b": evaluate(0.0, metrics="gini@5")}
     alone = rm.compare(pair).rows[0]
     assert rm.compare(pair, cluster=np.arange(120)).rows[0].interval == alone.interval
@@ -402,7 +402,7 @@ def test_relative_differences_of_seeds_count_their_variance() -> None:
     assert row.relative_interval.method == "random effects"
     assert 0.0 in row.interval
     assert 0.0 in row.relative_interval
-    # The baseline's mean hardly varies beside the seeds, so that both are one interval but for it.
+    # The baseline's mean hardly varies compared with the seeds, so that both intervals agree.
     scaled = np.array(tuple(row.interval)) / row.mean_other
     np.testing.assert_allclose(tuple(row.relative_interval), scaled, rtol=0.1)
     assert (
@@ -414,7 +414,7 @@ def test_relative_differences_of_seeds_count_their_variance() -> None:
     assert far.relative_low == -1.0
 
 
-def test_clusters_do_not_go_with_seeds(results: dict[str, rm.Evaluation]) -> None:
+def test_clusters_cannot_be_combined_with_seeds(results: dict[str, rm.Evaluation]) -> None:
     with pytest.raises(rm.InputError, match="als has several seeds"):
         rm.compare(
             {"als": [results["als"], results["bpr"]], "pop": results["pop"]},
@@ -444,7 +444,7 @@ def test_a_comparison_that_could_not_be_significant_says_so() -> None:
     assert "nothing here can be resolved" in text
 
 
-def test_no_difference_is_promised_that_cannot_be() -> None:
+def test_power_names_only_possible_differences() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
     assert "Power: too few of the 2 users differ to say which difference in rr" in text
@@ -460,13 +460,13 @@ def test_no_difference_is_promised_that_cannot_be() -> None:
     assert "or more (by pair; for some none that is possible) in rr" in text
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_values_that_are_not_numbers_are_refused() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     with pytest.raises(rm.InputError, match="confidence='high' must be above 0"):
         rm.compare(pair, confidence="high")  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="margin='little' must be above 0"):
         rm.compare(pair, margin="little")  # type: ignore[arg-type]
-    with pytest.raises(rm.InputError, match=r"confidence=0.5 beside margin= must be above 0.5"):
+    with pytest.raises(rm.InputError, match=r"confidence=0.5 with margin= must be above 0.5"):
         rm.compare(pair, margin=0.1, confidence=0.5)
 
 
@@ -516,7 +516,7 @@ def test_power_is_that_of_the_differences(results: dict[str, rm.Evaluation]) -> 
         rm.power(results["als"], "coverage@5", 0.1)
 
 
-def test_what_differs_is_refused_with_the_reason(results: dict[str, rm.Evaluation]) -> None:
+def test_differing_inputs_are_refused_with_the_reason(results: dict[str, rm.Evaluation]) -> None:
     other = rm.evaluate(scores(0.1), TEST[:, ::-1].copy(), train=TRAIN, metrics=METRICS)
     with pytest.raises(rm.InputError, match=r"different test data: .* allow='test'"):
         rm.compare({"als": results["als"], "x": other})
@@ -617,7 +617,7 @@ def test_other_objects_are_refused(results: dict[str, rm.Evaluation]) -> None:
         rm.compare({"a": numbers, "b": evaluation({"rr": [1.0, 0.5]})})
 
 
-def test_values_outside_of_the_range_are_said() -> None:
+def test_values_outside_the_range_are_noted() -> None:
     one, two = evaluation({"rr": [2.0, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.5, 0.2]})
     found = rm.compare({"a": one, "b": two})
     text = str(found).replace("\n  ", " ")
@@ -635,7 +635,7 @@ def test_every_test_can_be_chosen(test: str) -> None:
     assert row.test == stats.compare(one, two, bounds=(0, 1), test=test).test  # type: ignore[arg-type]
 
 
-def test_every_format_holds_all(comparison: rm.Comparison) -> None:
+def test_every_format_has_everything(comparison: rm.Comparison) -> None:
     content = json.loads(comparison.to_json())
     assert len(content["comparisons"]) == len(comparison.rows) == 6
     assert content["comparisons"][0]["interval"]["method"] == "randomisation"
@@ -673,14 +673,14 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
         }
         text = str(found).replace("\n  ", " ")
         assert f"Tukey's test of {metric} ({expected.method})" in text
-        assert f"means {expected.critical_difference:.4f} apart" in text
+        assert f"difference of {expected.critical_difference:.4f} between means" in text
     assert "by Tukey's test of all models by randomisation" in text
     # Against a baseline there are fewer rows, of the same test.
     fewer = tukeyed(results, baseline="pop")
     assert fewer.row("ndcg@5", "als").adjusted_p == found.row("ndcg@5", "pop", "als").adjusted_p
 
 
-def test_what_tukeys_test_cannot_do(results: dict[str, rm.Evaluation]) -> None:
+def test_options_that_tukeys_test_refuses(results: dict[str, rm.Evaluation]) -> None:
     with pytest.raises(rm.InputError, match="does not go with test='t'"):
         tukeyed(results, test="t")
     with pytest.raises(rm.InputError, match="Hint: primary='ndcg@5 hit@5'"):
@@ -703,7 +703,7 @@ def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) 
     assert [one.adjusted_p for one in alone.rows] != [one.adjusted_p for one in together.rows]
 
 
-def test_clusters_are_what_power_is_planned_by() -> None:
+def test_power_counts_clusters() -> None:
     rng = np.random.default_rng(4)
     one, two = rng.random(40), rng.random(40)
     each = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
@@ -765,7 +765,7 @@ def test_chance_changes_nothing_for_the_others(
     assert f"{own.mean:.4f}  -" in text
 
 
-def test_chance_as_the_baseline_is_what_p_is_adjusted_for(
+def test_chance_as_the_baseline_counts_in_the_adjustment(
     by_chance: dict[str, rm.Evaluation],
 ) -> None:
     found = rm.compare(by_chance, baseline="chance", chance=True)
@@ -776,7 +776,7 @@ def test_chance_as_the_baseline_is_what_p_is_adjusted_for(
         rm.compare(by_chance, baseline="chance", chance=True, metrics="coverage@5")
 
 
-def test_what_chance_has_no_value_of_is_refused_by_name(
+def test_metrics_without_chance_are_refused_by_name(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
@@ -833,7 +833,7 @@ def test_five_models_by_six_metrics_fit_a_screen(n_users, width, baseline) -> No
     assert len(pairs) == (10 if baseline is None else 4)
 
 
-def test_print_shows_what_decides_and_a_line_for_each_other_metric() -> None:
+def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None:
     metrics = "ndcg@5 hit@5 ndcg@1..20 recall@1..20 coverage@5"
     models = {f"m{at}": evaluate(0.1 * at, at, metrics) for at in range(6)}
     comparison = rm.compare(models, metrics=metrics, primary="hit@5")
@@ -883,7 +883,7 @@ def test_nothing_is_tested_again_to_print(
     assert len(comparison.standings) == 3
 
 
-def test_the_leaderboard_rests_on_the_tests_of_its_rows() -> None:
+def test_the_leaderboard_uses_the_tests_of_the_rows() -> None:
     """Where some users have a value from only some models, pairs are tested without them."""
     values = np.random.default_rng(3).random((40, 3))
     values[:10, 2] = np.nan
@@ -896,7 +896,7 @@ def test_the_leaderboard_rests_on_the_tests_of_its_rows() -> None:
     assert found.standings == expected.standings
 
 
-def test_ranks_are_the_same_where_other_pairs_are_not_rows() -> None:
+def test_ranks_do_not_depend_on_the_pairs_in_rows() -> None:
     generator = np.random.default_rng(0)
     old = generator.random(400)
     models = {

@@ -35,7 +35,7 @@ def verdicts(comparison: rm.Comparison, gate: str) -> dict[str, str]:
     return {row.model: row.verdict for row in comparison.gate(gate).rows}
 
 
-def test_what_is_clear_is_clear(compared: rm.Comparison) -> None:
+def test_clear_gates_pass_or_fail(compared: rm.Comparison) -> None:
     for gate in ("rr >= -1.5%", "rr >= -0.0075"):
         found = verdicts(compared, gate)
         assert (found["better"], found["worse"]) == ("passed", "failed")
@@ -58,7 +58,7 @@ def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
         assert found.verdict == verdict
 
 
-def test_what_is_undecided_counts_as_was_asked_for(compared: rm.Comparison) -> None:
+def test_undecided_gates_count_as_requested(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
     pair = rm.compare({"old": compared.model("old").first, "same": made(0.0)}, baseline="old")
     gate = f"rr >= {row.difference - 1e-4:.6f}"
@@ -141,7 +141,7 @@ def test_as_many_users_as_needed_do_decide() -> None:
     assert of(7).gate(gate).verdict == "passed"
 
 
-def test_users_needed_are_not_known_of_all() -> None:
+def test_users_needed_are_unknown_for_some_metrics() -> None:
     values = {"rr": OLD.tolist()}
     models = {"old": evaluation(values, activity=ACTIVITY), "new": [made(0.0), made(0.001)]}
     seeds = rm.compare(models, baseline="old")
@@ -179,7 +179,7 @@ def test_lower_is_better_turns_the_sign() -> None:
         compared.gate("rmse >= -1%")
 
 
-def test_who_is_harmed_is_named(compared: rm.Comparison) -> None:
+def test_harmed_users_are_named(compared: rm.Comparison) -> None:
     report = compared.gate("rr >= -0.5%")
     (row,) = (row for row in report.rows if row.model == "worse")
     text = str(report).replace("\n  ", " ")
@@ -257,7 +257,7 @@ def test_a_gate_needs_a_baseline(compared: rm.Comparison) -> None:
         rm.compare(models).gate("rr >= 0")
 
 
-def test_what_is_not_known_does_not_pass() -> None:
+def test_unknown_differences_do_not_pass() -> None:
     models = {"new": evaluation({"rr": [0.5, 0.2]}), "old": evaluation({"rr": [0.0, 0.0]})}
     compared = rm.compare(models, baseline="old")
     (row,) = compared.gate("rr >= -1%").rows
@@ -269,7 +269,7 @@ def test_what_is_not_known_does_not_pass() -> None:
     assert not compared.gate("rr >= -1%").passed
 
 
-def test_chance_is_held_against_no_gate() -> None:
+def test_gates_do_not_apply_to_chance() -> None:
     generator = np.random.default_rng(1)
     test, noise = generator.random((80, 30)) < 0.1, generator.random((80, 30))
     models = {

@@ -1,4 +1,4 @@
-"""Users and items whom not all models know, said beside every verdict."""
+"""Users and items unknown to some models, which every verdict mentions."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ def evaluated(source: rm.Lists, **options: object) -> rm.Evaluation:
 
 
 def compared(**options: object) -> rm.Comparison:
-    """Popularity knows all 100 users and the other one 40, for whom it is perfect."""
+    """Popularity knows all 100 users; the other model knows 40, and is perfect for these."""
     results = {"popular": evaluated(lists(OLD + NEW)), "own": evaluated(lists(OLD, "*"))}
-    with pytest.warns(rm.DataWarning, match="the order is another one"):
+    with pytest.warns(rm.DataWarning, match="the order changes"):
         return rm.compare(results, **options)
 
 
 SAID = "60 of 100 users (60.0%) are unknown to own; none to popular."
 MEANS = (
-    "rr over the 40 users whom all models know: own 1.0000, popular 0.5000. Over all 100 users the "
-    "order is another one (popular 0.8000, own 0.4000), as it also depends on who is known at all."
+    "rr over the 40 users known to all models: own 1.0000, popular 0.5000. Over all 100 users the "
+    "order changes (popular 0.8000, own 0.4000), because it also depends on how many users a model "
+    "knows."
 )
 
 
@@ -50,7 +51,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_record_has_the_means_over_the_users_whom_all_models_know() -> None:
+def test_the_record_has_the_means_over_users_known_to_all_models() -> None:
     known = compared().known_users
     assert known is not None
     assert (known.n, known.n_known, known.unknown) == (100, 40, {"popular": 0, "own": 60})
@@ -62,11 +63,11 @@ def test_the_record_has_the_means_over_the_users_whom_all_models_know() -> None:
     assert known.sentences(["rr"]) == [SAID, MEANS, "The order also changes by hit@1."]
 
 
-def test_every_table_of_the_comparison_says_so_beside_the_verdict(tmp_path: pathlib.Path) -> None:
+def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
     comparison = compared(baseline="popular")
     for text in (str(comparison), str(comparison.full()), comparison.to_markdown()):
         assert SAID.split(" are ")[1] in one_line(text)
-        assert "whom all models know: own 1.0000, popular 0.5000" in one_line(text)
+        assert "known to all models: own 1.0000, popular 0.5000" in one_line(text)
     before, _, after = one_line(str(comparison)).partition(SAID)
     assert "verdict" not in before
     assert "verdict" in after
@@ -76,7 +77,7 @@ def test_every_table_of_the_comparison_says_so_beside_the_verdict(tmp_path: path
     assert {SAID, MEANS} <= set(report.model.headline.sentences)
 
 
-def test_a_gate_says_so_beside_its_verdict(tmp_path: pathlib.Path) -> None:
+def test_a_gate_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
     report = compared(baseline="popular").gate("rr >= -5%")
     assert report.verdict == "failed"
     assert str(report).startswith("Gates against popular: failed (1 failed).\n\n60 of 100 users")
@@ -93,7 +94,7 @@ def test_a_gate_says_so_beside_its_verdict(tmp_path: pathlib.Path) -> None:
     assert "--rule cold_start=false of recometer evaluate leaves out users" in found.stderr
 
 
-def test_what_all_models_lack_is_said_above_two_percent_alone() -> None:
+def test_users_that_all_models_lack_are_mentioned_only_above_two_percent() -> None:
     for left_out, said in ((2, False), (3, True)):
         some = (OLD + NEW)[left_out:]
         results = {"a": evaluated(lists(some)), "b": evaluated(lists(some, "i4"))}
@@ -114,7 +115,7 @@ def test_models_that_know_as_many_users_but_others_know_different_ones() -> None
 
 
 @pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
-def test_users_who_do_not_count_are_not_spoken_of(rules: dict[str, object]) -> None:
+def test_users_who_do_not_count_are_not_mentioned(rules: dict[str, object]) -> None:
     results = {
         "popular": evaluated(lists(OLD + NEW), **rules),
         "own": evaluated(lists(OLD, "*"), **rules),
@@ -126,7 +127,7 @@ def test_users_who_do_not_count_are_not_spoken_of(rules: dict[str, object]) -> N
     assert {row.n for row in comparison.rows} == {40}
 
 
-def test_users_left_out_for_want_of_a_history_are_expected_to_be_unknown() -> None:
+def test_users_left_out_without_a_history_may_be_unknown() -> None:
     with pytest.warns(rm.DataWarning, match="60 of 100 users of test"):
         evaluated(lists(OLD, "*"))
     with warnings.catch_warnings():
@@ -136,7 +137,7 @@ def test_users_left_out_for_want_of_a_history_are_expected_to_be_unknown() -> No
         evaluated(lists(OLD[:20], "*"), cold_start=False)
 
 
-def test_models_that_know_everybody_are_compared_in_silence() -> None:
+def test_models_that_know_all_users_are_compared_without_a_note() -> None:
     results = {"a": evaluated(lists(OLD + NEW)), "b": evaluated(lists(OLD + NEW, "i4"))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -145,7 +146,7 @@ def test_models_that_know_everybody_are_compared_in_silence() -> None:
     assert "unknown" not in str(comparison)
 
 
-def test_seeds_batches_and_a_random_order_know_whom_their_evaluations_know() -> None:
+def test_seeds_batches_and_random_orders_know_the_users_of_their_evaluations() -> None:
     seeds = {"popular": [evaluated(lists(OLD + NEW))] * 2, "own": [evaluated(lists(OLD, "*"))] * 2}
     halves = [OLD[:20] + NEW[:30], OLD[20:] + NEW[30:]]
     batches = {
@@ -156,7 +157,7 @@ def test_seeds_batches_and_a_random_order_know_whom_their_evaluations_know() -> 
         for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*")))
     }
     for models in (seeds, batches):
-        with pytest.warns(rm.DataWarning, match="another one"):
+        with pytest.warns(rm.DataWarning, match="the order changes"):
             known = rm.compare(models).known_users
         assert known is not None
         assert (known.n, known.unknown) == (100, {"popular": 0, "own": 60})
@@ -180,7 +181,7 @@ def test_relevant_rows_of_items_that_only_one_model_lacks_are_counted() -> None:
     assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users is None
 
 
-def test_saved_evaluations_know_whom_they_knew(tmp_path: pathlib.Path) -> None:
+def test_saved_evaluations_keep_the_known_users(tmp_path: pathlib.Path) -> None:
     for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
         evaluated(source).save(tmp_path / f"{name}.parquet")
     with pytest.warns(rm.DataWarning, match="60 of 100 users"):

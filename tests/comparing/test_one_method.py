@@ -1,4 +1,4 @@
-"""One method of a row gives its interval, p, verdict and gates, which never contradict."""
+"""One method gives the interval, p, verdict and gates of a row, which never contradict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compared(
 def drawn(
     seed: int, n: int, share: float, gain: float, levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return values of two models of which so large a share differs; few levels make many ties."""
+    """Return the values of two models; `share` of the users differ, and few levels make ties."""
     generator = np.random.default_rng(seed)
     old = generator.random(n) * (generator.random(n) < 0.6)
     new = np.where(generator.random(n) < share, old + gain + generator.normal(0, 0.3, n), old)
@@ -116,7 +116,7 @@ def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_p_is_the_smallest_level_whose_interval_excludes_0(confidence: float) -> None:
-    """Where an end of the interval is at 0, its level is p."""
+    """At the level p, an end of the interval is 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
     new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))
@@ -132,7 +132,7 @@ def test_p_is_the_smallest_level_whose_interval_excludes_0(confidence: float) ->
 
 
 def test_hits_have_the_p_of_one_more_loss() -> None:
-    """Of hits, the further user of Gaffke's bound is one more loss: a binomial tail of 9 + 1."""
+    """For hits, the additional user of Gaffke's bound is one more loss: the tail of 9 + 1."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
@@ -205,7 +205,7 @@ def test_a_baseline_next_to_0_has_no_upper_end() -> None:
     assert comparison.gate("rr >= 0%").passed
 
 
-def test_what_a_difference_cannot_be_relative_to() -> None:
+def test_relative_differences_need_a_positive_baseline() -> None:
     (row,) = compared(np.full(40, 0.5), np.zeros(40)).rows
     assert np.isnan([row.relative, row.relative_low]).all()
     assert "is not above 0" in " ".join(row.notes)
@@ -249,7 +249,7 @@ def test_seeds_of_a_single_user_have_neither_interval() -> None:
     assert (row.difference, row.relative) == (0.5, 2)
     assert np.isnan([*row.interval, *row.relative_interval]).all()
     assert [comparison.gate(f"rr >= {bound}").verdict for bound in ("0", "0%")] == [UNDECIDED] * 2
-    assert "over the 1 user for whom all models have a value" in " ".join(str(comparison).split())
+    assert "over the 1 user with a value from all models" in " ".join(str(comparison).split())
 
 
 @pytest.mark.parametrize(("value", "other"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])
@@ -275,10 +275,10 @@ def test_a_gate_that_bounds_the_wrong_side_is_refused() -> None:
         comparison.gate(Gate("rmse", 0.1, False))
 
 
-def test_what_only_the_adjustment_withholds_is_said() -> None:
+def test_a_note_says_that_only_the_adjustment_hides_a_difference() -> None:
     generator = np.random.default_rng(5)
     old, noise = 0.3 + 0.4 * generator.random(60), generator.normal(size=60)
-    t = 2.4  # of which p is about 0.02
+    t = 2.4  # p is about 0.02
     noise += t / np.sqrt(60) * noise.std(ddof=1) - noise.mean()
     better = evaluation({"rr": (old + 0.05 * noise).tolist()})
     equal = {f"m{at}": evaluation({"rr": np.roll(old, at).tolist()}) for at in range(1, 9)}
@@ -294,7 +294,7 @@ def test_what_only_the_adjustment_withholds_is_said() -> None:
 
 
 def test_a_test_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name, sentence and hypothesis are declared once: nothing else has to know of it."""
+    """Its name, sentence and hypothesis are declared once; nothing else lists tests."""
     monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # so that it is removed again
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")

@@ -162,7 +162,7 @@ def test_dark_and_light(desk: Opened) -> None:
 
 @pytest.fixture(scope="module")
 def alone(results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of one model, of which less is known."""
+    """Return the report of one model, without a comparison."""
     path = tmp_path_factory.mktemp("alone") / "report.html"
     changes = {"chance": {}, "inputs_kept": None, "lists": None}
     dataclasses.replace(results["bpr"], **changes).report(path, name="bpr")  # type: ignore[arg-type]

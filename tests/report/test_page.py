@@ -192,3 +192,8 @@ def test_a_missing_package_is_named(
         comparison.report(tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
     assert comparison.report(tmp_path / "report.md")
+
+
+def test_names_break_after_their_separators() -> None:
+    broken = str(page.breakable("two-tower_128 <b> bpr.v2"))
+    assert broken == "two-<wbr>tower_<wbr>128 &lt;b&gt; bpr.<wbr>v2"

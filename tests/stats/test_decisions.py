@@ -172,7 +172,7 @@ def test_the_unit_of_differences() -> None:
     assert unit_of([0.0, 1.0, -1.0, np.nan]) == 1.0
     assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
     assert unit_of([0.5] * 30 + [-0.123]) == 0.5
-    assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # what is left of 0 by rounding
+    assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # 0 except for rounding
     assert unit_of([1e-17] * 30 + [0.25, -0.5]) == pytest.approx(0.25)
     assert unit_of([0.5] * 9 + [0.3]) == 0.5
     assert unit_of([0.5] * 8 + [0.3]) == pytest.approx(0.1)
@@ -208,7 +208,7 @@ def test_the_plan_of_a_comparison() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
-    for margin in (0.005, 0.03):  # of which the first is less than the mean
+    for margin in (0.005, 0.03):  # the first is less than the mean
         found = equivalence(differences, margin, test="t")
         sides = [
             scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
@@ -409,7 +409,7 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
 
 
 def test_users_needed_from_a_pilot_are_a_range() -> None:
-    """Of 100 pilots of 100 users of whom a fifth differ, the range of about 95 holds the truth."""
+    """About 95 of 100 pilots of 100 users, a fifth differing, have a range with the truth."""
     generator, held = np.random.default_rng(7), 0
     needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))
     for _ in range(100):

@@ -220,7 +220,7 @@ def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
 
 @pytest.mark.parametrize("n", [10, 20])
 def test_means_of_few_unequal_clusters_are_covered(n: int) -> None:
-    """300 samples, in whose clusters users are alike; BCa covers 0.9 of them."""
+    """BCa covers the mean in 0.9 of 300 samples with correlated users in clusters."""
     generator, covered = np.random.default_rng(n), 0
     for _ in range(300):
         clusters = np.repeat(np.arange(n), generator.geometric(0.2, n))

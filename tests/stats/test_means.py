@@ -193,7 +193,7 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
         assert found.exact == (what != "continuous")
         if what == "few kinds":
             np.testing.assert_array_equal(found.values, np.unique(one))
-        # What cells hide is little, beside the variance without the farthest users, too.
+        # Cells hide little variance, even compared with that without the farthest users.
         inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
         assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)

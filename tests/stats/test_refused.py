@@ -1,4 +1,4 @@
-"""What statistics refuse, and what they say of data at their limits."""
+"""Errors of statistics for bad arguments, and their notes on extreme data."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: compare(VALUES, VALUES, confidence="0.9"), "confidence='0.9' must be above 0"),  # type: ignore[arg-type]
     (lambda: ConfidenceSequence((1.0, 0.0)), "are not a range"),
     (lambda: ConfidenceSequence((0.0, 0.0)), "are not a range"),
-    (lambda: ConfidenceSequence((-1e308, 1e308)), "are farther apart than a number can be"),
+    (lambda: ConfidenceSequence((-1e308, 1e308)), "differ by more than a number can hold"),
     (lambda: ConfidenceSequence(UNIT, population=10**20), "must be at most 9,007,199,254,740,992"),
-    (lambda: interval(VALUES, bounds=(-1e308, 1e308)), "are farther apart than a number can be"),
+    (lambda: interval(VALUES, bounds=(-1e308, 1e308)), "differ by more than a number can hold"),
     (lambda: compare(VALUES, VALUES, bounds=(math.nan, 1)), "are not a range"),
     (
         lambda: compare(VALUES, VALUES, clusters=np.ma.array([0, 0, 1], mask=[0, 1, 0])),

@@ -224,7 +224,7 @@ def test_folds_with_users_of_their_own() -> None:
     between = apart.deviation_runs[0] ** 2
     assert apart.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
-    # Nor is there an interval narrower than users make it where the folds count alike.
+    # If all folds have the same weight, the interval is no narrower than that over users.
     alike = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
     assert tuple(alike.interval) == pytest.approx((0.5 - half, 0.5 + half))
@@ -254,7 +254,7 @@ def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
         half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
         found = over_folds(folds).interval
         np.testing.assert_allclose(tuple(found), (mean - half, mean + half), rtol=1e-9)
-    assert floors or not spread  # folds that differ more than their users, and yet look alike
+    assert floors or not spread  # folds that vary more than their users, but are close by chance
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
@@ -349,7 +349,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert ratio.interval.width / 2 == pytest.approx(
         scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
-    # Users count with their degrees of freedom, of which few matter.
+    # Users count with their degrees of freedom, which matter if there are few.
     error = 0.05
     for n in (2, 5):
         parts = [(error**2, n - 1), (one.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
@@ -359,7 +359,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
         half = scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
         assert few.interval.width / 2 == pytest.approx(half)
         assert few.deviation_users == pytest.approx(error * np.sqrt(n))
-    # One run each: the error between users is all that is known.
+    # With one run each, only the error between users is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
     assert "only one seed" in alone.note

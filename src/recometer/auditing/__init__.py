@@ -1,4 +1,4 @@
-"""What is wrong with a split, and what it does to the result."""
+"""Audits: faults of a split into train and test, and their effects on the result."""
 
 from recometer.auditing.check import LEAKAGE, Audit, audit
 from recometer.auditing.findings import Finding

@@ -125,7 +125,7 @@ def unseen_users(sides: Sides) -> Finding:
 
 def unseen_items(sides: Sides) -> Finding:
     """Items of test without an interaction in train."""
-    effect = "No model that learns only from interactions can tell whom they suit."
+    effect = "No model that learns only from interactions can tell which users they suit."
     if not sides.seen.any():
         effect += f" That is all of them: {_ask_about(sides.test.item_ids, sides.train.item_ids)}"
     return among(
@@ -240,7 +240,7 @@ def _duplicates(side: str, data: Interactions) -> Finding:
 def popularity_shift(sides: Sides) -> Finding:
     """How differently the interactions of train and test spread over the items."""
     counts = _matched(sides.item_counts, sides.item_counts_of_test, sides.items)
-    effect = "The further apart they are, the less popularity in train says about test."
+    effect = "The larger the distance, the less popularity in train says about test."
     return _shift("items", "popular", *counts, effect, {})
 
 
@@ -360,8 +360,8 @@ def _ask_about(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"
     return (
-        f"are ids written alike? Those of test are such as {ids.show(of_test, 0)}, those of train "
-        f"such as {ids.show(of_train, 0)}."
+        f"are ids written the same way? Those of test are such as {ids.show(of_test, 0)}, those of "
+        f"train such as {ids.show(of_train, 0)}."
     )
 
 

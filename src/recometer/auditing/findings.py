@@ -31,9 +31,9 @@ class Finding:
     name
         For instance ``"overlap"``.
     what
-        What is counted, such as ``"interactions of test that are also in train"``.
+        The things that are counted, such as ``"interactions of test that are also in train"``.
     level
-        ``"leakage"`` means that the model could learn from what it is tested on, ``"problem"``
+        ``"leakage"`` means that the model could learn from the answers of the test, ``"problem"``
         that the result would be wrong or meaningless, ``"warning"`` that the result means less
         than it seems to, and ``"fact"`` none of these, or that nothing was found.
     count

@@ -9,7 +9,7 @@ import numpy as np
 from recometer import ragged, stats
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.auditing.findings import Finding, Level, among, counted, examples_at, unchecked
-from recometer.checking._looked import Looked, as_interactions, named
+from recometer.checking._answers import Answers, as_interactions, named
 from recometer.data import ids, matching, sessions
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
@@ -22,14 +22,14 @@ from recometer.sources.base import Kind
 TIED_SHARE = 0.1  # of the listed places; more is a warning
 
 
-def changes_between_calls(looked: Looked) -> Finding:
+def changes_between_calls(answers: Answers) -> Finding:
     """Look for users whose lists or ranks differ between two calls."""
-    again = looked.again.top(looked.request, looked.k)
-    changed = _different(looked.lists, again)
-    changed |= _moved(looked.ranks, looked.again.rank(looked.request))
+    again = answers.again.top(answers.request, answers.k)
+    changed = _different(answers.lists, again)
+    changed |= _moved(answers.ranks, answers.again.rank(answers.request))
     return among(
         changed,
-        looked.user_ids,
+        answers.user_ids,
         "users whose ranking is another when it is asked for again",
         "problem",
         "Two calls do not agree, so no evaluation can be repeated. Hint: switch dropout and "
@@ -38,20 +38,20 @@ def changes_between_calls(looked: Looked) -> Finding:
     )
 
 
-def rank_differs_from_list(looked: Looked) -> Finding:
+def rank_differs_from_list(answers: Answers) -> Finding:
     """Look for users whose listed items are not where `rank` puts them."""
-    lists, ranks = looked.lists, looked.places
+    lists, ranks = answers.lists, answers.places
     place, n_users = ranks.above + ranks.before, lists.n_users
     rows = np.flatnonzero((ranks.above >= 0) & (place < lists.depth))
     user, place = ranks.user[rows], place[rows]
     agrees = lists.items[user, place] == ranks.item[rows]
     within = np.bincount(user, minlength=n_users)
     agreeing = np.bincount(user[agrees], minlength=n_users)
-    ranked = lists.known & ((looked.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) == 0)
-    short = ranked & (lists.lengths < np.minimum(looked.k, looked.ranks.depth))
+    ranked = lists.known & ((answers.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) == 0)
+    short = ranked & (lists.lengths < np.minimum(answers.k, answers.ranks.depth))
     return among(
         (within != lists.lengths) | (agreeing != lists.lengths) | short,
-        looked.user_ids,
+        answers.user_ids,
         "users whose list is not in the order of their ranks, or ends early",
         "problem",
         "rank(...) and top(...) of the source contradict each other: metrics of lists and of ranks "
@@ -60,10 +60,10 @@ def rank_differs_from_list(looked: Looked) -> Finding:
     )
 
 
-def nan_scores(looked: Looked) -> Finding:
+def nan_scores(answers: Answers) -> Finding:
     """Look for users with a NaN score."""
     return _flagged(
-        looked,
+        answers,
         UserFlag.NAN_SCORE,
         "users with a NaN score among their candidates",
         "They are left out of the mean, unless the rule nan_scores says otherwise.",
@@ -71,10 +71,10 @@ def nan_scores(looked: Looked) -> Finding:
     )
 
 
-def infinite_scores(looked: Looked) -> Finding:
+def infinite_scores(answers: Answers) -> Finding:
     """Look for users with an infinite score."""
     return _flagged(
-        looked,
+        answers,
         UserFlag.INFINITE_SCORE,
         "users with an infinite score among their candidates",
         "They are left out of the mean, unless the rule infinite_scores says otherwise. Hint: "
@@ -83,10 +83,10 @@ def infinite_scores(looked: Looked) -> Finding:
     )
 
 
-def constant_scores(looked: Looked) -> Finding:
+def constant_scores(answers: Answers) -> Finding:
     """Look for users whose candidates all have the same score."""
     return _flagged(
-        looked,
+        answers,
         UserFlag.CONSTANT_SCORES,
         "users whose candidates all have the same score",
         "They get no ranking at all, and are left out of the mean unless the rule constant_scores "
@@ -95,18 +95,18 @@ def constant_scores(looked: Looked) -> Finding:
     )
 
 
-def tied_places(looked: Looked) -> Finding:
+def tied_places(answers: Answers) -> Finding:
     """Count the listed places whose score another candidate has, too."""
-    ranks = looked.places
-    listed = (ranks.above >= 0) & (ranks.above + ranks.before < looked.lists.depth)
+    ranks = answers.places
+    listed = (ranks.above >= 0) & (ranks.above + ranks.before < answers.lists.depth)
     tied = listed & (ranks.tied > 0)
     count, total = int(np.count_nonzero(tied)), int(np.count_nonzero(listed))
     level: Level = "warning" if count > TIED_SHARE * total else "fact"
     return counted(
         count,
         total,
-        examples_at(np.unique(ranks.user[tied]), looked.user_ids),
-        f"of the first {looked.k:,} places, those whose score other candidates have, too",
+        examples_at(np.unique(ranks.user[tied]), answers.user_ids),
+        f"of the first {answers.k:,} places, those whose score other candidates have, too",
         "problem" if count == total else level,
         "The order of equal scores is chance: other libraries take that of the rows, or of a sort. "
         "Here the mean of all orders counts (the rule ties).",
@@ -114,9 +114,9 @@ def tied_places(looked: Looked) -> Finding:
     )
 
 
-def same_list(looked: Looked) -> Finding:
+def same_list(answers: Answers) -> Finding:
     """Count the users with the most common list."""
-    lists = looked.lists
+    lists = answers.lists
     filled = np.flatnonzero(lists.lengths > 0)
     _, which, counts = np.unique(
         lists.items[filled], axis=0, return_inverse=True, return_counts=True
@@ -126,8 +126,8 @@ def same_list(looked: Looked) -> Finding:
     return counted(
         len(alike),
         len(filled),
-        examples_at(alike, looked.user_ids),
-        f"users with the same first {looked.k:,} places in the same order",
+        examples_at(alike, answers.user_ids),
+        f"users with the same first {answers.k:,} places in the same order",
         "warning" if count == len(filled) else "fact",
         "All users get the same list: nothing is personalised."
         if count == len(filled)
@@ -161,49 +161,49 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-def _flagged(looked: Looked, flag: UserFlag, what: str, found: str, clear: str) -> Finding:
-    chosen = (looked.flags & flag) != 0
+def _flagged(answers: Answers, flag: UserFlag, what: str, found: str, clear: str) -> Finding:
+    chosen = (answers.flags & flag) != 0
     level: Level = "problem" if 2 * np.count_nonzero(chosen) > len(chosen) else "warning"
-    return among(chosen, looked.user_ids, what, level, found, clear)
+    return among(chosen, answers.user_ids, what, level, found, clear)
 
 
-def test_users_unknown(looked: Looked) -> Finding:
+def test_users_unknown(answers: Answers) -> Finding:
     """Count the users of test that the source does not know."""
-    return _unknown(looked, looked.whole, "test", "user")
+    return _unknown(answers, answers.whole, "test", "user")
 
 
-def test_items_unknown(looked: Looked) -> Finding:
+def test_items_unknown(answers: Answers) -> Finding:
     """Count the items of test that the source does not know."""
-    return _unknown(looked, looked.whole, "test", "item")
+    return _unknown(answers, answers.whole, "test", "item")
 
 
-def train_users_unknown(looked: Looked) -> Finding:
+def train_users_unknown(answers: Answers) -> Finding:
     """Count the users of train that the source does not know."""
-    return _unknown(looked, looked.train, "train", "user")
+    return _unknown(answers, answers.train, "train", "user")
 
 
-def train_items_unknown(looked: Looked) -> Finding:
+def train_items_unknown(answers: Answers) -> Finding:
     """Count the items of train that the source does not know."""
-    return _unknown(looked, looked.train, "train", "item")
+    return _unknown(answers, answers.train, "train", "item")
 
 
-def source_users_untested(looked: Looked) -> Finding:
+def source_users_untested(answers: Answers) -> Finding:
     """Count the users of the source that are not in test."""
-    return _untested(looked, "user")
+    return _untested(answers, "user")
 
 
-def source_items_untested(looked: Looked) -> Finding:
+def source_items_untested(answers: Answers) -> Finding:
     """Count the items of the source that are not in test."""
-    return _untested(looked, "item")
+    return _untested(answers, "item")
 
 
-def listed_items_unknown(looked: Looked) -> Finding:
+def listed_items_unknown(answers: Answers) -> Finding:
     """Count the listed items that the catalogue lacks."""
     what = "listed items that the catalogue lacks"
-    lists = looked.lists
+    lists = answers.lists
     listed = np.unique(lists.items[lists.items >= 0])
     ids_listed = listed if lists.item_ids is None else lists.item_ids[listed]
-    lacking = _lacking(looked, listed, ids_listed)
+    lacking = _lacking(answers, listed, ids_listed)
     if lacking is None:
         return unchecked(what, "no catalogue with the ids of the items.")
     return among(
@@ -217,9 +217,9 @@ def listed_items_unknown(looked: Looked) -> Finding:
     )
 
 
-def _lacking(looked: Looked, listed: Int64, ids_listed: Array) -> Bool | None:
+def _lacking(answers: Answers, listed: Int64, ids_listed: Array) -> Bool | None:
     """Return which items, by their positions and ids, the catalogue lacks; None if unknown."""
-    lists, catalogue = looked.lists, looked.given.sides.arguments.catalogue
+    lists, catalogue = answers.lists, answers.given.sides.arguments.catalogue
     if lists.uncatalogued is not None:
         return np.isin(listed, lists.uncatalogued)
     if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
@@ -240,11 +240,11 @@ EFFECTS = {
 }
 
 
-def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -> Finding:
+def _unknown(answers: Answers, data: Interactions | None, side: str, kind: Kind) -> Finding:
     what = f"{kind}s of {side} that the source does not know"
     if data is None:
         return unchecked(what, "no train.")
-    known, (there, its) = looked.source.facts.known_ids(kind), unknown.there(data, kind)
+    known, (there, its) = answers.source.facts.known_ids(kind), unknown.there(data, kind)
     missing = unknown.missing(data, kind, known)
     level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
     found = EFFECTS[side, kind]
@@ -261,8 +261,8 @@ def _unknown(looked: Looked, data: Interactions | None, side: str, kind: Kind) -
     )
 
 
-def _untested(looked: Looked, kind: Kind) -> Finding:
-    data, own = looked.whole, looked.source.facts.known_ids(kind)
+def _untested(answers: Answers, kind: Kind) -> Finding:
+    data, own = answers.whole, answers.source.facts.known_ids(kind)
     there, its = unknown.there(data, kind)
     if own is not None and its is not None:
         asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
@@ -270,7 +270,7 @@ def _untested(looked: Looked, kind: Kind) -> Finding:
         tested = np.unique(found[found >= 0])
         total = len(own)
     else:
-        tested, total = there, data.n_users if kind == "user" else looked.lists.n_items
+        tested, total = there, data.n_users if kind == "user" else answers.lists.n_items
     rest = np.ones(total, np.bool_)
     rest[tested] = False
     return among(
@@ -280,7 +280,7 @@ def _untested(looked: Looked, kind: Kind) -> Finding:
         "fact",
         "The result says nothing about them."
         if kind == "user"
-        else "They can be recommended, and are never right.",
+        else "Recommending them always counts as a miss.",
         f"Every {kind} of the source is in test.",
     )
 
@@ -288,10 +288,10 @@ def _untested(looked: Looked, kind: Kind) -> Finding:
 MIDDLE = 0.5
 
 
-def train_items_scored(looked: Looked) -> Finding:
+def train_items_scored(answers: Answers) -> Finding:
     """Count the interactions of train whose items the source ranks."""
     what = "interactions of train whose item the source ranks for the user"
-    ranks = _ranks_of_train(looked)
+    ranks = _ranks_of_train(answers)
     if isinstance(ranks, str):
         return unchecked(what, f"{ranks}.")
     ranked = ranks.above >= 0
@@ -301,30 +301,30 @@ def train_items_scored(looked: Looked) -> Finding:
         (),
         what,
         "fact",
-        "What it ranks may be recommended again: evaluate leaves these items out with train=.",
+        "These items may be recommended again, unless evaluate leaves them out with train=.",
         "The source ranks nothing that users have in train.",
     )
 
 
-def train_items_recommended(looked: Looked) -> Finding:
+def train_items_recommended(answers: Answers) -> Finding:
     """Count the listed places that items of train would take if they were not left out."""
-    what = f"of the first {looked.k:,} places, those that items of the user's train would take"
-    if looked.train is None:
+    what = f"of the first {answers.k:,} places, those that items of the user's train would take"
+    if answers.train is None:
         return unchecked(what, "no train.")
-    protocol = looked.request.protocol.replace(seen="kept")
-    request = dataclasses.replace(looked.request, protocol=protocol)
-    lists = looked.source.top(request, looked.k)
-    listed = as_interactions(lists, looked.test)
-    again = matching.in_train(listed, looked.train)
+    protocol = answers.request.protocol.replace(seen="kept")
+    request = dataclasses.replace(answers.request, protocol=protocol)
+    lists = answers.source.top(request, answers.k)
+    listed = as_interactions(lists, answers.test)
+    again = matching.in_train(listed, answers.train)
     users = np.unique(ragged.users_of(listed.indptr)[again])
     # If all candidates are ranked, a list ends where the candidates do.
-    shorter = looked.lists.lengths < lists.lengths
-    shortened = bool((shorter & looked.ranks.ends_early).any())
-    left_out = looked.source.facts.removes_train(looked.given.protocol)
+    shorter = answers.lists.lengths < lists.lengths
+    shortened = bool((shorter & answers.ranks.ends_early).any())
+    left_out = answers.source.facts.removes_train(answers.given.protocol)
     return counted(
         int(np.count_nonzero(again)),
         len(again),
-        examples_at(users, looked.user_ids),
+        examples_at(users, answers.user_ids),
         what,
         "warning" if shortened and left_out else "fact",
         _effect(left_out=left_out, shortened=shortened),
@@ -346,10 +346,10 @@ def _effect(*, left_out: bool, shortened: bool) -> str:
     )
 
 
-def train_items_low(looked: Looked) -> Finding:
+def train_items_low(answers: Answers) -> Finding:
     """Count the users whose items of train are not ranked above the middle."""
     what = "users whose own items of train are, on average, in the lower half of their ranking"
-    ranks = _ranks_of_train(looked)
+    ranks = _ranks_of_train(answers)
     if isinstance(ranks, str):
         return unchecked(what, f"{ranks}.")
     if ranks.ends_early.any():
@@ -367,7 +367,7 @@ def train_items_low(looked: Looked) -> Finding:
     return counted(
         len(low),
         len(users),
-        examples_at(low, looked.user_ids),
+        examples_at(low, answers.user_ids),
         what,
         level,
         f"On average, items of train are below {overall:.1%} of the others. Most models put what "
@@ -382,19 +382,19 @@ def train_items_low(looked: Looked) -> Finding:
     )
 
 
-def _ranks_of_train(looked: Looked) -> Ranks | str:
+def _ranks_of_train(answers: Answers) -> Ranks | str:
     """Return the ranks of the items of train if nothing leaves them out, or why there are none."""
-    if looked.trained is None:
+    if answers.trained is None:
         return "no train"
-    if looked.given.brings_truth:
+    if answers.given.brings_truth:
         return "the source brings its own truth"
-    if not len(looked.trained):
+    if not len(answers.trained):
         return "these users have nothing in train"
     request = dataclasses.replace(
-        looked.request, test=looked.trained, train=None, candidates=None, exclude=None
+        answers.request, test=answers.trained, train=None, candidates=None, exclude=None
     )
     try:
-        return looked.source.rank(request)
+        return answers.source.rank(request)
     except InputError:  # it knows none of these items, which another check counts
         return "the source knows none of the items"
 
@@ -402,11 +402,11 @@ def _ranks_of_train(looked: Looked) -> Ranks | str:
 CONFIDENCE = 0.95
 
 
-def no_better_than_chance(looked: Looked) -> Finding:
+def no_better_than_chance(answers: Answers) -> Finding:
     """Count the users whose relevant items are ranked no higher than in a random order."""
     what = "users whose relevant items are no higher than in a random order (roc_auc)"
     try:
-        result = _evaluated(looked)
+        result = _evaluated(answers)
     except RecometerError as error:
         return unchecked(what, str(error).split(" Hint:")[0])
     ndcg, auc = (str(metric) for metric in result.metrics)
@@ -426,7 +426,7 @@ def no_better_than_chance(looked: Looked) -> Finding:
         level=level,
         count=len(low_users),
         total=int(np.count_nonzero(~np.isnan(result[auc]))),
-        examples=examples_at(low_users, looked.user_ids),
+        examples=examples_at(low_users, answers.user_ids),
         sentence=(
             f"{ndcg} is {row.mean:.4f}; a random order of the same candidates has "
             f"{row.chance:.4f} (95% interval of the difference: {low:+.4f} to {high:+.4f}). "
@@ -445,14 +445,14 @@ def _difference(values: Float64, chance: Float64) -> stats.Interval:
     return stats.interval(values - chance, bounds=bounds, confidence=CONFIDENCE)
 
 
-def _evaluated(looked: Looked) -> EvaluationRecord:
-    given, asked = looked.given, looked.given.sides.arguments
+def _evaluated(answers: Answers) -> EvaluationRecord:
+    given, asked = answers.given, answers.given.sides.arguments
     return evaluate(
         given.source,
-        None if given.brings_truth else looked.test,
+        None if given.brings_truth else answers.test,
         **asked.as_given,
         train=asked.train,
-        metrics=f"ndcg@{looked.k} roc_auc",
+        metrics=f"ndcg@{answers.k} roc_auc",
         protocol=asked.protocol,
         seed=asked.seed,
         threads=asked.threads,

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer.auditing.findings import Findings, findings_of
 from recometer.checking import checks
-from recometer.checking._looked import Looked
+from recometer.checking._answers import Answers
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
     from recometer.sources.models import Recommender
 
-# A check is a function of Looked that returns a Finding. They are shown in this order.
+# A check is a function of Answers that returns a Finding. They are shown in this order.
 CHECKS = (
     checks.changes_between_calls,
     checks.rank_differs_from_list,
@@ -210,15 +210,15 @@ def check(
         # A model is asked for its lists a second time.
         again = given if isinstance(source, Source) else evaluator.case(source)
         whole = given.sides.given if truth is None else truth
-        looked = Looked(given, again.source, whole, k)
-        findings = findings_of(CHECKS, looked)
+        answers = Answers(given, again.source, whole, k)
+        findings = findings_of(CHECKS, answers)
     return Preflight(
         findings=findings,
         source=given.source.describe(),
-        test=repr(looked.whole),
-        train=None if looked.train is None else repr(looked.train),
-        n_checked=looked.test.n_users,
-        n_users=looked.whole.n_users,
+        test=repr(answers.whole),
+        train=None if answers.train is None else repr(answers.train),
+        n_checked=answers.test.n_users,
+        n_users=answers.whole.n_users,
         k=k,
     )
 

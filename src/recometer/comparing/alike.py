@@ -1,4 +1,4 @@
-"""Whether two evaluations can be compared: the same test data, candidates and rules."""
+"""Whether evaluations can be compared: the same test data, candidates and rules."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
         more = f" {len(others)} more: {' '.join(others)}" if others else ""
         names = " ".join(refused)
         raise InputError(
-            f"{first}{more} Hint: evaluate both alike; or, if that is meant, allow={names!r} "
-            "compares them nevertheless."
+            f"{first}{more} Hint: evaluate both the same way; or, if that is meant, "
+            f"allow={names!r} compares them nevertheless."
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
     unused = [

@@ -1,4 +1,4 @@
-"""Who gains and who loses between two models: users, and segments of them."""
+"""Users, and groups of users, who gain or lose between two models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UserChange:
     user
         The id, or the position.
     value, value_other
-        With the model, and with the one that it is compared with.
+        The user's values with the model, and with the other one.
     difference
         The first minus the second.
     """
@@ -91,7 +91,7 @@ class Segment:
     difference, low, high
         Difference of the means, with the ends of its interval.
     method
-        How that was found.
+        The method of the interval.
     """
 
     group: str
@@ -204,7 +204,7 @@ def _profile(name: str, model: Model, users: Users) -> Float64 | None:
     if any(column is None for column in columns):
         return None
     each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
-    # Batches have users of their own; seeds have the same users.
+    # Batches have different users, and seeds the same ones.
     found = each[0].copy()
     for column in each[1:]:
         found = np.where(np.isnan(found), column, found)

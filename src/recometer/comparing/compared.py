@@ -104,8 +104,8 @@ class Compared(Printed):
         ----------
         metric
         means
-            Whether a last row, whose ``user`` is null, has the means over the users that all models
-            have a value for. (Means of all of a column's values would be of different users.)
+            Whether to add a row with the means over the users with a value from all models; its
+            ``user`` is null. (Means of all values of a column would be over different users.)
         """
         import polars as pl
 
@@ -203,7 +203,7 @@ class Compared(Printed):
         return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
     def known(self, metric: str) -> str:
-        """Return the name of a metric that was compared, which may be written otherwise."""
+        """Return the name of a compared metric, which may be written in another way."""
         return known_metric(metric, self.metrics, self.models[0].first)
 
     def model(self, name: str) -> Model:
@@ -259,7 +259,7 @@ class Compared(Printed):
         return dataclasses.replace(found, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, what decides in full, and a line for each other metric.
+        """Return the leaderboard, all pairs by `decisive` metrics, and a line per other metric.
 
         How users differ is left to `full` if there are more than `MOST_PAIRS` pairs.
         """
@@ -287,9 +287,9 @@ class Compared(Printed):
         return [*boards, *users, differences, self._others(others, notes)]
 
     def said(self, metrics: Sequence[str]) -> list[str]:
-        """Return the notes on a comparison of which some metrics are shown in full.
+        """Return the notes on the comparison if some metrics are shown in full.
 
-        How p-values and intervals were found is said where all of them are shown.
+        The methods of p-values and intervals are added only if all metrics are shown.
         """
         rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -344,7 +344,7 @@ class Compared(Printed):
 
 
 class FullComparison(Printed):
-    """A comparison, of which all pairs by all metrics are shown."""
+    """A comparison that shows all pairs by all metrics."""
 
     def __init__(self, comparison: Compared) -> None:
         self.comparison = comparison
@@ -367,7 +367,7 @@ class FullComparison(Printed):
 
 
 def _models_named(names: Sequence[str]) -> str:
-    """Return some names, or how many there are."""
+    """Return a few names, or the number of many."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,} models"
 
 
@@ -398,14 +398,14 @@ def leaderboard(
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
-    """Return the name of one of some metrics, which may be written otherwise.
+    """Return the name of a metric, which may be written in another way.
 
     Raises
     ------
     UnknownNameError
-        If the name is not that of one of the metrics.
+        If it is none of `metrics`.
     InputError
-        If it is that of several.
+        If it means several of them.
     """
     known = {str(one): one for one in result.metrics if str(one) in metrics}
     try:
@@ -417,7 +417,7 @@ def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) 
 def primary_of(
     primary: str | Iterable[str], metrics: Sequence[str], result: EvaluationRecord
 ) -> list[str]:
-    """Return the metrics that decide, each once; see `known_metric`."""
+    """Return the names of the primary metrics, without repeats; see `known_metric`."""
     known = {str(one): one for one in result.metrics if str(one) in metrics}
     found: dict[str, None] = {}
     for one in names_in(primary):
@@ -431,7 +431,7 @@ def primary_of(
 
 
 def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
-    """Return the margin, or those of metrics by the names that these have; see `known_metric`."""
+    """Return the margin, or those of metrics by their names; see `known_metric`."""
     if not isinstance(margin, Mapping):
         return margin
     return {known_metric(name, metrics, result): one for name, one in margin.items()}

@@ -13,10 +13,10 @@ from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.stats import Tukey, multiplicity
+from recometer.stats import Tukey, several
 
-Correction = multiplicity.Correction | Literal["tukey"]
-KNOWN: tuple[str, ...] = (*get_args(multiplicity.Correction), "tukey")
+Correction = several.Correction | Literal["tukey"]
+KNOWN: tuple[str, ...] = (*get_args(several.Correction), "tukey")
 POWER_WANTED = 0.8
 WITHHELD = "Only the adjustment of p for the number of comparisons withholds a difference."
 
@@ -28,7 +28,7 @@ def check_correction(
     primary: Sequence[str],
     together: Container[str],
 ) -> None:
-    """Refuse a correction that does not exist, or that does not go with the comparison.
+    """Refuse a correction that does not exist, or cannot be used in this comparison.
 
     `together` are the metrics that have one value for all users.
 
@@ -66,7 +66,7 @@ def check_correction(
 
 
 def tukey_by(metric: str, models: Sequence[Model], users: Users, options: Options) -> Tukey:
-    """Return Tukey's test of all models, on the users that all of them have a value for."""
+    """Return Tukey's test of all models, on the users with a value from all of them."""
     return stats.tukey(
         np.column_stack([users.values(model, metric) for model in models]),
         alpha=options.alpha,
@@ -83,7 +83,7 @@ def adjusted(
     tests: Mapping[str, Tukey],
     models: Sequence[Model],
 ) -> list[PairRow]:
-    """Adjust p over the comparisons by primary metrics, and add what depends on their number.
+    """Adjust p over the comparisons by primary metrics, and add the power at that level.
 
     Only comparisons of `models` with each other count. `tests` has Tukey's test of each primary
     metric, where that is the correction.
@@ -96,7 +96,7 @@ def adjusted(
     smallest[np.isnan(p_values)] = np.nan
     n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
     if correction == "tukey":
-        # Each metric has a test of its own; and no pair is surer than it is alone.
+        # Each metric has its own test, and p of a pair is at least that of the pair alone.
         p_values = np.maximum(p_values, _by_tukey(rows, tests, models))
         p_values, least = (np.minimum(one * len(primary), 1.0) for one in (p_values, smallest))
     else:
@@ -118,16 +118,17 @@ def adjusted(
 
 
 def _withheld(row: PairRow, adjusted_p: float, options: Options) -> list[str]:
-    """Say where a difference is not shown because of the number of comparisons alone."""
+    """Return a note if only the number of comparisons hides a difference."""
     alone = row.p_value <= options.alpha < adjusted_p and 0.0 not in row.interval
     return [WITHHELD] if alone else []
 
 
 def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
-    """Say how far means have to be apart."""
+    """Say which differences of means are significant by Tukey's test."""
     return [
-        f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users for whom all models have "
-        f"a value, means {one.critical_difference:.4f} apart differ at the level {options.alpha:g}."
+        f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users with a value from all "
+        f"models, a difference of {one.critical_difference:.4f} between means is significant at "
+        f"the level {options.alpha:g}."
         for metric, one in tests.items()
     ]
 
@@ -147,7 +148,7 @@ def _by_tukey(
 
 
 def _smallest_difference(row: PairRow, alpha: float) -> float:
-    # The power of Gaffke's bound is not that of a test: see `recometer.stats.power`.
+    # `recometer.stats.power` does not know the power of Gaffke's bound.
     if not row.error > 0 or row.test.test == "gaffke":
         return np.nan
     n = row.test.n  # users or clusters

@@ -52,7 +52,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.margin is not None and not self.alpha < 0.5:
             raise InputError(
-                f"confidence={self.confidence:g} beside margin= must be above 0.5: equivalence is "
+                f"confidence={self.confidence:g} with margin= must be above 0.5: equivalence is "
                 "tested at the level 1 - confidence. Hint: 0.95 is usual."
             )
 
@@ -340,7 +340,7 @@ class UserPair:
 
 
 class SeedPair(UserPair):
-    """Two models of which at least one has several seeds: users and seeds are both drawn."""
+    """Two models, at least one with several seeds: users and seeds are both drawn."""
 
     def p(self, enough: float) -> float:
         """Return p over users and seeds."""

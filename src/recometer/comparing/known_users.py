@@ -1,4 +1,4 @@
-"""Users and items that some models do not know: how many, and the means without these users."""
+"""Users and items that some models do not know, and the means without these users."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ class KnownUsers:
         if not one.n_known:
             return f"No user has a value of {one.metric} from all models and is known to all."
         said = (
-            f"{one.metric} over the {one.n_known:,} users whom all models know: "
+            f"{one.metric} over the {one.n_known:,} users known to all models: "
             f"{_values(one.known)}."
         )
         if not one.reversed:
             return said
         return (
-            f"{said} Over all {one.n:,} users the order is another one ({_values(one.means)}), as "
-            "it also depends on who is known at all."
+            f"{said} Over all {one.n:,} users the order changes ({_values(one.means)}), because it "
+            "also depends on how many users a model knows."
         )
 
 

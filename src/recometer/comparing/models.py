@@ -1,4 +1,4 @@
-"""The models that are compared, each with one or several evaluations, on one set of users."""
+"""The models to compare, each with one or several evaluations, and their common users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a comparison: two models by a metric, and a model among all; how both are shown."""
+"""Rows of a comparison, of pairs of models and of the leaderboard, and their columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIGNS = (
     "* is the best mean of a metric. ≈ marks one that is not shown to differ from it.",
     "The possible ranks follow each mean.",
 )
-"""What `standing_text` shows."""
+"""The signs of `standing_text`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,17 +72,17 @@ class PairRow:
     deviation
         Standard deviation of the users' differences.
     unit
-        The number of which the users' differences are multiples, if that makes the test coarser;
+        The unit that divides the differences of all users, if it makes the test coarser;
         otherwise 0.
     error
         Standard error of the difference, over users, or over clusters of them.
     few
         Whether fewer than 30 users differ and most are equal: too few to exclude that a few users
-        lose much. Unless the interval is Gaffke's, which takes that into account, no gate is
-        decided.
+        lose much. Gates are then undecided, unless the interval is Gaffke's, which allows for
+        such users.
     smallest_difference
-        The true difference that this test set shows with a power of 80 %, at the level of one of
-        this number of comparisons. If it is above `largest_difference`, there is none.
+        The true difference that this test set shows with a power of 80 %, at the level for this
+        number of comparisons. If it is above `largest_difference`, no possible difference is.
     largest_difference
         The largest possible difference of two values; infinite if the metric has no range.
     equivalence
@@ -148,9 +148,9 @@ class PairRow:
 
     @property
     def decides_gates(self) -> bool:
-        """Return whether gates are decided by the interval: not where too few users differ.
+        """Return whether the interval can decide gates, which takes enough users who differ.
 
-        Gaffke's interval, which needs a range of the metric, allows for what these do not show.
+        Gaffke's interval, which needs a range of the metric, allows for users not in the sample.
         """
         return not self.few or self.interval.method in ("gaffke", "clopper-pearson")
 
@@ -173,8 +173,8 @@ class PairRow:
     def verdict(self) -> str:
         """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE`, or nothing.
 
-        A difference is shown where the interval excludes 0 and p, adjusted if the metric is a
-        primary one, is at most 1 - confidence.
+        A difference is shown if the interval excludes 0 and p, adjusted if the metric is a primary
+        one, is at most 1 - confidence.
         """
         p = self.adjusted_p if self.primary else self.p_value
         if p <= 1 - self.interval.confidence and 0.0 not in self.interval:
@@ -232,10 +232,10 @@ class Standing:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value as people read it."""
+    """Return a p-value as text."""
     if math.isnan(p):
         return ""
-    if p < SMALLEST_P:  # what rounding leaves of it is not a statement
+    if p < SMALLEST_P:  # digits of so small a p are rounding errors
         return f"<{SMALLEST_P:.0e}"
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 
@@ -251,7 +251,7 @@ def percent(value: float) -> str:
 
 
 def standing_text(standing: Standing) -> str:
-    """Return a mean, its sign, and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
+    """Return a mean, its sign and its rank, ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
     if not standing.rank:
@@ -263,7 +263,7 @@ def standing_text(standing: Standing) -> str:
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
     """Return the columns of differences between models.
 
-    Where all rows have an adjusted p, that before is spare.
+    If all rows have an adjusted p, the column of p before is left out when space is short.
     """
 
     def ends(low: float, high: float) -> str:

@@ -33,8 +33,8 @@ BATCHES = (
 )
 OTHER_FOLDS = "One value per fold, but the models have not as many folds: nothing is tested."
 FOLDS = (
-    "From the differences of {} folds, by Student's t. Models of folds are trained on data that "
-    "overlap; no interval over the folds shows what they have in common."
+    "From the differences of {} folds, by Student's t. Models of different folds are trained on "
+    "overlapping data; no interval over the folds shows the error that they share."
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
 SAVED = (

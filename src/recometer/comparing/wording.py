@@ -1,4 +1,4 @@
-"""What is said below the tables of a comparison."""
+"""The notes below the tables of a comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
-MOST = 4  # entries of a list that is given in full
+MOST = 4  # entries of a list before it is shortened
 METHODS = {
     "binomial": "exactly (binomial)",
     "convolution": "exactly (convolution)",
@@ -36,7 +36,7 @@ CORRECTIONS = {
 
 
 def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
-    """Say how p-values and intervals were found."""
+    """Say how p-values and intervals were computed."""
     tests: dict[str, list[str]] = {}
     for test in dict.fromkeys(row.test.test for row in rows if row.test.method != "none"):
         of_test = [row for row in rows if row.test.test == test and row.test.method != "none"]
@@ -59,7 +59,7 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
 def on_correction(
     rows: Sequence[PairRow], primary: Sequence[str], chosen: bool, correction: Correction
 ) -> list[str]:
-    """Say over which comparisons p is adjusted."""
+    """Say which comparisons p is adjusted over."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
     n_pairs = len({(row.model, row.other) for row in rows if row.primary})
@@ -112,7 +112,7 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
 
 
 def on_runs(rows: Sequence[PairRow]) -> list[str]:
-    """Say how seeds and folds vary beside users."""
+    """Say how much of the variance comes from seeds and folds."""
     found = []
     for row in rows:
         if row.runs is None:
@@ -175,7 +175,7 @@ def _could_not_be_significant(row: PairRow, options: Options) -> bool:
 
 
 def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> list[str]:
-    """Say which comparisons could not have been significant, of so many that p is adjusted over."""
+    """Say which comparisons could not have been significant, out of `n_tests`."""
     hopeless = [row for row in rows if _could_not_be_significant(row, options)]
     found = []
     for row in hopeless[:MOST]:
@@ -196,9 +196,9 @@ def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> li
 
 
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
-    """Return the notes of rows, each once, with the rows that it holds for.
+    """Return each note of the rows once, with the names of its rows.
 
-    Notes that begin with a number, and are the same otherwise, are one: "4 to 27 users differ".
+    Notes that differ only in a number at their beginning are merged: "4 to 27 users differ".
     """
     of_note: dict[str, list[tuple[str, PairRow]]] = {}
     for row in rows:
@@ -214,13 +214,13 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 
 
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
-    """Say what the signs and ranks of the leaderboard rest on.
+    """Say what the signs and ranks of the leaderboard are based on.
 
     `n_users` are the numbers of users of the metrics that have a value for each of them.
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
-    means = f"The means are over the {users} for whom all models have a value. " if counts else ""
+    means = f"The means are over the {users} with a value from all models. " if counts else ""
     by = "paired tests of all pairs, adjusted by Holm's method"
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
@@ -231,7 +231,7 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
 
 
 def on_undefined(rows: Sequence[PairRow]) -> str:
-    """Say where only one of two models has a value for some users; empty if this never occurs."""
+    """Say for which users only one of two models has a value; empty if there are none."""
     some = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
         f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "
@@ -244,7 +244,7 @@ def on_undefined(rows: Sequence[PairRow]) -> str:
     return (
         f"Users that only one of two models has a value for are left out ({'; '.join(parts)}"
         f"{more}), which can favour a model. Hint: evaluate with undefined=0 and "
-        "constant_scores='ties' to count them, if that is what they deserve."
+        "constant_scores='ties' to count them, if that is right for your purpose."
     )
 
 
@@ -253,7 +253,7 @@ def _pair(row: PairRow) -> str:
 
 
 def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
-    """Name the rows that something holds for, by metric if it holds for all pairs."""
+    """Name some of the rows, by their metric if all of its pairs are among them."""
     metrics = list(dict.fromkeys(row.metric for row in found))
     n_of = {metric: sum(row.metric == metric for row in rows) for metric in metrics}
     if len(found) == len(rows):
@@ -266,7 +266,7 @@ def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
 def _by(
     rows: Sequence[PairRow], way: Callable[[PairRow], str], all_rows: Sequence[PairRow]
 ) -> list[str]:
-    """Return each way, with the rows that were computed so where there are several."""
+    """Return each method, followed by its rows if there are several methods."""
     ways: dict[str, list[PairRow]] = {}
     for row in rows:
         if way(row):

@@ -71,7 +71,7 @@ class Unknown(NamedTuple):
         found = guess(self.asked, self.known)
         if found is None:
             return (
-                f" Hint: are ids written alike? Those of {self.side} are such as "
+                f" Hint: are ids written the same way? Those of {self.side} are such as "
                 f"{brief(self.asked[0])}, those of the source such as {brief(self.known[0])}."
             )
         return f" Hint: {found}. Write ids alike on both sides."

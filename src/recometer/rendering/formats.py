@@ -1,6 +1,6 @@
 """Tables, and every way to write one: text, Markdown, LaTeX, HTML, JSON and CSV.
 
-A new format is a function of what is shown, an entry in `FORMATS` and a method of `Shown`.
+A new format is a function of a `Shown`, an entry in `FORMATS` and a method of `Shown`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Fitted(NamedTuple):
     best
         Cells to highlight, each as (row, column).
     above
-        A line above it, or an empty text: columns of which all cells are the same.
+        A line above it with the columns whose cells are all the same, or an empty text.
     """
 
     columns: Sequence[Column]
@@ -185,7 +185,7 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
 
 
 def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
-    """Put above what all rows have, and leave out spare columns until it fits."""
+    """Move values that all rows share above the table, and drop spare columns until it fits."""
     alike = _alike(of) if len(of.rows) > 1 else []
     titles = [" ".join(title.split()) for title in of.headers]
     kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
@@ -399,7 +399,7 @@ def to_json(shown: Shown) -> str:
 
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
-    # With values per user, an entry a line would be most of what is written.
+    # With values per user, one line per entry would make up most of the file.
     return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
 
 
@@ -497,7 +497,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of a table: its title, and what of a row it shows.
+    """A column of a table: its title, and the values of a row that it shows.
 
     Attributes
     ----------
@@ -596,7 +596,7 @@ class Printed(Shown):
 
 @dataclasses.dataclass(frozen=True)
 class Table(Printed):
-    """What is shown, whatever the format.
+    """Something that can be shown in all formats.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,17 @@ from recometer.auditing import Audit
 from recometer.auditing import audit as run_audit
 from recometer.comparing.wording import on_power
 from recometer.errors import InputError, InputTypeError
-from recometer.report import sections
 from recometer.report.facts import call_of, facts
-from recometer.report.given import Given, given_by
 from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
+from recometer.report.inputs import Inputs, read_inputs
 from recometer.report.inspection import inspector
-from recometer.report.lists import Known, known_lists
+from recometer.report.lists import ListSource, list_sources
 from recometer.report.model import Chart, ReportModel
 from recometer.report.numbers import (
-    MetricNumbers,
     all_numbers,
     standings_of,
 )
-from recometer.report.popularity import popularity
+from recometer.report.sections import Content, charts_of
 from recometer.version import __version__
 
 DEPTH, LONGEST = 10, 50  # places of a list that is shown
@@ -52,7 +50,7 @@ def build(
     threads: int | None = None,
 ) -> ReportModel:
     """Return the content of the report of a comparison or an evaluation; see `report`."""
-    given = given_by(of, name, groups, threads)
+    given = read_inputs(of, name, groups, threads)
     primary = given.metrics[0]
     standings = standings_of(given, primary)
     order = tuple(place.model for place in standings.places)
@@ -62,10 +60,10 @@ def build(
     pair = main_pair(given, standings)
     pairs = pairs_of(given, pair)
     numbers = all_numbers(given, pairs, standings)
-    known = known_lists(given, lists, data or {})
+    known = list_sources(given, lists, data or {})
     found_audit = _audit(audit, known)
     k = depth_of(known) if depth is None else depth
-    charts = _charts(given, numbers, pairs, known, k)
+    charts = charts_of(Content(given, numbers, pairs, known, k))
     inspected = inspector(
         given,
         known,
@@ -96,29 +94,7 @@ def build(
     )
 
 
-def _charts(
-    given: Given,
-    numbers: Mapping[str, MetricNumbers],
-    pairs: Sequence[tuple[str, str]],
-    known: Mapping[str, Known],
-    k: int,
-) -> tuple[Chart, ...]:
-    order = [model.name for model in given.models]
-    charts = [
-        sections.leaderboard_chart(numbers, given.options.confidence),
-        sections.curves(given, numbers),
-        sections.trade_off(given, numbers),
-        sections.distributions(numbers, order),
-        *sections.differences(numbers),
-        *sections.found(given, pairs),
-        *sections.groups(given, numbers),
-        popularity(given, known, order, k),
-        sections.repeats(given, order),
-    ]
-    return tuple(chart for chart in charts if chart is not None)
-
-
-def depth_of(known: Mapping[str, Known]) -> int:
+def depth_of(known: Mapping[str, ListSource]) -> int:
     """Return how long the lists are that are shown: of scored pairs whole, within limits."""
     if known and all(one.own for one in known.values()):
         longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
@@ -126,7 +102,7 @@ def depth_of(known: Mapping[str, Known]) -> int:
     return DEPTH
 
 
-def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audit | str:
+def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
     """Return the audit that was given, or one of train and test; a text says why there is none."""
     if isinstance(wanted, Audit):
         return wanted
@@ -158,7 +134,7 @@ def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
     return f"{len(order)} models compared"
 
 
-def _subtitle(given: Given) -> str:
+def _subtitle(given: Inputs) -> str:
     described = given.first.inputs.get("test", {}).get("description", "")
     if described.startswith("Interactions("):
         described = described.removeprefix("Interactions(").removesuffix(")")
@@ -169,7 +145,7 @@ def _subtitle(given: Given) -> str:
     return f"Test: {described}. Metrics: {', '.join(names[:MOST_NAMED])}{more}."
 
 
-def _notes(given: Given) -> list[str]:
+def _notes(given: Inputs) -> list[str]:
     """Return notes on the comparison; power is noted only for the metrics that decide."""
     comparison = given.comparison
     if comparison is None:
@@ -179,9 +155,9 @@ def _notes(given: Given) -> list[str]:
 
 
 def _missing(
-    given: Given,
+    given: Inputs,
     charts: tuple[Chart, ...],
-    known: Mapping[str, Known],
+    known: Mapping[str, ListSource],
 ) -> list[str]:
     """Name the parts that are not shown, and how to get them."""
     there = {chart.name for chart in charts}
@@ -210,7 +186,7 @@ def _missing(
         found.append(
             "No share of relevant items found by their popularity: not all models were evaluated "
             "with the same train, the same largest cut-off and a metric of ranks, by a version of "
-            "recometer that keeps it. Hint: evaluate them once more, all alike."
+            "recometer that keeps it. Hint: evaluate all of them again in the same way."
         )
     if "repeats" not in there:
         found.append(

@@ -43,6 +43,20 @@ WHO = {
 }
 
 
+SPECS: dict[str, Callable[[Chart], Spec]] = {}
+"""The functions that draw charts, by `Chart.kind`."""
+
+
+def drawing(kind: str) -> Callable[[Callable[[Chart], Spec]], Callable[[Chart], Spec]]:
+    """Register a function that draws charts of a kind."""
+
+    def register(function: Callable[[Chart], Spec]) -> Callable[[Chart], Spec]:
+        SPECS[kind] = function
+        return function
+
+    return register
+
+
 def spec_of(chart: Chart) -> Spec:
     """Return a chart's Vega-Lite specification, without data and as wide as its container."""
     made = SPECS[chart.kind](chart)
@@ -109,7 +123,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Fill in the colours of who wins and who loses, which Vega-Lite has no named range for."""
+    """Fill in the colours of users who win or lose, which have no named range in Vega-Lite."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)
@@ -151,6 +165,7 @@ def _tooltip(chart: Chart) -> list[Spec]:
     ]
 
 
+@drawing("leaderboard")
 def _leaderboard(chart: Chart) -> Spec:
     y = {"field": "model", "type": "nominal", "sort": None, "title": None}
     near = {"zero": False}
@@ -185,6 +200,7 @@ def _leaderboard(chart: Chart) -> Spec:
     }
 
 
+@drawing("curves")
 def _curves(chart: Chart) -> Spec:
     color, dash, shape = _by_model(chart)
     return {
@@ -209,6 +225,7 @@ def _curves(chart: Chart) -> Spec:
     }
 
 
+@drawing("tradeoff")
 def _tradeoff(chart: Chart) -> Spec:
     color, _, shape = _by_model(chart)
     x, y = (
@@ -228,20 +245,17 @@ def _tradeoff(chart: Chart) -> Spec:
                 "encoding": {
                     "x": x,
                     "y": y,
-                    "color": color | {"legend": None},
-                    "shape": shape | {"legend": None},
+                    "color": color,
+                    "shape": shape,
                     "size": {"condition": {"test": "datum.front", "value": 190}, "value": 70},
                     "tooltip": _tooltip(chart),
                 },
-            },
-            {
-                "mark": {"type": "text", "dy": -15},
-                "encoding": {"x": x, "y": y, "text": {"field": "model", "type": "nominal"}},
             },
         ],
     }
 
 
+@drawing("ridges")
 def _ridges(chart: Chart) -> Spec:
     n = max(chart.lines, 1)
     y = {
@@ -282,6 +296,7 @@ def _ridges(chart: Chart) -> Spec:
     }
 
 
+@drawing("winners")
 def _winners(chart: Chart) -> Spec:
     labels = {"labelExpr": _in_two_lines(" minus "), "labelBaseline": "bottom"}
     y = {"field": "pair", "type": "nominal", "sort": None, "title": None, "axis": labels}
@@ -303,6 +318,7 @@ def _winners(chart: Chart) -> Spec:
     }
 
 
+@drawing("differences")
 def _differences(chart: Chart) -> Spec:
     color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
     return {
@@ -362,14 +378,25 @@ def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
     }
 
 
+@drawing("heat")
+def _shares(chart: Chart) -> Spec:
+    return _heat(chart, {"range": "heatmap", "zero": False}, ".1%")
+
+
+@drawing("heat_signed")
+def _differences_of_shares(chart: Chart) -> Spec:
+    return _heat(chart, {"range": "diverging", "domainMid": 0}, "+.1%")
+
+
 def _in_two_lines(at: str) -> str:
-    """Return the expression of labels that are broken at some words."""
+    """Return the expression that breaks labels into two lines at a word."""
     parts = f"split(datum.label, '{at}')"
     return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
 
 
+@drawing("by_group")
 def _by_group(chart: Chart) -> Spec:
-    """Draw a point per model in each group; models that are level stand one above the other."""
+    """Draw a point per model in each group, each in a line of its own."""
     color, _, shape = _by_model(chart)
     y = {
         "field": "group",
@@ -396,6 +423,7 @@ def _by_group(chart: Chart) -> Spec:
     }
 
 
+@drawing("signed_bars")
 def _signed_bars(chart: Chart) -> Spec:
     y = {
         "field": "group",
@@ -421,6 +449,7 @@ def _signed_bars(chart: Chart) -> Spec:
     }
 
 
+@drawing("popularity")
 def _popularity(chart: Chart) -> Spec:
     color, dash, _ = _by_model(chart)
     return {
@@ -436,6 +465,7 @@ def _popularity(chart: Chart) -> Spec:
     }
 
 
+@drawing("dots")
 def _dots(chart: Chart) -> Spec:
     return {
         "height": ROW * max(chart.lines, 1),
@@ -461,22 +491,6 @@ def _dots(chart: Chart) -> Spec:
     }
 
 
-SPECS: dict[str, Callable[[Chart], Spec]] = {
-    "leaderboard": _leaderboard,
-    "curves": _curves,
-    "tradeoff": _tradeoff,
-    "ridges": _ridges,
-    "winners": _winners,
-    "differences": _differences,
-    "heat": lambda chart: _heat(chart, {"range": "heatmap", "zero": False}, ".1%"),
-    "heat_signed": lambda chart: _heat(chart, {"range": "diverging", "domainMid": 0}, "+.1%"),
-    "by_group": _by_group,
-    "signed_bars": _signed_bars,
-    "popularity": _popularity,
-    "dots": _dots,
-}
-
-
 def need(module: str) -> Any:
-    """Import a module of the extra; MissingExtraError: it is not installed."""
+    """Import a module of the extra; MissingExtraError if it is not installed."""
     return errors.need(module, "A report", "report", PACKAGES[module])

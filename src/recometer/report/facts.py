@@ -1,4 +1,4 @@
-"""The protocol in full: what was measured, on what, by which rules and formulas, and how again."""
+"""The protocol in full: metrics, data, rules, formulas, and the call that repeats it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from recometer.errors import RecometerError
 from recometer.metrics.names import parse
-from recometer.report.given import Given
 from recometer.report.headline import compact
+from recometer.report.inputs import Inputs
 from recometer.report.model import Facts, Standings
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
@@ -18,8 +18,8 @@ from recometer.results.summary import COUNTS
 SHORT = 16  # characters of a fingerprint
 
 
-def facts(given: Given, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
-    """Return the parts of the protocol, those without rows left out."""
+def facts(given: Inputs, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
+    """Return the parts of the protocol that have rows."""
     parts = (
         _formulas(given.first),
         _rules(given.first),
@@ -77,7 +77,7 @@ def _means(standings: Mapping[str, Standings]) -> Facts:
     return Facts("All means", headings, rows)
 
 
-def _undefined(given: Given) -> Facts:
+def _undefined(given: Inputs) -> Facts:
     rows = [
         (model.name, metric, f"{users:,}", reason)
         for model in given.models
@@ -89,11 +89,11 @@ def _undefined(given: Given) -> Facts:
         "Users without a value",
         ("model", "metric", "users", "why"),
         tuple(rows),
-        "Means of a comparison are over the users for whom all models have a value.",
+        "Means of a comparison are over the users with a value from all models.",
     )
 
 
-def _counts(given: Given) -> Facts:
+def _counts(given: Inputs) -> Facts:
     rows = [
         (model.name, COUNTS.get(name, name), f"{count:,}")
         for model in given.models
@@ -103,7 +103,7 @@ def _counts(given: Given) -> Facts:
     return Facts("What the rules settled", ("model", "what", "count"), tuple(rows))
 
 
-def _data(given: Given) -> Facts:
+def _data(given: Inputs) -> Facts:
     rows = []
     for model in given.models:
         for name, described in model.first.inputs.items():
@@ -131,7 +131,7 @@ def _texts(fingerprints: Any) -> Iterator[tuple[str, str]]:
         yield "all", str(fingerprints)
 
 
-def _versions(given: Given) -> Facts:
+def _versions(given: Inputs) -> Facts:
     rows = tuple(
         (
             model.name,
@@ -144,8 +144,8 @@ def _versions(given: Given) -> Facts:
     return Facts("Versions", ("model", "versions", "seed", "time of evaluation"), rows)
 
 
-def call_of(given: Given) -> str:
-    """Return the Python that repeats everything, the inputs by their names."""
+def call_of(given: Inputs) -> str:
+    """Return the Python code that repeats everything, with inputs by their names."""
     result = given.first
     names = [
         name
@@ -174,7 +174,7 @@ def call_of(given: Given) -> str:
     options += [f"correction={comparison.correction!r}"] * (comparison.correction != "holm")
     models = ", ".join(repr(model.name) for model in given.models)
     return (
-        f"# sources: what each of these models gives out: {models}\n"
+        f"# sources: the output of each of these models: {models}\n"
         f"results = {{\n    name: rm.evaluate(\n        {called},\n    )\n"
         "    for name, source in sources.items()\n}\n"
         f"rm.compare(results, {', '.join(options)}).report('report.html')"
@@ -182,7 +182,7 @@ def call_of(given: Given) -> str:
 
 
 def _written(metrics: Iterable[str]) -> str:
-    """Return names of metrics as one text, shortened if that means the same."""
+    """Return names of metrics as one text, shortened if it still names the same metrics."""
     names = list(metrics)
     shortened = " ".join(compact(names))
     with contextlib.suppress(RecometerError):

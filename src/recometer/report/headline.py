@@ -1,4 +1,4 @@
-"""The headline: who wins, how sure that is, and who loses by it, in words."""
+"""The headline: the best model, how sure that is, and the users who lose."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from recometer.comparing.changes import changes as changes_of
 from recometer.comparing.kinds import UserPair, resolve
 from recometer.comparing.rows import NO_DIFFERENCE, PairRow
 from recometer.comparing.whole import resolve_whole
-from recometer.report.given import Given
+from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
 MOST_NAMED = 6  # metrics in a sentence
-CHANCE = 2  # of what stands apart from models: 1 is the baseline
+BASELINE, CHANCE = 1, 2  # models that the headline sets apart from the others (0)
 
 
-def main_pair(given: Given, standings: Standings) -> tuple[str, str] | None:
+def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
     """Return the best model and the best other one: the baseline or chance if there is no other."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
-    # `sorted` keeps the order of equals: the best come first.
+    # `sorted` is stable: the best come first.
     models = sorted(names, key=lambda name: given.model(name).by_chance)
     others = sorted(models[1:], key=lambda name: _stands_apart(given, name))
     return models[0], others[0]
 
 
-def _stands_apart(given: Given, name: str) -> int:
-    """Tell models (0) from the baseline (1) and from a random order (`CHANCE`)."""
+def _stands_apart(given: Inputs, name: str) -> int:
+    """Return 0, or `BASELINE` or `CHANCE` for the baseline and for a random order."""
     baseline = given.comparison.baseline if given.comparison is not None else None
-    return CHANCE if given.model(name).by_chance else int(name == baseline)
+    return CHANCE if given.model(name).by_chance else BASELINE * (name == baseline)
 
 
-def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
+def pairs_of(given: Inputs, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
     """Return the pairs whose users are shown.
 
     These are all minus the baseline, or the best minus all others. The main pair comes first.
@@ -52,7 +52,7 @@ def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]
 
 
 def headline(
-    given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audit | str
+    given: Inputs, standings: Standings, pair: tuple[str, str] | None, audit: Audit | str
 ) -> Headline:
     """Write the headline of the report."""
     leaks = [f"Careful: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
@@ -112,7 +112,7 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     return Headline(verdict, place.model, certain=None, sentences=tuple(said))
 
 
-def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
+def _row(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
     known = given.comparison.rows if given.comparison is not None else ()
     for row in known:
         if (row.metric, row.model, row.other) == (metric, *pair):
@@ -124,14 +124,14 @@ def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
     return first.against(second).row()
 
 
-def _user_pair(given: Given, metric: str, pair: tuple[str, str]) -> UserPair:
+def _user_pair(given: Inputs, metric: str, pair: tuple[str, str]) -> UserPair:
     models = given.model(pair[0]), given.model(pair[1])
     one, two = resolve(metric, models, given.users, given.options)
     return one.against(two)
 
 
 def _leaves_out_none(row: PairRow) -> bool:
-    """Return whether the interval has no place for no difference, or there is none."""
+    """Return whether the interval excludes 0, or there is no interval."""
     return not row.low <= 0 <= row.high
 
 
@@ -142,8 +142,8 @@ def _ends(row: PairRow) -> str:
     return f"[{ends[0]:.4f}, {ends[1]:.4f}]"
 
 
-def _on_known(given: Given, metric: str) -> list[str]:
-    """Say whom not all models know, and what the means are without these users."""
+def _on_known(given: Inputs, metric: str) -> list[str]:
+    """Say which users are unknown to some models, and the means without them."""
     known = None if given.comparison is None else given.comparison.known_users
     return [] if known is None else known.sentences([metric])
 
@@ -152,7 +152,7 @@ def _on_direction(standings: Standings) -> list[str]:
     return [] if standings.higher_is_better else [f"Lower is better in {standings.metric}."]
 
 
-def _on_apart(given: Given, standings: Standings, pair: tuple[str, str]) -> list[str]:
+def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> list[str]:
     """Say how the best model compares with the baseline and a random order of candidates."""
     said, best = [], pair[0]
     for place in standings.places:
@@ -168,7 +168,7 @@ def _on_apart(given: Given, standings: Standings, pair: tuple[str, str]) -> list
 
 
 def _beside(row: PairRow, name: str) -> str:
-    """Say how a model compares with another one of a given name."""
+    """Say how a model compares with another one, which `name` describes."""
     if math.isnan(row.difference):
         return f"{row.model} and {name} cannot be compared by {row.metric}."
     way = "above" if row.difference > 0 else "below"
@@ -187,10 +187,10 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
     ]
 
 
-def _on_others(given: Given, primary: str, pair: tuple[str, str]) -> list[str]:
-    """Say how the pair differs in the metrics that are not the first.
+def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
+    """Say how the pair differs in the other metrics.
 
-    Where models were compared with the baseline alone: how the best one differs from that.
+    If models were compared only with the baseline, this is how the best one differs from it.
     """
     said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     comparison = given.comparison
@@ -231,7 +231,7 @@ def _users(n: int, one: str, more: str) -> str:
     return f"{users_of(n)} {one if n == 1 else more}"
 
 
-def _most_harmed(given: Given, metric: str, pair: tuple[str, str]) -> UserChange | None:
+def _most_harmed(given: Inputs, metric: str, pair: tuple[str, str]) -> UserChange | None:
     if given.is_whole(metric):
         return None
     harmed = changes_of(_user_pair(given, metric, pair), 1).harmed
@@ -248,7 +248,7 @@ def _on_harmed(harmed: UserChange | None, metric: str, pair: tuple[str, str]) ->
 
 
 def compact(metrics: Iterable[str]) -> list[str]:
-    """Return names of metrics, cut-offs that follow each other as one: ``"recall@1..10"``."""
+    """Return names of metrics, with consecutive cut-offs merged: ``"recall@1..10"``."""
     families: dict[tuple[str, str], list[int]] = {}
     for name in metrics:
         before, at, after = name.partition("@")

@@ -16,8 +16,8 @@ from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError
-from recometer.report.given import Given
-from recometer.report.lists import Known, Place, named, places_of
+from recometer.report.inputs import Inputs
+from recometer.report.lists import ListSource, Place, named, places_of
 from recometer.report.model import Entry, InspectedUser, Inspector, Missed, UserLists
 
 MOST_HISTORY = 50  # items of train that are shown
@@ -28,8 +28,8 @@ Kinds = dict[int, list[str]]
 
 
 def inspector(
-    given: Given,
-    known: Mapping[str, Known],
+    given: Inputs,
+    known: Mapping[str, ListSource],
     order: Sequence[str],
     pair: tuple[str, str] | None,
     *,
@@ -99,7 +99,7 @@ def _first(kinds: Sequence[str], change: float) -> tuple[int, float]:
 
 
 def _choose(
-    given: Given, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
+    given: Inputs, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
 ) -> tuple[Kinds, Float64 | None]:
     """Return the positions of users with the reasons why they are shown, and all changes."""
     kinds: Kinds = {}
@@ -122,7 +122,7 @@ def _choose(
             add(highest.tolist(), "most improved")
         defined = ~np.isnan(given.users.values(given.models[0], metric))
         some = np.flatnonzero(defined)
-    # Those who are here already are not drawn once more.
+    # Users who were chosen before are not drawn again.
     some = np.setdiff1d(some, list(kinds))
     if len(some) <= max(FEW_USERS, 2 * n):
         drawn = some
@@ -132,8 +132,8 @@ def _choose(
     return kinds, change
 
 
-def _positions(given: Given, chosen: Any) -> list[int]:
-    """Return the positions of chosen users, which may be written as texts."""
+def _positions(given: Inputs, chosen: Any) -> list[int]:
+    """Return the positions of chosen users, whose ids may be given as texts."""
     if isinstance(chosen, str | bytes | int) or not isinstance(chosen, Iterable):
         chosen = [chosen]
     wanted = list(chosen)
@@ -154,8 +154,8 @@ def _positions(given: Given, chosen: Any) -> list[int]:
     return list(dict.fromkeys(known[str(one)] for one in wanted))
 
 
-def _n_relevant(given: Given, position: int) -> int:
-    """Return how many relevant items a user has, by any evaluation that has the user."""
+def _n_relevant(given: Inputs, position: int) -> int:
+    """Return the number of relevant items of a user, from any evaluation with the user."""
     each = [
         column[position]
         for model in given.models
@@ -175,7 +175,7 @@ def _lists(found: tuple[list[Place], list[Place]], items: _Items) -> UserLists:
     )
 
 
-def _history(known: Known, user: Any, items: _Items) -> dict[str, Any]:
+def _history(known: ListSource, user: Any, items: _Items) -> dict[str, Any]:
     train = known.train
     if train is None:
         return {"history": (), "n_history": 0}
@@ -198,7 +198,7 @@ def _rows_of(train: Interactions, user: Any) -> Int64:
 
 
 class _Items:
-    """Items by number, in the order in which they were met, with their titles."""
+    """Items with their titles, numbered in the order of first use."""
 
     def __init__(self, catalogues: Sequence[Catalogue | None]) -> None:
         self.texts: dict[int, tuple[str, str]] = {}
@@ -215,7 +215,7 @@ class _Items:
         return self._numbers[item]
 
     def title(self, item: Any) -> str:
-        """Return an item's title; empty where there is none."""
+        """Return the title of an item, or an empty text."""
         catalogue = self._catalogue
         if catalogue is None or catalogue.titles is None:
             return ""

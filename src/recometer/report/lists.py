@@ -1,4 +1,4 @@
-"""The lists of models: where they come from, and those of some users in full."""
+"""Load the models' lists; show some users' lists in full."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from recometer.evaluating.arguments import settled, test_of
 from recometer.evaluating.sides import as_counted
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
-from recometer.report.given import Given, as_mapping
+from recometer.report.inputs import Inputs, as_mapping
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 
-LOWEST = -1e300  # scores above it are asked for: all
+LOWEST = -1e300  # all scores are above it
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Known:
-    """A source, and what it is asked with.
+class ListSource:
+    """A source of a model's lists, and the data of its requests.
 
     Attributes
     ----------
     source
-        None where only `lists` are known, which a result keeps: they have no scores, and end early.
+        None if only `lists` are there, which a result keeps: they have no scores, and may be short.
     own
-        Whether the truth comes with the source.
+        Whether the source contains the truth.
     lists
-        In the order of the users of `test`. None asks the source for them.
+        In the order of the users of `test`. If None, they are requested from the source.
     """
 
     source: Source | None
@@ -90,12 +90,12 @@ class Known:
         )
 
     def of_users(self, positions: Int64) -> Interactions:
-        """Return test with the rows of some users alone, by their positions in it."""
+        """Return test with the rows of the users at some positions only."""
         if self.own:
             return self.test
         if self.test.user_ids is not None:
             return self.test.select_users(np.unique(positions))
-        # Positions are what users are called: they stay.
+        # Users are named by their positions, which must not change.
         chosen = np.zeros(self.test.n_users, bool)
         chosen[positions] = True
         lengths = np.where(chosen, np.diff(self.test.indptr), 0)
@@ -106,7 +106,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """An item that was ranked, or judged, for a user; its `rank` is None if it was not ranked."""
+    """An item in the ranking of a user; `rank` is None if it was not ranked."""
 
     item: Any
     rank: int | None
@@ -115,8 +115,8 @@ class Place:
     tied: bool
 
 
-def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[str, Known]:
-    """Return the sources that are known, by model: those given, and those that results keep.
+def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
+    """Return the sources of lists by model: those given, and those that results keep.
 
     Raises
     ------
@@ -137,8 +137,7 @@ def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[st
             )
     threads = given.options.threads
     kept = {model.name: _kept(model, data) for model in given.models}
-    # What one result keeps of test and train holds for those that keep lists alone, too: they are
-    # compared on the same data.
+    # Results that keep only lists use test and train of another result: the data are the same.
     beside = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:
@@ -149,7 +148,7 @@ def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[st
 
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of a model's evaluation."""
+    """Return the inputs that a model's evaluation keeps, or that were given for the report."""
     kept = {} if model.batches else dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 
@@ -160,7 +159,7 @@ def _known(
     kept: Mapping[str, Any],
     beside: Mapping[str, Any],
     threads: int,
-) -> Known | None:
+) -> ListSource | None:
     result = model.first
     source = source or kept.get("source")
     lists = None if model.batches else result.lists
@@ -182,7 +181,7 @@ def _known(
     )
     if source is None and lists is not None and lists.n_users != truth.n_users:
         return None
-    return Known(
+    return ListSource(
         source,
         truth,
         None if train is None else read_interactions(train, "train", warns=False),
@@ -198,12 +197,12 @@ def _known(
 
 
 def places_of(
-    known: Known, users: Array | Int64, k: int
+    known: ListSource, users: Array | Int64, k: int
 ) -> dict[int, tuple[list[Place], list[Place]]]:
     """Return the first k places of some users, and the relevant items that are not among them.
 
-    `users` are ids, or positions where users have none. The result is by their number in `users`;
-    users that test lacks are left out.
+    `users` are ids, or positions without ids. The keys of the result are indices into `users`;
+    users who are not in test are left out.
     """
     positions = _positions(known.test, users)
     there = np.flatnonzero(positions >= 0)
@@ -231,7 +230,7 @@ def _positions(test: Interactions, users: Array) -> Int64:
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
-    """Return test with the items that some users are recommended as rows, too."""
+    """Return test with the items recommended to some users as additional rows."""
     listed = np.zeros(tops.items.shape, bool)
     listed[rows] = tops.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
@@ -256,8 +255,8 @@ def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interaction
     )
 
 
-def _relevant(known: Known, test: Interactions) -> dict[int, set[Any]]:
-    """Return the relevant items of each user, by row of test; not where ranks say it."""
+def _relevant(known: ListSource, test: Interactions) -> dict[int, set[Any]]:
+    """Return the relevant items of each user; empty if the ranks have the labels."""
     if known.own:
         return {}
     test = as_counted(test, (), known.protocol)
@@ -271,7 +270,7 @@ def _relevant(known: Known, test: Interactions) -> dict[int, set[Any]]:
 
 
 def _places_of_user(
-    known: Known,
+    known: ListSource,
     tops: TopLists,
     ranks: Ranks | None,
     row: int,
@@ -293,7 +292,7 @@ def _places_of_user(
         if known.own
         else relevant.get(row, set())
     )
-    # What the source does not know has no row among the ranks.
+    # Items unknown to the source have no row among the ranks.
     missed = [
         judged.get(item) or Place(item, None, None, relevant=True, tied=False)
         for item in wanted
@@ -304,9 +303,9 @@ def _places_of_user(
 
 
 def _judged(
-    known: Known, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
+    known: ListSource, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
 ) -> dict[Any, Place]:
-    """Return where the judged items of a user landed, by item."""
+    """Return the ranks of a user's judged items, by item."""
     judged: dict[Any, Place] = {}
     for at in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
         item = named(ranks.item_ids, int(ranks.item[at])) if ranks.item[at] >= 0 else None
@@ -329,4 +328,4 @@ def named(item_ids: Array | None, position: int) -> Any:
     return position if item_ids is None else item_ids[position : position + 1].tolist()[0]
 
 
-__all__ = ["Known", "Place", "known_lists", "named", "places_of"]
+__all__ = ["ListSource", "Place", "list_sources", "named", "places_of"]

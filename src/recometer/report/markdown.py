@@ -41,7 +41,7 @@ def to_markdown(model: ReportModel) -> str:
     if model.inspector is not None:
         parts += ["## Lists of single users", *_users(model.inspector)]
     parts += ["## Protocol", *(part for one in model.protocol for part in _facts(one))]
-    # Names are texts of Python there: no mark of theirs ends the block, or looks like a tag.
+    # Names are Python strings there: escapes keep them from ending the block or looking like tags.
     call = model.call.replace("`", r"\x60").replace("<", r"\x3c")
     parts += [f"```python\n{call}\n```"]
     if model.notes:
@@ -52,7 +52,7 @@ def to_markdown(model: ReportModel) -> str:
 
 
 def shown(value: Any, field: Field) -> str:
-    """Return a number as people read it."""
+    """Return a number as text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     forms = {"number": "{:.4f}", "signed": "{:+.4f}", "count": "{:,}", "share": "{:.1%}"}

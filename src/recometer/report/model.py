@@ -1,4 +1,4 @@
-"""ReportModel: everything that a report says, as numbers and texts; no format is known here."""
+"""ReportModel: the content of a report as numbers and texts, independent of formats."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Literal
 from recometer.auditing import Audit
 from recometer.comparing.rows import PairRow, Standing
 
-Key = tuple[str, ...]  # what is chosen, an option of each choice
+Key = tuple[str, ...]  # a combination of options, one of each choice
 Row = Mapping[str, Any]
 
-SAME = "no difference from the best shown"  # what a chart says of a model, and of the best one
+SAME = "no difference from the best shown"  # verdict in a chart, also of the best model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Field:
     name
         Name of the value in a row.
     title
-        What people read.
+        The heading.
     kind
-        How it is written.
+        The format of its values.
     """
 
     name: str
@@ -36,14 +36,14 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What the reader may choose above a chart.
+    """A choice that the reader has above a chart.
 
     Attributes
     ----------
     label
         For instance ``"Metric"``.
     options
-        The first is chosen at the beginning.
+        The first is selected initially.
     """
 
     label: str
@@ -52,26 +52,28 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """What a chart shows: its numbers, and the words around it.
+    """A chart: its numbers, and the words around it.
 
     Attributes
     ----------
     name
-        What it is called in files, ``"leaderboard"``; how it is drawn follows from `kind`.
+        Its name in files and calls, such as ``"leaderboard"``.
     kind
-        A key of `charts.SPECS`.
+        The way it is drawn: a key of `charts.SPECS`.
     title, text
-        Above it; `text` says how it is read.
+        The words above it; `text` explains how to read it.
     fields
-        Columns of the table behind it.
+        Columns of its table of numbers.
     choices
-        None for a chart that is always the same.
+        Empty if the chart never changes.
     rows : mapping of Key to tuple of rows
-        Per combination of choices.
+        The rows of each combination of options.
+    section
+        The section of the page with the chart.
     lines
-        How many rows of marks it has; its height follows.
+        The number of rows of marks, which determines its height.
     models
-        In the order of their colours.
+        The models in the order of their colours.
     """
 
     name: str
@@ -83,16 +85,17 @@ class Chart:
     choices: tuple[Choice, ...] = ()
     lines: int = 0
     models: tuple[str, ...] = ()
+    section: str = ""
 
     @property
     def first(self) -> tuple[Row, ...]:
-        """The rows that are shown at the beginning."""
+        """The rows that are shown initially."""
         return self.rows[tuple(choice.options[0] for choice in self.choices)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Headline:
-    """What the report says first.
+    """The beginning of the report.
 
     Attributes
     ----------
@@ -103,11 +106,11 @@ class Headline:
     certain
         Whether it is significantly better than all others. None if there are no others.
     sentences
-        Further ones: other metrics, users, what cannot be said.
+        Further sentences on other metrics, users and limitations.
     difference
-        Difference of the main pair, with its interval, to be drawn; None without a pair.
+        The row of the main pair, whose difference and interval are drawn; None without a pair.
     harmed
-        The id of the user who loses most, as text; empty where there is none.
+        The id of the user who loses most, as text; empty if nobody loses.
     """
 
     verdict: str
@@ -125,7 +128,7 @@ class Standings:
     Attributes
     ----------
     chance
-        What a random order would have; NaN: not known.
+        The mean of a random order; NaN if it is unknown.
     """
 
     metric: str
@@ -134,7 +137,7 @@ class Standings:
     chance: float
 
     def place(self, model: str) -> Standing:
-        """Return a model's place."""
+        """Return the standing of a model."""
         return next(one for one in self.places if one.model == model)
 
 
@@ -165,7 +168,7 @@ class Missed:
 
 @dataclasses.dataclass(frozen=True)
 class UserLists:
-    """What one model recommends to one user, and what it misses."""
+    """The list that a model recommends to a user, and the relevant items that it misses."""
 
     entries: tuple[Entry, ...]
     missed: tuple[Missed, ...]
@@ -180,19 +183,19 @@ class InspectedUser:
     id
         As text.
     title
-        Title of a user that is an item itself; empty otherwise.
+        The title if items are recommended for items; empty otherwise.
     kinds
-        Why the user is here: ``"most improved"``, ``"most harmed"``, ``"random"``, ``"chosen"``.
+        Why the user is shown: ``"most improved"``, ``"most harmed"``, ``"random"``, ``"chosen"``.
     change
-        In the primary metric, between the main pair; NaN where there is none.
+        The difference of the main pair by the primary metric; NaN if it is undefined.
     values
-        Per model and metric; NaN where it is undefined.
+        By model and metric; NaN if undefined.
     history
-        Items of train, the last by time first where times are known.
+        Items of train, the latest first if there are times.
     n_history, n_relevant
-        How many there are in all.
+        The numbers of all items in train, and of all relevant items.
     lists
-        Per model; empty where its lists are not known.
+        By model, for those with lists.
     """
 
     id: str
@@ -213,18 +216,18 @@ class Inspector:
     Attributes
     ----------
     who
-        ``"user"``, or ``"item"`` where items are recommended for an item.
+        ``"user"``, or ``"item"`` if items are recommended for items.
     models
-        Those whose lists are known.
+        The models with lists.
     metrics
-        Whose values are shown.
+        The metrics whose values are shown.
     depth
         Number of places shown of each list.
     users
     items
-        Per number: id and title (perhaps empty) as texts.
+        For each number, the id and the title (perhaps empty) as texts.
     n_all
-        How many users there are, in the report or not.
+        The number of all users, in the report or not.
     note
         A remark that readers should know, or an empty text.
     """
@@ -257,19 +260,19 @@ class ReportModel:
     ----------
     title
     subtitle
-        What was compared on what, in a line.
+        The test data and the metrics, in a line.
     models
-        Names, best first by the primary metric; in charts and tables always in this order.
+        Names, best first by the primary metric. All charts and tables have this order.
     metrics
         The primary one first.
     headline, standings, charts, audit, inspector, protocol
         The sections; `audit` is a text if there is none, which says why.
     notes
-        What is said of the comparison.
+        Notes on the comparison.
     missing
-        What is not shown, and how to get it.
+        The parts that are not shown, and how to get them.
     call
-        What repeats all of it, as Python.
+        Python code that repeats the report.
     version
         Version of recometer.
     """
@@ -289,6 +292,10 @@ class ReportModel:
     call: str
     version: str
 
+    def charts_in(self, section: str) -> tuple[Chart, ...]:
+        """Return the charts of a section of the page."""
+        return tuple(chart for chart in self.charts if chart.section == section)
+
     def chart(self, name: str) -> Chart | None:
-        """Return a chart, if there is one of this name."""
+        """Return the chart of this name, or None."""
         return next((chart for chart in self.charts if chart.name == name), None)

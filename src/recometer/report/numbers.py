@@ -1,4 +1,4 @@
-"""What is computed of each metric: standings, and users summed up in bins and groups."""
+"""The numbers of each metric: standings, and users counted in bins and groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64
 from recometer.comparing.kinds import resolve
 from recometer.comparing.rows import Standing, pair_name
-from recometer.report.given import LEFT_OUT, Given, chance_of
+from recometer.report.inputs import LEFT_OUT, Inputs, chance_of
 from recometer.report.model import Row, Standings
 from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
@@ -21,19 +21,19 @@ N_BINS = 20  # of a histogram
 
 @dataclasses.dataclass(frozen=True)
 class MetricNumbers:
-    """What is known of all models by one metric.
+    """The numbers of all models by one metric.
 
     Attributes
     ----------
     standings
     values : rows
-        Per model and bin, how many users; empty for metrics with one value for all.
+        The number of users by model and bin; empty for metrics with one value for all users.
     differences : rows
-        Per pair and bin, how many users.
+        The number of users by pair and bin.
     counts : rows
-        Per pair, how many users win, lose, and neither.
+        The numbers of users who win, lose, and stay the same, by pair.
     groups : mapping of str to rows
-        Per model or pair, a row per group.
+        A row per group, by model or pair.
     """
 
     standings: Standings
@@ -44,7 +44,7 @@ class MetricNumbers:
 
 
 def all_numbers(
-    given: Given, pairs: Sequence[tuple[str, str]], primary: Standings
+    given: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
     """Return the numbers of every metric; the standings of the first are known."""
 
@@ -58,7 +58,7 @@ def all_numbers(
 
 
 def _numbers(
-    given: Given,
+    given: Inputs,
     metric: str,
     pairs: Sequence[tuple[str, str]],
     known: Standings | None,
@@ -81,7 +81,7 @@ def _numbers(
     )
 
 
-def standings_of(given: Given, metric: str) -> Standings:
+def standings_of(given: Inputs, metric: str) -> Standings:
     """Return all models by a metric, best first."""
     if given.comparison is not None:
         found = list(given.comparison.standings_of(metric))
@@ -111,7 +111,7 @@ def standings_of(given: Given, metric: str) -> Standings:
     return Standings(metric, higher, tuple(found), chance_of(given, metric))
 
 
-def _with_interval(given: Given, standing: Standing) -> Standing:
+def _with_interval(given: Inputs, standing: Standing) -> Standing:
     """Return a standing with the interval of its evaluation, if there is exactly one."""
     model = given.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
@@ -138,7 +138,7 @@ def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list
 
 
 def _binned(column: Float64, edges: Float64) -> Array:
-    """Count values in bins of equal width; those at an end belong to the last bin there."""
+    """Count values in bins of equal width; values at an end are in the last bin there."""
     known = column[~np.isnan(column)]
     width = (edges[-1] - edges[0]) / (len(edges) - 1)
     places = np.clip(((known - edges[0]) / width).astype(np.int64), 0, len(edges) - 2)
@@ -162,7 +162,7 @@ def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
 
 
 def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]:
-    """Return how large differences are, of the users who have one."""
+    """Return the histogram of differences other than 0."""
     largest = max(
         (float(np.fmax.reduce(np.abs(one), initial=0)) for one in differences.values()), default=0
     )
@@ -197,7 +197,7 @@ def _counts(differences: dict[str, Float64], higher: bool) -> list[Row]:
 
 
 def _by_group(
-    given: Given, columns: dict[str, Float64], higher: bool
+    given: Inputs, columns: dict[str, Float64], higher: bool
 ) -> dict[str, tuple[Row, ...]]:
     """Return the mean of each column in each group."""
     groups = given.groups

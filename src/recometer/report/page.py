@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -17,7 +18,7 @@ from recometer.report.writing import MARK
 
 # What ends a script, or a line of JavaScript, within JSON.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-MISSING = "\u2013"  # in the place of a number
+MISSING = "\u2013"  # shown instead of a missing number
 DIGITS = 6  # of numbers in charts
 
 
@@ -56,7 +57,7 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=jinja.StrictUndefined,
     )
-    environment.filters |= {"number": number, "signed": signed}
+    environment.filters |= {"number": number, "signed": signed, "breakable": breakable}
     return environment.get_template("report.html.j2")
 
 
@@ -96,8 +97,14 @@ def data_of(model: ReportModel) -> dict[str, Any]:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number as people read it."""
+    """Return a number as text."""
     return MISSING if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def breakable(name: str) -> Any:
+    """Return a name as HTML that may break after its separators, and not within words."""
+    markup = charts.need("jinja2").utils.markupsafe
+    return markup.Markup(re.sub(r"([-_/.:]+)(?=\w)", r"\1<wbr>", str(markup.escape(name))))
 
 
 def signed(value: float) -> str:
@@ -106,7 +113,7 @@ def signed(value: float) -> str:
 
 
 def bar(one: PairRow) -> dict[str, Any]:
-    """Return where a difference and its interval are drawn, between 0 and 100."""
+    """Return the coordinates of a difference and its interval, between 0 and 100."""
     known = [value for value in (0.0, one.difference, one.low, one.high) if not math.isnan(value)]
     low, high = min(known), max(known)
     width = (high - low) or 1.0
@@ -126,7 +133,7 @@ def bar(one: PairRow) -> dict[str, Any]:
 
 
 def board(standings: Standings) -> dict[str, Any]:
-    """Return the leaderboard of a metric, with where its intervals are drawn."""
+    """Return the leaderboard of a metric, with the coordinates of its intervals."""
     places = standings.places
     known = [
         value
@@ -153,7 +160,7 @@ def board(standings: Standings) -> dict[str, Any]:
 
 
 def matrix(model: ReportModel) -> list[dict[str, Any]]:
-    """Return a row per model with its places by all metrics."""
+    """Return a row per model with its standings by all metrics."""
     return [
         {"model": name, "places": [one.place(name) for one in model.standings]}
         for name in model.models
@@ -161,7 +168,7 @@ def matrix(model: ReportModel) -> list[dict[str, Any]]:
 
 
 def included(inspector: Inspector | None) -> str:
-    """Say which users can be searched, and how others are."""
+    """Say which users can be searched, and how to add others."""
     if inspector is None:
         return ""
     who, n = inspector.who, len(inspector.users)

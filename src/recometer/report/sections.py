@@ -1,16 +1,25 @@
-"""The charts of a report, except those that need the lists: their numbers and words."""
+"""The charts of a report: their numbers and words.
+
+A new chart is a function with the decorator `in_section`, and, unless it is drawn like another one,
+a function with the decorator `charts.drawing`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.comparing.models import Model
 from recometer.comparing.rows import pair_name
-from recometer.report.given import LEFT_OUT, Given, Groups
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.report.inputs import LEFT_OUT, Groups, Inputs
+from recometer.report.lists import ListSource
 from recometer.report.model import SAME, Chart, Choice, Field, Row, Standings
 from recometer.report.numbers import MetricNumbers
 from recometer.results.folds import FoldedRecord
@@ -25,25 +34,85 @@ BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
 FEWEST_CUTOFFS = 3  # that make a curve
 LESS = "worse than the best"
 
+N_POINTS = 60  # of the curve of popularity
+MOST_USERS = 20_000  # whose lists are requested for it
+TRAIN = "training data"
 
-def leaderboard_chart(numbers: Mapping[str, MetricNumbers], confidence: float) -> Chart:
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Content:
+    """The numbers that charts are made of.
+
+    Attributes
+    ----------
+    given
+        The models, best first.
+    numbers : mapping of str to MetricNumbers
+        By metric.
+    pairs
+        The pairs whose users are shown.
+    known
+        The models' lists.
+    depth
+        The number of places of a list that are shown.
+    """
+
+    given: Inputs
+    numbers: Mapping[str, MetricNumbers]
+    pairs: Sequence[tuple[str, str]]
+    known: Mapping[str, ListSource]
+    depth: int
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Return the names of the models, best first."""
+        return tuple(model.name for model in self.given.models)
+
+
+Maker = Callable[[Content], Iterable[Chart]]
+MAKERS: list[tuple[str, Maker]] = []
+"""The functions that make charts, each with the section of the page, in the order of the page."""
+
+
+def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[Maker], Maker]:
+    """Register a function that makes the charts of a section."""
+
+    def register(make: Maker) -> Maker:
+        MAKERS.append((section, make))
+        return make
+
+    return register
+
+
+def charts_of(content: Content) -> tuple[Chart, ...]:
+    """Return all charts that the content allows."""
+    return tuple(
+        dataclasses.replace(chart, section=section)
+        for section, make in MAKERS
+        for chart in make(content)
+    )
+
+
+@in_section("leaderboard")
+def leaderboard(content: Content) -> Iterable[Chart]:
     """Return means with their intervals, a row per model."""
+    numbers, confidence = content.numbers, content.given.options.confidence
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
         (metric,): tuple(_bars(one.standings)) for metric, one in numbers.items()
     }
-    return Chart(
+    yield Chart(
         "leaderboard",
         "leaderboard",
         "Means and intervals",
         f"Point: mean over users; line: its {confidence:.0%} interval. Filled points are the best "
-        "model, and those for which no difference from it is shown; dashed: chance, where it is "
-        "known.",
+        "model and those without a shown difference from it; the dashed line, if there is one, is "
+        "chance.",
         (
             MODEL,
             MEAN,
             LOW,
             HIGH,
-            Field("verdict", "beside the best"),
+            Field("verdict", "compared with the best"),
             Field("chance", "chance", "number"),
         ),
         rows,
@@ -68,8 +137,10 @@ def _bars(standings: Standings) -> list[Row]:
     ]
 
 
-def curves(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | None:
+@in_section("leaderboard")
+def curves(content: Content) -> Iterable[Chart]:
     """Return metrics against their cut-offs, for those with several."""
+    given, numbers = content.given, content.numbers
     families: dict[str, dict[int, str]] = {}
     for name in given.metrics:
         metric = given.first.known_metric(name)
@@ -85,46 +156,52 @@ def curves(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | None:
                 for place in numbers[metric].standings.places
             )
     if not rows:
-        return None
-    return Chart(
-        "cutoffs",
-        "curves",
-        "Metric against cut-off",
-        "The mean at every cut-off k; the band is its interval.",
-        (Field("k", "k", "count"), MODEL, MEAN, LOW, HIGH),
-        rows,
-        (Choice("Metric", tuple(family for (family,) in rows)),),
-        models=tuple(model.name for model in given.models),
-    )
+        return []
+    return [
+        Chart(
+            "cutoffs",
+            "curves",
+            "Metric against cut-off",
+            "The mean at every cut-off k; the band is its interval.",
+            (Field("k", "k", "count"), MODEL, MEAN, LOW, HIGH),
+            rows,
+            (Choice("Metric", tuple(family for (family,) in rows)),),
+            models=tuple(model.name for model in given.models),
+        )
+    ]
 
 
-def trade_off(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | None:
-    """Return accuracy against what lies beyond it, with the Pareto front."""
+@in_section("leaderboard")
+def trade_off(content: Content) -> Iterable[Chart]:
+    """Return accuracy against metrics beyond accuracy, with the Pareto front."""
+    given, numbers = content.given, content.numbers
     accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
     beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
     if not accurate or not beyond or len(given.models) < 2:
-        return None
+        return []
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
         (one, other): tuple(_points(numbers[one].standings, numbers[other].standings))
         for one in accurate
         for other in beyond
     }
-    return Chart(
-        "tradeoff",
-        "tradeoff",
-        "Accuracy against the rest",
-        "A model on the Pareto front (large, joined by a line) is not beaten in both metrics at "
-        "once by any other model. Axes run in the metric's own direction.",
-        (
-            MODEL,
-            Field("x", "accuracy", "number"),
-            Field("y", "beyond", "number"),
-            Field("front", "on the Pareto front", "flag"),
-        ),
-        rows,
-        (Choice("Across", tuple(accurate)), Choice("Up", tuple(beyond))),
-        models=tuple(model.name for model in given.models),
-    )
+    return [
+        Chart(
+            "tradeoff",
+            "tradeoff",
+            "Accuracy against the rest",
+            "A model on the Pareto front (large, joined by a line) is not beaten in both metrics "
+            "at once by any other model. Axes run in the metric's own direction.",
+            (
+                MODEL,
+                Field("x", "accuracy", "number"),
+                Field("y", "beyond", "number"),
+                Field("front", "on the Pareto front", "flag"),
+            ),
+            rows,
+            (Choice("Across", tuple(accurate)), Choice("Up", tuple(beyond))),
+            models=tuple(model.name for model in given.models),
+        )
+    ]
 
 
 def _points(across: Standings, up: Standings) -> list[Row]:
@@ -146,34 +223,40 @@ def _points(across: Standings, up: Standings) -> list[Row]:
     ]
 
 
-def distributions(numbers: Mapping[str, MetricNumbers], order: Sequence[str]) -> Chart | None:
-    """Return how the users' values are spread, a row per model in this order."""
-    place = {model: at for at, model in enumerate(order)}
-    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
-        (metric,): tuple(
-            {**row, "line": place[row["model"]]}
-            for row in sorted(one.values, key=lambda row: place[row["model"]])
-        )
-        for metric, one in numbers.items()
-        if one.values
-    }
+@in_section("leaderboard")
+def repeats(content: Content) -> Iterable[Chart]:
+    """Return folds and seeds as dots."""
+    given, order = content.given, content.order
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
+    for metric in given.metrics:
+        found = [
+            {"model": name, "run": run, "mean": number(mean)}
+            for name in order
+            for run, mean in _runs(given, name, metric)
+        ]
+        if found:
+            rows[(metric,)] = tuple(found)
     if not rows:
-        return None
-    return Chart(
-        "values",
-        "ridges",
-        "Values of users",
-        "How many users have which value: a row of bars per model, the highest bar of each row "
-        "being as high as the row.",
-        (MODEL, *BIN, USERS, SHARE),
-        rows,
-        (Choice("Metric", tuple(metric for (metric,) in rows)),),
-        len(order),
-    )
+        return []
+    return [
+        Chart(
+            "repeats",
+            "dots",
+            "Folds and seeds",
+            "A dot per fold, or per seed of the training. The spread shows how far chance moves "
+            "the mean.",
+            (MODEL, Field("run", "fold or seed"), MEAN),
+            rows,
+            (Choice("Metric", tuple(metric for (metric,) in rows)),),
+            len(order),
+        )
+    ]
 
 
-def differences(numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
-    """Return who wins and who loses: users counted, and how large their differences are."""
+@in_section("users")
+def differences(content: Content) -> Iterable[Chart]:
+    """Return the numbers of users who win and lose, and the distribution of differences."""
+    numbers = content.numbers
     metrics = tuple(metric for metric, one in numbers.items() if one.counts)
     if not metrics:
         return []
@@ -206,91 +289,34 @@ def differences(numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
     return [counted, large]
 
 
-def groups(given: Given, numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
-    """Return differences between two models in groups of users, and all models' means there."""
-    known = given.groups
-    metrics = tuple(metric for metric, one in numbers.items() if one.groups)
-    if known is None or not metrics:
-        return []
-    models = tuple(model.name for model in given.models)
-    pairs = tuple(name for name in numbers[metrics[0]].groups if name not in models)
-    group = Field("group", known.title)
-    means = Chart(
-        "groups",
-        "by_group",
-        "Models in groups of users",
-        f"The mean of each model, by {known.title}.",
-        (group, MODEL, MEAN, USERS),
-        {
-            (metric,): tuple(row for at in _groups_at(numbers[metric], models) for row in at)
-            for metric in metrics
-        },
-        (Choice("Metric", metrics),),
-        len(known.names),
-        models,
-    )
-    if not pairs:
-        return [means]
-    differences = Chart(
-        "group_differences",
-        "signed_bars",
-        "Differences between models in groups of users",
-        f"The mean difference between two models, by {known.title}.",
-        (group, Field("mean", "mean difference", "signed"), USERS),
-        {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
-        (Choice("Metric", metrics), Choice("Models", pairs)),
-        len(known.names),
-    )
-    return [differences, means]
-
-
-def _groups_at(of: MetricNumbers, models: Sequence[str]) -> list[tuple[Row, ...]]:
-    """Return the rows of all models, group by group."""
-    rows = [row for model in models for row in of.groups[model]]
-    names = dict.fromkeys(row["group"] for row in rows)
-    return [tuple(row for row in rows if row["group"] == name) for name in names]
-
-
-def repeats(given: Given, order: Sequence[str]) -> Chart | None:
-    """Return folds and seeds as dots."""
-    rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
-    for metric in given.metrics:
-        found = [
-            {"model": name, "run": run, "mean": number(mean)}
-            for name in order
-            for run, mean in _runs(given, name, metric)
-        ]
-        if found:
-            rows[(metric,)] = tuple(found)
+@in_section("users")
+def distributions(content: Content) -> Iterable[Chart]:
+    """Return the distributions of the users' values, a row per model in this order."""
+    numbers, order = content.numbers, content.order
+    place = {model: at for at, model in enumerate(order)}
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
+        (metric,): tuple(
+            {**row, "line": place[row["model"]]}
+            for row in sorted(one.values, key=lambda row: place[row["model"]])
+        )
+        for metric, one in numbers.items()
+        if one.values
+    }
     if not rows:
-        return None
-    return Chart(
-        "repeats",
-        "dots",
-        "Folds and seeds",
-        "A dot per fold, or per seed of the training: how far chance in both moves the mean.",
-        (MODEL, Field("run", "fold or seed"), MEAN),
-        rows,
-        (Choice("Metric", tuple(metric for (metric,) in rows)),),
-        len(order),
-    )
-
-
-def _runs(given: Given, name: str, metric: str) -> list[tuple[str, float]]:
-    model = given.model(name)
-    found = []
-    if len(model.runs) > 1:
-        what = "batch" if model.batches else "seed"
-        found = [(f"{what} {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
-    for run in model.runs:
-        if isinstance(run, FoldedRecord):
-            found += [(f"fold {at}", fold.mean()[metric]) for at, fold in enumerate(run.folds)]
-    return [one for one in found if not math.isnan(one[1])]
-
-
-def number(value: float) -> float | None:
-    """Return a number as JSON has it."""
-    return round(float(value), 8) if np.isfinite(value) else None
+        return []
+    return [
+        Chart(
+            "values",
+            "ridges",
+            "Values of users",
+            "The number of users by their value, in a row of bars per model. The highest bar of "
+            "each row fills its height.",
+            (MODEL, *BIN, USERS, SHARE),
+            rows,
+            (Choice("Metric", tuple(metric for (metric,) in rows)),),
+            len(order),
+        )
+    ]
 
 
 Cells = tuple[Float64, Float64]  # relevant items, and those found: [n_groups, n_bands]
@@ -298,8 +324,10 @@ OF_ITEM = Field("popularity", "training users of the item")
 RELEVANT = Field("items", "relevant items", "count")
 
 
-def found(given: Given, pairs: Sequence[tuple[str, str]]) -> list[Chart]:
+@in_section("groups")
+def found(content: Content) -> Iterable[Chart]:
     """Return the share of relevant items that models find, and differences between two of them."""
+    given, pairs = content.given, content.pairs
     groups = given.groups
     models = [model for model in given.models if not model.by_chance]
     kept = [one for model in models for one in _kept(model)]
@@ -347,8 +375,8 @@ def found(given: Given, pairs: Sequence[tuple[str, str]]) -> list[Chart]:
     return charts
 
 
-def _cells_of(given: Given, models: Sequence[Model], groups: Groups) -> dict[str, Cells]:
-    """Return the items of each model, over the users that all of them have a value for."""
+def _cells_of(given: Inputs, models: Sequence[Model], groups: Groups) -> dict[str, Cells]:
+    """Return the items of each model, over the users with a value from all models."""
     metric = next(one for one in given.metrics if given.definition(one).record != "lists")
     defined = [~np.isnan(given.users.values(model, metric)) for model in models]
     counted = np.logical_and.reduce(defined) & (groups.codes != LEFT_OUT)
@@ -359,12 +387,12 @@ def _kept(model: Model) -> list[FoundByPopularity | None]:
     return [run.by_popularity for run in model.runs]
 
 
-def _cells(given: Given, model: Model, groups: Groups, counted: Bool) -> Cells:
-    """Return how many items were relevant and found, the mean over seeds."""
+def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
+    """Return the numbers of relevant and of found items, as means over seeds."""
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # There is a column per run and band; batches have users of their own.
+        # There is a column per run and band. Batches have different users.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(
@@ -391,4 +419,154 @@ def _rows(
         for group in range(len(groups))
         for band in range(len(bands))
         if relevant[group, band]
+    ]
+
+
+@in_section("groups")
+def groups(content: Content) -> Iterable[Chart]:
+    """Return differences between two models, and the means of all, by group of users."""
+    given, numbers = content.given, content.numbers
+    known = given.groups
+    metrics = tuple(metric for metric, one in numbers.items() if one.groups)
+    if known is None or not metrics:
+        return []
+    models = tuple(model.name for model in given.models)
+    pairs = tuple(name for name in numbers[metrics[0]].groups if name not in models)
+    group = Field("group", known.title)
+    means = Chart(
+        "groups",
+        "by_group",
+        "Models in groups of users",
+        f"The mean of each model, by {known.title}.",
+        (group, MODEL, MEAN, USERS),
+        {
+            (metric,): tuple(row for at in _groups_at(numbers[metric], models) for row in at)
+            for metric in metrics
+        },
+        (Choice("Metric", metrics),),
+        len(known.names),
+        models,
+    )
+    if not pairs:
+        return [means]
+    differences = Chart(
+        "group_differences",
+        "signed_bars",
+        "Differences between models in groups of users",
+        f"The mean difference between two models, by {known.title}.",
+        (group, Field("mean", "mean difference", "signed"), USERS),
+        {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
+        (Choice("Metric", metrics), Choice("Models", pairs)),
+        len(known.names),
+    )
+    return [differences, means]
+
+
+def _groups_at(of: MetricNumbers, models: Sequence[str]) -> list[tuple[Row, ...]]:
+    """Return the rows of all models, group by group."""
+    rows = [row for model in models for row in of.groups[model]]
+    names = dict.fromkeys(row["group"] for row in rows)
+    return [tuple(row for row in rows if row["group"] == name) for name in names]
+
+
+def _runs(given: Inputs, name: str, metric: str) -> list[tuple[str, float]]:
+    model = given.model(name)
+    found = []
+    if len(model.runs) > 1:
+        what = "batch" if model.batches else "seed"
+        found = [(f"{what} {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
+    for run in model.runs:
+        if isinstance(run, FoldedRecord):
+            found += [(f"fold {at}", fold.mean()[metric]) for at, fold in enumerate(run.folds)]
+    return [one for one in found if not math.isnan(one[1])]
+
+
+def number(value: float) -> float | None:
+    """Return a number for JSON, None if it is not finite."""
+    return round(float(value), 8) if np.isfinite(value) else None
+
+
+@in_section("groups")
+def popularity(content: Content) -> Iterable[Chart]:
+    """Return the share of the most popular items in the recommendations of each model."""
+    given, known, order, k = content.given, content.known, content.order, content.depth
+    train = next((one.train for one in known.values() if one.train is not None), None)
+    if train is None or not len(train):
+        return []
+    counts = np.bincount(train.items, minlength=train.n_items)
+    by_rank = np.argsort(-counts, kind="stable")
+    curves = {TRAIN: counts[by_rank].astype(np.float64)}
+    n_items = train.n_items
+    for name in order:
+        listed = _listed(given, name, known.get(name), k)
+        if listed is None:
+            continue
+        codes, n_unknown = _in_train(*listed, train)
+        # Items that train lacks are the least popular ones.
+        own = np.bincount(codes[codes >= 0], minlength=train.n_items)[by_rank]
+        unknown = np.full(n_unknown, np.count_nonzero(codes < 0) / max(n_unknown, 1))
+        curves[name] = np.concatenate([own, unknown])
+        n_items = max(n_items, len(curves[name]))
+    if len(curves) == 1:
+        return []
+    rows = tuple(
+        row for name, curve in curves.items() for row in _curve_points(name, curve, n_items)
+    )
+    return [
+        Chart(
+            "popularity",
+            "popularity",
+            "Popularity of what is recommended",
+            f"Items from the most to the least popular in train, and the share of all first {k} "
+            "places that go to them. A curve above that of the training data recommends popular "
+            "items more than users chose them; a straight line recommends all items equally often.",
+            (
+                Field("model", "model"),
+                Field("items", "most popular items", "share"),
+                Field("share", "share of recommendations", "share"),
+            ),
+            {(): rows},
+            models=(*order, TRAIN),
+        )
+    ]
+
+
+def _listed(
+    given: Inputs, name: str, known: ListSource | None, k: int
+) -> tuple[Int64, Array | None] | None:
+    """Return all listed items of a model as one array of positions, and their ids."""
+    lists = given.model(name).first.lists
+    if lists is None or lists.depth < k:
+        if known is None:
+            return None if lists is None else (lists.items[lists.items >= 0], lists.item_ids)
+        test = known.test
+        if test.user_ids is not None and test.n_users > MOST_USERS and not known.own:
+            drawn = np.random.default_rng(0).choice(test.n_users, MOST_USERS, replace=False)
+            test = test.select_users(np.sort(drawn))
+        lists = known.top(test, k)
+    items = lists.items[:, :k]
+    return items[items >= 0], lists.item_ids
+
+
+def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
+    """Return the items' positions in train, -1 without one, and the number of the latter."""
+    if item_ids is None or train.item_ids is None:
+        codes = np.where(items < train.n_items, items, -1)
+    else:
+        places = ids.match(item_ids, train.item_ids, "item ids of lists", "item ids of train")
+        codes = places[items]
+    return codes, len(np.unique(items[codes < 0]))
+
+
+def _curve_points(name: str, curve: Float64, n_items: int) -> list[Row]:
+    total = curve.sum()
+    if not total:
+        return []
+    shares = np.concatenate([[0.0], np.cumsum(curve) / total])
+    # The most popular items have more points.
+    at = np.unique((n_items * np.linspace(0, 1, N_POINTS) ** 2).round().astype(np.int64))
+    values = shares[np.minimum(at, len(shares) - 1)]
+    return [
+        {"model": name, "items": round(item / n_items, 5), "share": round(share, 5)}
+        for item, share in zip(at.tolist(), values.tolist(), strict=True)
     ]

@@ -1,11 +1,11 @@
-"""How charts look, on a light and on a dark ground."""
+"""Themes of charts, on a light and on a dark background."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Colours that people with colour-blindness can tell apart, and that are seen on both grounds.
+# Colours that colour-blind people can distinguish, with enough contrast to their background.
 LIGHT = {
     "category": [
         *("#0072b2", "#c24e00", "#117733", "#aa4499", "#7a6000", "#332288", "#b0505f", "#2f6f73"),
@@ -37,7 +37,7 @@ DARK = {
 
 
 def config(theme: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how charts look: the config of Vega-Lite for a theme."""
+    """Return the config of Vega-Lite for a theme."""
     words = {"labelColor": theme["text"], "titleColor": theme["muted"]}
     return {
         "background": "transparent",
@@ -53,14 +53,14 @@ def config(theme: Mapping[str, Any]) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelLimit": 150,
         },
-        # On a narrow page fewer ticks have labels, so that no two of them touch.
-        "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
+        # On a narrow page fewer ticks have labels, so that they never overlap.
+        "axisX": {"labelOverlap": "parity", "labelSeparation": 8},
         "legend": {
             **words,
             "labelFontSize": 12,
             "orient": "bottom",
-            "columns": 2,
-            "labelLimit": 150,
+            "columns": {"expr": "width < 420 ? 1 : 2"},
+            "labelLimit": {"expr": "width < 420 ? 280 : 170"},
         },
         "range": {name: theme[name] for name in ("category", "heatmap", "diverging")},
         "mark": {"color": theme["accent"]},

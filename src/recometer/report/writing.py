@@ -1,4 +1,4 @@
-"""Reports in files: whole or not at all, and never in the place of something else."""
+"""Write reports to files: completely or not at all, and never over files of other kinds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recometer.data.storage import check_replaced
 from recometer.errors import FileError
 
 MARK = "recometer report"
-"""Stands in the first line of what is written."""
+"""A text in the first line of every report."""
 HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
 
 
@@ -24,7 +24,7 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
     try:
         check_replaced([path], is_report, inputs)
     except FileError as error:
-        # There the hint speaks of folders, which this is not.
+        # The hint of that error is about folders.
         said = str(error).partition(" Hint:")[0]
         raise FileError(f"{said} Hint: choose another name, or remove the file.") from None
 

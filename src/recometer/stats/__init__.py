@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from recometer.stats.effect_sizes import Effects, effects, most_changed
     from recometer.stats.ends import Interval
     from recometer.stats.means import interval, intervals_of
-    from recometer.stats.multiplicity import adjust
     from recometer.stats.planning import (
         Power,
         power,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     )
     from recometer.stats.runs import Runs, over_folds, over_runs
     from recometer.stats.sequential import ConfidenceSequence
-    from recometer.stats.several import Ranking, Tukey, rank_intervals, tukey
+    from recometer.stats.several import Ranking, Tukey, adjust, rank_intervals, tukey
     from recometer.stats.tests import TestResult, paired_t, randomisation, sign, wilcoxon
     from recometer.stats.two_one_sided import Equivalence, equivalence
 
@@ -79,7 +78,7 @@ LAZY = {
     "Runs": "runs",
     "TestResult": "tests",
     "Tukey": "several",
-    "adjust": "multiplicity",
+    "adjust": "several",
     "compare": "comparing",
     "compare_all": "comparing",
     "effects": "effect_sizes",

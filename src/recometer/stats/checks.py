@@ -38,14 +38,14 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest value; infinite ones stand for unknown ones.
+    """Return the lowest and the highest value; infinite ones mean that they are unknown.
 
     Raises
     ------
     InputTypeError
         If these are not two numbers.
     InputError
-        If one is NaN, or they are farther apart than a float64 can tell.
+        If one is NaN, or their distance exceeds the range of float64.
     """
     try:
         low, high = map(float, bounds)
@@ -58,7 +58,7 @@ def check_bounds(bounds: Bounds) -> Bounds:
         raise InputError(f"bounds={brief(bounds)} are not a range: one is NaN. Hint: (0, 1).")
     if math.isfinite(low) and math.isfinite(high) and not math.isfinite(2 * (high - low)):
         raise InputError(
-            f"bounds={brief(bounds)} are farther apart than a number can be (1.8e308). Hint: "
+            f"bounds={brief(bounds)} differ by more than a number can hold (1.8e308). Hint: "
             "divide values and bounds by one number; None stands for bounds that are not known."
         )
     return low, high

@@ -12,17 +12,23 @@ import numpy.typing as npt
 from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
-from recometer.stats.clusters import by_cluster, labels_of
 from recometer.stats.effect_sizes import Effects, effects
 from recometer.stats.ends import METHODS, Interval, check_confidence
 from recometer.stats.gaffke import beyond, quantile_at, ratio_ends
-from recometer.stats.grouping import LARGEST, Column, Grouped, crossed, group_checked
-from recometer.stats.means import Kind, interval_of, sums_within
+from recometer.stats.grouping import (
+    LARGEST,
+    Column,
+    Grouped,
+    by_cluster,
+    crossed,
+    group_checked,
+    labels_of,
+)
+from recometer.stats.means import Kind, interval_of, student, sums_within
 from recometer.stats.planning import unit_of
 from recometer.stats.relative import NEGATIVE, NOBODY, NOT_ABOVE_0, relative_interval
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_sums import quantile_of
-from recometer.stats.student import student
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
 from recometer.tasks import resolve_threads, run_tasks
 
@@ -46,10 +52,10 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 IntervalKind = Kind | Literal["randomisation"]
 
-# Where fewer users than that differ, and most are equal, the interval by inversion covers too
-# seldom: a loss that few users have is not among them (docs/statistics.md).
+# If fewer users differ and most are equal, the interval by inversion covers too seldom: a loss that
+# few users have may be missing from the sample (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
-FEW_USERS = 50  # whose differences do not show whether they are symmetric
+FEW_USERS = 50  # too few to show whether the differences are symmetric
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +67,7 @@ class Difference:
     n
         The number of users compared.
     n_only_first, n_only_second
-        The numbers of users for whom only one of the two has a value; they are left out.
+        The numbers of users with a value from only one of the two; they are left out.
     mean_first, mean_second
         The means over the users compared.
     difference, interval
@@ -76,8 +82,8 @@ class Difference:
     effects
         How users differ.
     unit
-        The number of which the differences of users (or of clusters) are multiples (`unit_of`), if
-        that makes the randomisation test coarser; otherwise 0.
+        The unit that divides the differences of all users (or clusters), see `unit_of`, if it makes
+        the randomisation test coarser; otherwise 0.
     deviation
         Standard deviation of the users' differences.
     error
@@ -106,7 +112,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """The values of two models, and who has both.
+    """The values of two models, and which users have both.
 
     Attributes
     ----------
@@ -133,24 +139,18 @@ class Pairs:
                 "Both models need a value for each user, or NaN if there is none, but have "
                 f"{len(x.values):,} and {len(y.values):,}."
             )
-        labels = None if clusters is None else labels_of(clusters)
-        if labels is not None and labels.shape != x.values.shape:
-            raise InputError(
-                f"clusters must have one entry for each of the {len(x.values):,} rows, but has the "
-                f"shape {labels.shape}."
-            )
-        return cls(x, y, labels)
+        return cls(x, y, None if clusters is None else labels_of(clusters, len(x.values)))
 
     @cached_property
     def both(self) -> npt.NDArray[np.bool_] | slice:
-        """Return who has both values."""
+        """Return which users have both values."""
         if self.one.complete and self.two.complete:
             return slice(None)
         return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
 
     @cached_property
     def n_only(self) -> tuple[int, int]:
-        """Return how many users only the first has a value for, and only the second."""
+        """Return how many users have a value from the first only, and from the second only."""
         if isinstance(self.both, slice):
             return 0, 0
         n = int(np.count_nonzero(self.both))
@@ -159,7 +159,7 @@ class Pairs:
 
     @cached_property
     def levels(self) -> tuple[Float64, Float64, Float64] | None:
-        """Return the pairs of values that users have, and how many have each; None: too many."""
+        """Return the distinct pairs of values, and their counts; None if there are too many."""
         found = None if self.clusters is not None else crossed(self.one, self.two)
         if found is None:
             return None
@@ -174,7 +174,7 @@ class Pairs:
 
     @cached_property
     def sums(self) -> tuple[Float64, Float64]:
-        """Return the values of the users who have both; of clusters, their sums."""
+        """Return the values of the users with both, or their sums over clusters."""
         x, y = self.one.values[self.both], self.two.values[self.both]
         if self.clusters is None:
             return x, y
@@ -200,7 +200,7 @@ class Pairs:
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences of the users who have both values; of clusters, of their sums."""
+        """Return the differences of the users with both values, or of the sums of clusters."""
         return self.sums[0] - self.sums[1]
 
     @cached_property
@@ -210,7 +210,7 @@ class Pairs:
 
     @cached_property
     def units(self) -> Grouped:
-        """Return the differences of what is drawn: users, or clusters with their sizes."""
+        """Return the differences of the units that are drawn: users, or clusters with sizes."""
         if self.clusters is None or not len(self.sizes):
             return self.differences
         # With clusters of equal size it is a plain mean, whose interval may be Gaffke's.
@@ -235,7 +235,7 @@ class Pairs:
 
     @cached_property
     def ratios(self) -> Grouped | None:
-        """Return the values of both models; None where the mean of the second is not above 0."""
+        """Return the values of both models; None if the mean of the second is not above 0."""
         if self.levels is not None:
             x, y, times = self.levels
             return group_checked(x, y, times) if y @ times > 0 else None
@@ -306,12 +306,12 @@ def compare_pairs(
     interval: IntervalKind,
     confidence: float,
 ) -> Difference:
-    """Compare as `compare` does, with a test that was made already."""
+    """Compare like `compare`, with the result of a test made before."""
     units, ratios = pairs.units, pairs.ratios
     ends = difference_interval(units, result, bounds, interval, confidence, pairs.largest)
     why = NOBODY if not units.n else NOT_ABOVE_0
     lowest = -np.inf if bounds is None else bounds[0]
-    if ratios is not None and not np.isfinite(lowest):  # the values tell whether there are such
+    if ratios is not None and not np.isfinite(lowest):  # only the values show it
         lowest = min(float(np.min(ratios.values)), float(np.min(ratios.sizes)))
     if ratios is None or lowest < 0:
         why = NEGATIVE if ratios is not None else why
@@ -441,8 +441,8 @@ def check_names(test: str, interval: str) -> None:
 def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
-    The test is taken by saddlepoint approximation, also where `randomisation` is exact: that of
-    differences minus δ is hardly ever one of few sizes. See `consistent`.
+    The test is the saddlepoint approximation even where `randomisation` is exact, because
+    differences minus δ hardly ever have few sizes. See `consistent`.
 
     Parameters
     ----------
@@ -475,8 +475,8 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
 def consistent(interval: Interval, p_value: float) -> Interval:
     """Return the interval such that it contains 0 exactly when p is above 1 - confidence.
 
-    An exact p jumps from one value to the next where the approximated interval moves smoothly, so
-    that one of its ends may lie on the wrong side of 0; that end then is at 0.
+    An exact p jumps from one value to the next, while the approximated interval moves smoothly, so
+    that one of its ends may be on the wrong side of 0. That end is moved to 0.
     """
     contains, should = 0.0 in interval, p_value > 1 - interval.confidence
     if contains == should:
@@ -484,14 +484,14 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     low, high = interval
     if should:
         return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
-    # The smallest number beside 0, since the ends belong to the interval.
+    # The number next to 0, since the ends belong to the interval.
     if low + high > 0:
         return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
     return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))
 
 
 def _distance(differences: Grouped, level: float, sign: float) -> float:
-    """Return how far from the estimate the test begins to reject, below (-1) or above (+1)."""
+    """Return the distance from the estimate to the end below (-1) or above it (+1)."""
     from scipy.special import ndtri
 
     counts, sizes = differences.counts, differences.sizes
@@ -550,7 +550,7 @@ def _spread(bounds: Bounds | None) -> Bounds | None:
 
 
 def _few(test: TestResult) -> bool:
-    """Return whether so few differ that a loss of some users may be missing among them."""
+    """Return whether so few users differ that the sample may miss a rare large loss."""
     return test.n_differ < FEW_DIFFER and test.n_differ <= SPARSE * test.n
 
 
@@ -562,7 +562,7 @@ def _by_t(test: TestResult) -> bool:
 def _rests_on_gaffke(
     differences: Grouped, test: TestResult, spread: Bounds | None, kind: str
 ) -> bool:
-    """Return whether Gaffke's bound decides: where few differ, or all by the same amount."""
+    """Return whether Gaffke's bound decides: if few users differ, or all by the same amount."""
     few = _few(test) and not _by_t(test)
     return kind == "auto" and (few or differences.constant) and _holds(differences, spread)
 
@@ -570,7 +570,7 @@ def _rests_on_gaffke(
 def _gaffke(
     differences: Grouped, spread: Bounds | None, confidence: float, largest: float
 ) -> Interval:
-    """Return Gaffke's interval; with sizes that of `ratio_ends`, or why there is none."""
+    """Return Gaffke's interval, for clusters by `ratio_ends`; BCa's if there is no range."""
     if isinstance(differences.sizes, float):
         return interval_of(differences, "gaffke", bounds=spread, confidence=confidence)
     if not _holds(differences, spread):
@@ -587,7 +587,7 @@ def _points(spread: Bounds | None, largest: float) -> tuple[Bounds, Bounds]:
 
 
 def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds | None) -> str:
-    """Return what a reader has to know if few differ, or if there are few in all."""
+    """Return a note if few users differ, or if there are few users."""
     one_size = isinstance(differences.sizes, float)
     n, what = test.n_differ, "cluster" if not one_size else "user"
     if not n:
@@ -609,7 +609,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
 
 
 def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
-    """Return that p and the interval are about different things, or disagree."""
+    """Return a note if p and the interval are about different hypotheses, or disagree."""
     if test.test in TESTS and not TESTS[test.test].of_mean:
         return "The interval is about the mean, and p is not: it is that of another hypothesis."
     excludes = interval.low > 0 or interval.high < 0
@@ -622,7 +622,7 @@ def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
 
 
 def _holds(differences: Grouped, spread: Bounds | None) -> bool:
-    """Return whether all differences lie within a range that is known."""
+    """Return whether all differences are within a known range."""
     if spread is None or not 0 < spread[1] < LARGEST:  # the range of differences is symmetric
         return False
     if isinstance(differences.sizes, float):

@@ -1,4 +1,4 @@
-"""How large a difference between two models is, besides its mean."""
+"""Effect sizes of the difference between two models, and the users who change most."""
 
 from __future__ import annotations
 

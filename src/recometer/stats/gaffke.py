@@ -22,11 +22,11 @@ Float64 = npt.NDArray[np.float64]
 Point = tuple[float, float]
 ROUNDING = 1e-9  # of the range: values this far beyond it are at its end
 PRECISION, STEPS = 1e-13, 100  # of the search for a saddlepoint
-LEAST = -10.0  # quantiles below it are as good as -∞
+LEAST = -10.0  # quantiles below it count as -∞
 
 
 def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
-    """Return a value that lies outside the bounds, None where all lie within."""
+    """Return a value outside the bounds; None if all are within."""
     low, high = bounds
     width = high - low
     allowed = ROUNDING * width if np.isfinite(width) else 0.0
@@ -39,19 +39,20 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
 
     With the n values and the range's upper bound as y, and W from the Dirichlet distribution of
     n + 1 ones, the upper end is the (1 + confidence) / 2 quantile of Σ W·y; the lower end follows
-    by reflection. Values of two kinds, one of which is the bound, have the beta distribution: for
-    0 and 1 that is the interval of Clopper & Pearson, for constant values the exact bound behind
-    the rule of three. Otherwise Σ W·y ≤ c where Σ E·(y - c) ≤ 0, E exponential, of which the
-    saddlepoint approximation is taken.
+    by reflection. If there are two different values, and one is the bound, Σ W·y has a beta
+    distribution: for 0 and 1 this gives the interval of Clopper & Pearson, for constant values the
+    exact bound behind the rule of three. Otherwise the saddlepoint approximation is used, since
+    Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
 
     It is wider than Student's interval: for values near 0 or 1 by a few percent from 1,000 users
     on, and for values that lie far from the ends of the range, such as those of AUC, by 31 % at
     1,000 users and 96 % at 200.
 
-    Its coverage is conjectured to be never below nominal: no counterexample is known, and it is
-    not proved. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean
-    of a nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller &
-    Thomas, "A new confidence interval for the mean of a bounded random variable", 2019.
+    Its coverage is conjectured to be never below nominal: this is not proved, but no
+    counterexample is known. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis
+    on the mean of a nonnegative variable", Mathematical Methods of Statistics 14, 2005;
+    Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random variable",
+    2019.
 
     Parameters
     ----------
@@ -100,10 +101,10 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
 def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
     """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
 
-    Beside the users there is one more, `low` for the lower end and `high` for the upper one: the
-    least and the most favourable values (x, y) that a user can have. With E exponential, a ratio r
-    is excluded from below where P(Σ E·(x - r·y) ≤ 0) is at most (1 - confidence) / 2, and that
-    chance increases with r. With y = 1 for everyone it is the interval of `gaffke`.
+    One more user is added, `low` for the lower end and `high` for the upper one: the least and the
+    most favourable values (x, y) that a user can have. With E exponential, a ratio r is excluded
+    from below if P(Σ E·(x - r·y) ≤ 0) is at most (1 - confidence) / 2; that probability increases
+    with r. With y = 1 for all users this is the interval of `gaffke`.
 
     Parameters
     ----------
@@ -141,8 +142,8 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
 def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
     """Return r, with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more, of `ratio_ends`.
 
-    It is far below 0 where the ratio is excluded from below, and far above 0 where it is excluded
-    from above.
+    It is far below 0 if the ratio is excluded from below, and far above 0 if it is excluded from
+    above.
     """
     z = np.append(values.values - ratio * values.sizes, point[0] - ratio * point[1])
     return _chance(z, np.append(values.counts, 1.0))
@@ -212,7 +213,7 @@ def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Inter
 
 
 def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
-    """Return the different values, increasing, and their counts; rounding makes no difference."""
+    """Return the distinct values, increasing, and their counts; rounding errors are merged."""
     y, same = np.clip(values.values, low, high), ROUNDING * (high - low)
     y = np.where(y - low <= same, low, np.where(high - y <= same, high, y))
     starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > same)

@@ -1,4 +1,4 @@
-"""Equal values together, with their counts, so that passes are over few numbers."""
+"""Group equal values and count them, so that later passes are over few numbers."""
 
 from __future__ import annotations
 
@@ -7,37 +7,40 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
+from recometer import ragged
+from recometer.errors import InputError, InputTypeError
 from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
 
 __all__ = [
     "Column",
     "Grouped",
+    "by_cluster",
     "column",
     "crossed",
     "group",
     "group_checked",
     "grouped",
+    "labels_of",
     "of_counts",
 ]
 
 Float64 = npt.NDArray[np.float64]
 
-LARGEST = 1e75  # value whose cubes can be added up
-SORTED_UP_TO = 2_048  # values: sorting them takes less than what follows
+LARGEST = 1e75  # cubes of larger values may overflow when they are added up
+SORTED_UP_TO = 2_048  # values: sorting takes less time than cells
 N_CELLS = (2_048, 65_536)
 LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
-FAR_USERS = 1_000  # on each side, whose variance does not count for that
+FAR_USERS = 1_000  # on each side: their share of the variance does not count
 SAME = 1e-12  # of the largest value: differences this small are rounding
-LOOKED_AT = 10_000
+LOOKED_AT = 10_000  # values, to find the levels of a column
 MOST_LEVELS = 64  # of a column: two of them have few pairs of levels
 BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grouped:
-    """Values of users, grouped, as statistics of means need them.
+    """The grouped values of users.
 
     The statistic is ``sum(x) / sum(y)``: a mean where every size y is 1, a ratio of means
     otherwise.
@@ -112,7 +115,7 @@ class Grouped:
 
 
 def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
-    """Return values, with NaN for those that a masked array hides."""
+    """Return values, with NaN for masked ones."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     return np.ma.filled(values.astype(np.float64), np.nan)
@@ -145,7 +148,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         raise InputError(
             f"{name} must be one column, a value for each user, but has the shape {found.shape}."
         )
-    # The smallest and the largest value tell it without an array of their own; NaN is allowed.
+    # The smallest and the largest value suffice, and need no temporary array; NaN is allowed.
     if max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)) > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
         if np.isinf(found[at]):
@@ -160,9 +163,61 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     return found
 
 
+def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
+    """Return the cluster of each of n rows.
+
+    Raises
+    ------
+    InputError
+        If a masked array hides some, or there are not n of them.
+    """
+    if np.ma.is_masked(clusters):
+        raise InputError(
+            "clusters are a masked array that hides some: every row needs its cluster. Hint: leave "
+            "these rows out, or give each a cluster of its own."
+        )
+    labels = np.asarray(clusters)
+    if labels.shape != (n,):
+        raise InputError(
+            f"clusters must have one entry for each of the {n:,} rows, but has the shape "
+            f"{labels.shape}."
+        )
+    return labels
+
+
+def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
+    """Return the sum of each cluster's rows, in the order of the sorted clusters.
+
+    Parameters
+    ----------
+    values : [n_rows]
+        The values, without NaN.
+    clusters : [n_rows]
+        Anything that NumPy can sort; rows with equal entries belong together.
+
+    Returns
+    -------
+    float64 [n_clusters]
+
+    Raises
+    ------
+    InputError
+        If the lengths differ.
+    """
+    x = np.asarray(values, np.float64)
+    labels = labels_of(clusters, len(x))
+    try:
+        names, which = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise InputTypeError(
+            f"clusters hold what cannot be sorted: {error}. Hint: numbers or texts, for each row."
+        ) from None
+    return ragged.sums_of(which, x, len(names))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Column:
-    """The values of users, checked; for many users with few levels, also as codes of these.
+    """The checked values of users, and their codes if many users have few levels.
 
     Attributes
     ----------
@@ -173,7 +228,7 @@ class Column:
     least, most
         The lowest and the highest value; infinite without any.
     levels : float64 [n_levels] or None
-        The different values, increasing and NaN last; None if there are many, or few users.
+        The distinct values, increasing and NaN last; None if there are many, or few users.
     codes : uint8 [n_users] or None
         The level of each user.
     """
@@ -195,7 +250,7 @@ class Column:
         return cls(x, not np.isnan(x.min(initial=np.inf)), float(least), float(most))
 
     def coded(self) -> Column:
-        """Find its levels, which pays if it is compared with several others."""
+        """Return the column with its levels, which pays if it is compared with several others."""
         x = self.values
         if len(x) <= LOOKED_AT:
             return self
@@ -213,7 +268,7 @@ class Column:
 
 
 def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] | None:
-    """Return the pairs of levels that users have, and how many have each; None without levels."""
+    """Return the distinct pairs of levels, and their counts; None without levels."""
     if first.levels is None or second.levels is None:
         return None
     assert first.codes is not None
@@ -267,9 +322,9 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
 
 
 def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = None) -> Grouped:
-    """Group as `group` what is known to be finite columns of one length, without NaN.
+    """Group like `group` columns that are finite, of one length and without NaN.
 
-    `times` is how many users have each row; None: one.
+    `times` is the number of users of each row; None means one each.
     """
     n = len(x) if times is None else int(times.sum())
     if n == 0:
@@ -301,7 +356,7 @@ def _sum(values: Float64, times: Float64 | None) -> float:
 
 
 def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Grouped:
-    """Return values that are counted already, in any order, as `group` returns them."""
+    """Return counted values, in any order, in the form of `group`."""
     order = np.argsort(values, kind="stable")
     values, counts, n = values[order], counts[order], int(counts.sum())
     if not n:
@@ -310,7 +365,7 @@ def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Groupe
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
-    """Group the values of which all but n - Σ times, which are 0, are given."""
+    """Group n values by sorting; the n - Σ times of them that are not in x are 0."""
     values, at = np.unique(x, return_inverse=True)
     counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
@@ -355,7 +410,7 @@ class _Users:
         return self._grouped(self.x[order], counts[order], 1.0, exact=True)
 
     def in_cells(self, n_cells: int) -> Grouped | None:
-        """Group into cells of the same width; None where they would hide too much."""
+        """Group into cells of the same width; None if they would hide too much variance."""
         one_each = self._one_value_each(n_cells)
         length = n_cells + 2
         all_counts, sums, sizes = (np.zeros(length) for _ in range(3))
@@ -436,8 +491,8 @@ class _Users:
 def _without_far_users(cells: Grouped) -> float:
     """Return the sum of squares once the farthest users on each side are moved inwards.
 
-    A single far value may make up most of the variance, and yet the interval's other end depends
-    on the rest.
+    A single far value may make up most of the variance, while the interval's other end depends on
+    the other values.
     """
     order = np.argsort(cells.residuals, kind="stable")
     residuals, users = cells.residuals[order], np.cumsum(cells.counts[order])

@@ -26,10 +26,10 @@ def bootstrap(
 ) -> list[Interval]:
     """Return percentile bootstrap intervals of the means of several metrics.
 
-    Users are drawn with replacement, as many as there are; the interval holds the middle
-    `confidence` of the means of the resamples. They depend on nothing but the values, the seed
-    and the number of users, and not on the order of the users: who is drawn is a place among the
-    sorted values. Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+    Each resample draws n of the n users with replacement; the interval contains the middle
+    `confidence` of the means of the resamples. It depends only on the values, the seed and the
+    number of users, not on their order, because positions among the sorted values are drawn.
+    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def bootstrap(
         known = [mask & (w > 0) for mask, w in zip(known, weights, strict=True)]
         counted = [np.where(mask, w, 0) for mask, w in zip(known, weights, strict=True)]
         columns = [column * w for column, w in zip(columns, weights, strict=True)]
-    # Mostly a few masks are those of all metrics.
+    # Most metrics share a few masks.
     first: dict[bytes, int] = {}
     digests = [hashlib.sha256(one.tobytes()).digest() for one in counted]
     which = [first.setdefault(digest, len(first)) for digest in digests]
@@ -93,13 +93,13 @@ def _ordered(
 
 
 def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> Float64:
-    """Add columns up over the users that are drawn: float64 [n_columns, n_resamples].
+    """Return the sums of columns over the drawn users: float64 [n_columns, n_resamples].
 
     NaN counts as 0; a column with an infinite value has NaN throughout.
     """
     n_users = len(columns[0])
-    # Values are rounded to multiples of so small a power of two that every sum is exact: the
-    # order of adding, which a matrix product does not promise, changes no bit.
+    # Values are rounded to multiples of a small power of two, so that every sum is exact and does
+    # not depend on the order of summation, which a matrix product leaves open.
     scales = [_bits_up_to(column) - 53 + n_users.bit_length() for column in columns]
     generator = np.random.Generator(np.random.PCG64(seed))
     width = max(1, DRAWS_AT_ONCE // n_resamples)
@@ -121,7 +121,7 @@ def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> 
 
 
 def _bits_up_to(values: Float64) -> int:
-    """Return the least power of two above all finite values, as an exponent."""
+    """Return the exponent of the least power of two above all finite values."""
     finite = values[np.isfinite(values)]
     return int(np.frexp(np.abs(finite).max(initial=0))[1])
 
@@ -135,7 +135,7 @@ def resampled(
     n_resamples: int = N_FOR_DEVIATION,
     clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
-    """Return intervals of numbers that are not means: what they are over resampled users.
+    """Return intervals of statistics other than means, from their values in resamples of users.
 
     value ± z((1 + confidence) / 2) · s, with s the standard deviation of the number over
     resamples of the users. (Not the resamples' quantiles: a resample has fewer different
@@ -156,7 +156,7 @@ def resampled(
     n_resamples
         Number of resamples, at least 2.
     clusters : int64 [n_users] or None
-        Users with equal numbers, from 0 on, are drawn together: they are one person's sessions.
+        Users with equal numbers, from 0 on, are drawn together, such as sessions of a person.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def resampled(
 
 
 def draws(n: int, n_resamples: int, seed: int) -> Iterator[Int64]:
-    """Draw from n users with replacement: how often each is drawn, int64 [n], per resample."""
+    """Yield how often each of n users is drawn with replacement, int64 [n], per resample."""
     generator = np.random.Generator(np.random.PCG64(seed))
     for _ in range(n_resamples):
         yield np.bincount(generator.integers(n, size=n), minlength=n)
@@ -182,10 +182,10 @@ def draws(n: int, n_resamples: int, seed: int) -> Iterator[Int64]:
 def ends_of(
     values: Mapping[str, float], drawn: Sequence[Mapping[str, float]], confidence: float
 ) -> dict[str, Interval]:
-    """Return the intervals of `resampled`, from what the numbers are in each resample."""
+    """Return the intervals of `resampled`, from the statistics of each resample."""
     from scipy.special import ndtri
 
-    # Infinite values have no deviation; a resample may have no value, of no two users for instance.
+    # Infinite values have no deviation, and some resamples have no value.
     drawn_values = np.array([[numbers[name] for name in values] for numbers in drawn])
     missing = np.isnan(drawn_values)
     n = np.count_nonzero(~missing, axis=0)

@@ -1,4 +1,4 @@
-"""Intervals of means: the choice of the kind, and many columns at once."""
+"""Intervals of means of all kinds, also of many columns at once."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ import numpy.typing as npt
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
-from recometer.stats.clusters import by_cluster
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import ROUNDING, beyond, gaffke, ratio_ends
-from recometer.stats.grouping import LARGEST, Column, Grouped, column, group, group_checked
-from recometer.stats.student import student
+from recometer.stats.grouping import (
+    LARGEST,
+    Column,
+    Grouped,
+    by_cluster,
+    column,
+    group,
+    group_checked,
+)
 from recometer.tasks import resolve_threads, run_tasks
 
-__all__ = ["Kind", "interval", "interval_of", "intervals_of"]
+__all__ = ["Kind", "interval", "interval_of", "intervals_of", "student"]
 
-# Of fewer clusters of different sizes (counted as clusters of one size), the bootstrap's interval
+# With fewer clusters of different sizes (counted as clusters of one size), the bootstrap's interval
 # covers too seldom (docs/statistics.md).
 FEW_CLUSTERS = 50
 
@@ -129,8 +135,8 @@ def interval_of(
 ) -> Interval:
     """Return the interval of values that are grouped; otherwise as `interval`.
 
-    `why` says what makes a ratio of means of them, for the interval's note; `of_clusters`, whether
-    the values are sums of clusters and the sizes their numbers of rows.
+    `why` is the reason for a ratio of means, for the interval's note. `of_clusters` says that the
+    values are sums of clusters, and the sizes their numbers of rows.
     """
     if kind not in get_args(Kind):
         hint = did_you_mean(str(kind), get_args(Kind))
@@ -156,14 +162,44 @@ def interval_of(
     return dataclasses.replace(within, note=note)
 
 
+def student(values: Grouped, confidence: float) -> Interval:
+    """Return Student's t interval of a mean, or of a ratio of means linearised.
+
+    estimate ± t(n - 1, (1 + confidence) / 2) · standard error, see `Grouped.standard_error`.
+    Student, "The probable error of a mean", Biometrika 6, 1908.
+
+    Parameters
+    ----------
+    values
+        From `group`.
+    confidence
+        Coverage, in (0, 1).
+    """
+    n = values.n
+    if n < 2:
+        found = "One user has a value" if n else "No user has a value"
+        return Interval.unknown(confidence, n, f"{found}; Student's t interval needs two.")
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(n - 1, (1 + confidence) / 2)) * values.standard_error
+    note = ""
+    if values.constant:
+        half = 0.0
+        note = (
+            f"All {n:,} values are {values.estimate:g}: Student's t interval has no width then. "
+            "Where the range of the values is known, Gaffke's interval has one."
+        )
+    return Interval(values.estimate - half, values.estimate + half, "t", confidence, n, note)
+
+
 def of_one_size(clusters: Grouped) -> float:
-    """Return as how many clusters of one size some of different sizes weigh: (Σ y)² / Σ y²."""
+    """Return the equivalent number of clusters of one size: (Σ y)² / Σ y²."""
     sizes, counts = np.asarray(clusters.sizes), clusters.counts
     return float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
 
 
 def sums_within(clusters: Grouped, bounds: Bounds) -> bool:
-    """Return whether bounds are a range, and all sums of clusters are of rows within it."""
+    """Return whether bounds are a finite range, and the sums of clusters are possible in it."""
     low, high = bounds
     if not -LARGEST < low < high < LARGEST:
         return False
@@ -173,7 +209,7 @@ def sums_within(clusters: Grouped, bounds: Bounds) -> bool:
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
-    """Return Gaffke's bound over the sums of clusters: one more has the largest size of all."""
+    """Return Gaffke's bound over the sums of clusters, with one more of the largest size."""
     low, high = bounds
     largest = float(np.max(values.sizes))
     ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
@@ -215,7 +251,7 @@ def intervals_of(
 
 
 def _why_not_gaffke(values: Grouped, bounds: Bounds | None, why: str) -> str:
-    """Return why Gaffke's interval cannot be taken; nothing where it can."""
+    """Return why Gaffke's interval cannot be used, or an empty text."""
     instead = "so the interval is the bootstrap's (BCa), not Gaffke's."
     if not isinstance(values.sizes, float):
         return f"The {why or 'statistic is a ratio of means'}, {instead}"

@@ -19,8 +19,8 @@ from recometer.stats.sign_sums import ROUNDING, multiples_of_unit, of_each_size
 
 __all__ = ["Power", "power", "power_of", "smallest_difference", "unit_of", "users_needed"]
 
-MOSTLY = 0.9  # share of the users who differ, whose differences have one size
-MANY_USERS = 2_000  # from which on Student's t is taken for normal
+MOSTLY = 0.9  # share of the differing users with one size of difference, to count as the unit
+MANY_USERS = 2_000  # above this number, Student's t counts as normal
 MOST_USERS = 10**12
 NORMAL_975 = 1.959964  # quantile
 
@@ -43,8 +43,8 @@ class Power:
         The number of users for the wanted power, if users vary as much as those compared; None if
         no number is enough or known.
     fewest_users, most_users
-        The same at the two ends of the interval of the deviation (95 %), which is not known
-        exactly: the fewer users differ in a pilot, the less.
+        The same at the two ends of the interval of the deviation (95 %), which a pilot with few
+        differing users does not show exactly.
     smallest_difference
         The true difference that is found significant with the wanted power, at the present number
         of users.
@@ -118,8 +118,8 @@ def power(
     alpha
         Level of significance, two-sided. For m comparisons and Bonferroni's correction: alpha / m.
     unit
-        The number of which all differences are multiples; 0 for a test other than randomisation.
-        None takes the result of `unit_of`.
+        The unit that divides all differences; 0 for a test other than randomisation. None takes the
+        result of `unit_of`.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the unit of differences, or the one size that nearly all have, or else 0.
+    """Return the unit of differences, or the size that nearly all of them have, or else 0.
 
     Parameters
     ----------
@@ -198,9 +198,9 @@ def power_of(
     noncentrality √n · difference / deviation, and t the critical value. Cohen, "Statistical Power
     Analysis for the Behavioral Sciences", 1988, chapter 2.
 
-    The exact randomisation test of multiples of a unit is more cautious: sums of differences with
-    random signs are two units apart, and p counts the whole of the sum found. Continuity is
-    corrected for as usual, by half of such a step: unit / n less of a difference.
+    The exact randomisation test of multiples of a unit rejects less often: sums of differences with
+    random signs move in steps of two units, and p includes all of the observed step. The usual
+    continuity correction subtracts half a step, unit / n, from the difference.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def power_of(
     alpha
         Level of significance.
     unit
-        The number of which the differences are multiples (`unit_of`); 0 if there is none.
+        The unit that divides all differences (`unit_of`); 0 without one.
     """
     check_alpha(alpha)
     for name, number in {"difference": difference, "n": n, "unit": unit}.items():
@@ -232,7 +232,7 @@ def power_of(
     if centre == 0:
         return alpha
     upper, lower = 1 - nctdtr(n - 1, centre, critical), nctdtr(n - 1, centre, -critical)
-    # Of chances of 1e-14 and less, which hardly add anything, SciPy makes NaN now and then.
+    # SciPy sometimes returns NaN for a probability below 1e-14, which adds hardly anything.
     return float(upper if np.isnan(lower) else upper + lower)
 
 

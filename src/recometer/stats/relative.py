@@ -1,4 +1,4 @@
-"""The relative difference of two means: the ratios that a test of their difference keeps."""
+"""Intervals of the relative difference of two means: the ratios that a test does not reject."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def relative_interval(
     bounds: tuple[float, float] | None = None,
     largest: float = 1.0,
 ) -> Interval:
-    """Return all θ from -1 on for which the mean of x - (1 + θ)·y is not excluded.
+    """Return all θ from -1 on for which a mean of 0 is not excluded for x - (1 + θ)·y.
 
-    It is excluded by the method that the interval of the mean of x - y has: the inversion of the
-    randomisation test, Gaffke's bound, Student's t (Fieller, "Some problems in interval
-    estimation", Journal of the Royal Statistical Society B 16, 1954), or the bootstrap. If the
-    values of y cannot be told from 0, no θ is too large. Of a set with gaps the hull is returned.
-    An end is on the same side of 0 as that of the difference: x - y is above 0 exactly where θ is.
+    The method is that of the interval of the mean of x - y: the inversion of the randomisation
+    test, Gaffke's bound, Student's t (Fieller, "Some problems in interval estimation", Journal of
+    the Royal Statistical Society B 16, 1954), or the bootstrap. If the mean of y may be 0, there is
+    no upper end. If the set has gaps, its hull is returned. Each end is on the same side of 0 as
+    that of the difference, because x - y is above 0 exactly if θ is.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
     )
 
     def found_at(share: float, ratio: float) -> float:
-        """Return the mean of share · x - ratio · y, in arms of its interval."""
+        """Return the mean of share · x - ratio · y, divided by half the width of its interval."""
         rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
         variance = share**2 * of_residuals + 2 * share * rest * both + rest**2 * of_y
         squares = tuple(
@@ -143,7 +143,7 @@ def _hull(
     start: float,
     alone: tuple[float, float],
 ) -> tuple[float, float]:
-    """Return the least and the largest ratio at which a quantile is between -target and target.
+    """Return the least and the largest ratio whose quantile is between -target and target.
 
     Parameters
     ----------
@@ -151,10 +151,10 @@ def _hull(
         The quantile at a ratio, about 0 at the estimate, and above 0 below it.
     estimate, target
     start
-        A guess of how far the ends are from the estimate; 0 if they are there.
+        A guess of the distance of the ends from the estimate; 0 if they are equal to it.
     alone
-        The quantiles of x and of y alone. Where one is below the target, no ratio is too small or
-        too large.
+        The quantiles of x and of y. If that of x is below the target, the lower end is 0; if that
+        of y is, there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):

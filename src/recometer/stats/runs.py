@@ -48,7 +48,7 @@ class Runs:
         Standard deviation between users, of their means over runs.
     deviation_runs
         Standard deviation between runs, without that of users; for a comparison, one for each
-        model. NaN if there is one run.
+        model. NaN for a single run.
     share_of_runs
         Share of the runs in the variance of the mean. If it is large, more seeds help, but not more
         users.
@@ -77,7 +77,7 @@ class Moments(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RunMoments:
-    """What `over_runs` reads of the users: sums, which can be made of parts of them.
+    """The sums over users that `over_runs` needs.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ def over_runs(
 
 
 def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> RunMoments:
-    """Return the sums that `over_runs` makes of users and runs, whose parameters these are."""
+    """Return the sums over users and runs that `over_runs` needs; same parameters."""
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
@@ -142,9 +142,9 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 
 
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
-    """Return each user's mean over runs: of equal values this value itself, not a rounded one.
+    """Return each user's mean over runs, which for equal values is this value without rounding.
 
-    Otherwise a model whose seeds make no difference would differ from one of a single run.
+    Otherwise a model whose seeds are all equal would differ from a single run of it.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def mean_of_runs(columns: npt.ArrayLike) -> Float64:
 
 
 def over_runs_of(given: RunMoments, *, confidence: float = 0.95) -> Runs:
-    """Return what `over_runs` does, of sums over the users."""
+    """Return the result of `over_runs` from the sums over users."""
     check_confidence(confidence)
     (n, mean, variance), n_runs = given.users, given.n_runs
     if n < 2:
@@ -187,9 +187,10 @@ def over_values(
 ) -> Runs:
     """Return the difference of two models whose runs have one value each, for all users.
 
-    The variance of the difference is that between users (`error` squared) and, of each model of R
-    runs, (s² - i) / R: s² the variance of the runs' values, i the part of it that comes from the
-    users; 0 where negative. Degrees of freedom as of `over_runs`. A ratio is linearised.
+    The variance of the difference is that between users (`error` squared) plus (s² - i) / R for
+    each model of R runs, where s² is the variance of the runs' values, and i the part of it that
+    comes from the users; negative terms count as 0. Degrees of freedom are those of `over_runs`. A
+    ratio is linearised.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def over_values(
     error
         Standard error of the difference (or ratio) of the means over runs, between users.
     n
-        Users that the values are of.
+        The number of users.
     interactions
         i of each model.
     relative
@@ -238,8 +239,8 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     beyond that by the variance τ² of DerSimonian & Laird. The mean has weights 1 / (v + τ²) and the
     standard error of Hartung & Knapp, at least that of the weights, with n_folds - 1 degrees of
     freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp, Statistics in
-    Medicine 20, 2001. Models of folds are trained on data that overlap; no interval over the folds
-    shows what they have in common.
+    Medicine 20, 2001. Models of different folds are trained on overlapping data; no interval over
+    the folds shows the error that they share.
 
     Parameters
     ----------
@@ -296,7 +297,7 @@ def _table(values: npt.ArrayLike) -> Float64:
 
 
 def _mean_squares(table: Float64) -> tuple[float, float]:
-    """Return the mean squares of runs and rest; 0 of one run."""
+    """Return the mean squares of runs and rest; 0 for a single run."""
     n, r = table.shape
     if r < 2:
         return 0.0, 0.0

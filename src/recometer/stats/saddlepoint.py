@@ -1,4 +1,4 @@
-"""Tails of sums of independent terms, and the search for the quantiles of what has such a tail."""
+"""Saddlepoint tails of sums of independent terms, and the root search for their quantiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["increasing_root", "normal_quantile_at_mean", "normal_quantile_of"]
 NEAR_THE_MEAN = 1e-4
 PRECISION = 1e-9  # of a value
 STEPS = 200
-FAR = 1e18  # times the guess of a root: nothing is found that far
+FAR = 1e18  # times the guess: the search ends there
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
@@ -49,8 +49,8 @@ def increasing_root(
 ) -> float | None:
     """Return x > 0 at which an increasing function, about 0 at 0, reaches a value above 0.
 
-    By secants in a bracket. (SciPy's searches are as good where a root lies in a known range, but
-    to load them takes longer than all intervals of an evaluation.)
+    By secants in a bracket. (SciPy's root finders are as good if the root lies in a known range,
+    but importing them takes longer than all intervals of an evaluation.)
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def increasing_root(
     Returns
     -------
     float or None
-        None if the value is not reached however large x is.
+        None if no x reaches the value.
     """
     x, below, above = start, 0.0, np.inf
     last_x = last_value = 0.0

@@ -1,4 +1,4 @@
-"""Intervals that you may look at after every batch of users."""
+"""Confidence sequences: intervals that you may look at after every batch of users."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["ConfidenceSequence"]
 
 Float64 = npt.NDArray[np.float64]
 
-LARGEST_BET = 0.75  # of what would lose everything
+LARGEST_BET = 0.75  # of the stake that could lose all capital
 PRECISION = 1e-9  # of the way from the mean to the last end
 ROUNDING = 1e-9
-EXACT = 1e-12  # what a mean of all users may be off by
-LARGEST_POPULATION = 2**53  # users: up to which a float64 tells whole numbers apart
-CUT = 2.0**-26  # of whose multiples sums are exact
-SLACK = 1e-15  # what a sum may be off by, for each user
-# Numbers of users that the players of a side aim at: 16, 64, 256, ...
+EXACT = 1e-12  # error allowed in a mean of all users
+LARGEST_POPULATION = 2**53  # users: float64 does not represent all larger whole numbers
+CUT = 2.0**-26  # sums of its multiples are exact
+SLACK = 1e-15  # error allowed in a sum, per user
+# The stakes of the players of a side are best for 16, 64, 256, ... users.
 FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
 
@@ -38,7 +38,7 @@ class ConfidenceSequence:
     side bets on values above m and another on values below, with stakes that depend only on
     earlier values; m is excluded once one of them has multiplied its capital by
     2 / (1 - confidence). The capital of a side is shared by players whose stakes are best for 16,
-    64, 256, ... users, so that the interval is narrow however many there are. Waudby-Smith &
+    64, 256, ... users, so that the interval is narrow for any number of users. Waudby-Smith &
     Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal
     Statistical Society B 86, 2024 (the hedged capital process with predictable stakes); without
     replacement as in "Confidence sequences for sampling without replacement", NeurIPS 2020.
@@ -110,7 +110,7 @@ class ConfidenceSequence:
         low, high = self.bounds
         self._narrow()
         found = [side.end for side in self._sides]
-        if found[0] > found[1]:  # the mean was excluded: what is possible shows it in the end
+        if found[0] > found[1]:  # even the mean is excluded: only the possible values remain
             found = [*self._possible()]
         ends = [low + (high - low) * end for end in found]
         n, note = len(self._x) - self._n_blank, ""
@@ -126,7 +126,7 @@ class ConfidenceSequence:
         return self.interval
 
     def add(self, values: npt.ArrayLike) -> None:
-        """Add the next users; the interval is found when it is asked for, which takes longer.
+        """Add the next users. The interval, which takes longer, is computed when it is read.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class ConfidenceSequence:
 
     @property
     def n_read(self) -> int:
-        """How many users came, those without a value included where they are of the population."""
+        """The number of users so far, with those without a value if `some_undefined`."""
         return len(self._x)
 
     @property
@@ -193,7 +193,7 @@ class ConfidenceSequence:
         return self.population is not None and len(self._x) == self.population
 
     def _add(self, x: Float64) -> None:
-        """Let the players bet on each value with what was known before it."""
+        """Let the players bet on each value, with stakes that depend on the values before it."""
         known = ~np.isnan(x)
         values = np.where(known, x, 0.0)
         before = len(self._x) - self._n_blank
@@ -217,17 +217,17 @@ class ConfidenceSequence:
         self._squares = float(squares[-1]) if len(x) else self._squares
 
     def _stakes_on(self, variances: Float64) -> Float64:
-        """Return what each player stakes on the next users: float64 [n_players, n]."""
+        """Return the stakes of each player for the next users: float64 [n_players, n]."""
         place = len(self._x) + np.arange(len(variances))
-        # Without replacement, the mean of the users to come moves away from a wrong
-        # candidate: the stakes that make capital grow fastest move along.
+        # Without replacement, the mean of the remaining users moves away from a wrong candidate,
+        # and so do the stakes with the fastest growth of capital.
         drift = 1.0 if self.population is None else self.population / (self.population - place)
         level = 2 * np.log(2 / (1 - self.confidence))
         each: Float64 = level / (variances * self._aims[:, np.newaxis])
         return drift * np.sqrt(each)
 
     def _possible(self) -> tuple[float, float]:
-        """Return the lowest and the highest mean that the users still to come can lead to."""
+        """Return the lowest and the highest mean that is possible with the remaining users."""
         if self.population is None:
             return 0.0, 1.0
         left = self.population - len(self._x)
@@ -271,22 +271,22 @@ class ConfidenceSequence:
         side.narrow(mean + (share + PRECISION) * away)
 
     def _bet(self, m: float, above: bool, capital: _Capital) -> _Capital:
-        """Return the capital after all users of who bets on values above m, or below it.
+        """Return the capital after all users, from bets on values above m, or below it.
 
-        `capital` is that after the first users.
+        `capital` is the capital after the first users.
         """
         x, first = self._x[capital.n :], capital.n
         if not len(x):
             return capital
-        # The mean of the users who are still to come, if m is that of all. A user without a value
-        # changes nothing of a mean m, as if the value were m.
+        # The mean of the remaining users if m is the mean of all. A user without a value counts as
+        # m, which does not change the mean.
         rest = np.full(len(x), m)
         if self.population is not None:
             left = self.population - np.arange(first, len(self._x))
             counted = self.population - self._blanks[first:]
             multiples, rests = self._seen[:, first:]
             total = counted * m - multiples - rests
-            # Rounding alone makes nothing impossible.
+            # A candidate must not become impossible by rounding.
             slack = SLACK * self.population
             total = np.where(np.abs(total) <= slack, 0.0, total)
             rest = np.where(np.abs(total - left) <= slack, 1.0, total / left)
@@ -304,7 +304,7 @@ class ConfidenceSequence:
 
 
 def _aims(population: int | None) -> Float64:
-    """Return the numbers of users that players aim at."""
+    """Return the numbers of users that the stakes of the players are best for."""
     last = LAST_AIM if population is None else population
     steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
     return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
@@ -318,7 +318,7 @@ def _of_all(each: Float64) -> Float64:
 
 
 class _Capital(NamedTuple):
-    """What the players of one side have made of a candidate after n users, in logarithms."""
+    """The capital of the players of one side for a candidate after n users, in logarithms."""
 
     n: int
     each: Float64  # of each player
@@ -326,15 +326,15 @@ class _Capital(NamedTuple):
 
     @classmethod
     def of(cls, n_players: int) -> _Capital:
-        """Return what they begin with."""
+        """Return the capital at the beginning."""
         return cls(0, np.zeros(n_players), -np.inf)
 
 
 class _Side:
-    """One end of the interval: what is excluded, and the candidate beside it that is not.
+    """One end of the interval, and the candidate next to it that is not excluded yet.
 
-    The capital at the latter grows with each user, so that the end is searched for anew only when
-    that is enough.
+    The capital at that candidate grows with each user; a new end is searched for only when the
+    capital is large enough to exclude the candidate.
     """
 
     def __init__(self, lower: bool, n_players: int) -> None:

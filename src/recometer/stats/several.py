@@ -1,23 +1,25 @@
-"""Several models at once: Tukey's test by randomisation, and the possible ranks."""
+"""Several models at once: adjusted p-values, Tukey's test by randomisation, possible ranks."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
 from recometer.data.numbers import flag
-from recometer.errors import InputError
+from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.checks import check_alpha, check_whole
-from recometer.stats.clusters import by_cluster, labels_of
-from recometer.stats.grouping import column, matrix
+from recometer.stats.grouping import by_cluster, column, labels_of, matrix
 from recometer.stats.saddlepoint import increasing_root
 
 __all__ = [
+    "Correction",
     "Ranking",
     "Tukey",
+    "adjust",
     "normal_range_quantile",
     "normal_range_tail",
     "rank_intervals",
@@ -25,10 +27,78 @@ __all__ = [
 ]
 
 Float64 = npt.NDArray[np.float64]
+Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
 RESAMPLED_UP_TO = 100  # users who differ
 N_RESAMPLES = 10_000
 AT_ONCE = 2**21  # values that are shuffled at a time
+
+
+def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
+    """Return p-values adjusted for their number.
+
+    With p(1) ≤ ... ≤ p(m), Holm's are max over j ≤ i of (m - j + 1) p(j), and Bonferroni's m p.
+    Both bound the probability of any error among all comparisons. Those of Benjamini and Hochberg
+    are min over j ≥ i of m p(j) / j, and bound the share of errors among the significant ones.
+    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+    Statistics 6, 1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995.
+
+    If you adjust the smallest possible p-values of tests (`TestResult.smallest_p`), you get the
+    lower bounds of the adjusted ones.
+
+    Parameters
+    ----------
+    p_values : [...]
+        p-values in any shape. NaN stays NaN and does not count as a comparison.
+    correction
+        ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or ``"none"``.
+
+    Returns
+    -------
+    float64 [...]
+        At most 1.
+
+    Raises
+    ------
+    InputError
+        If a p-value is below 0 or above 1.
+    UnknownNameError
+        If there is no such correction.
+
+    Examples
+    --------
+    >>> from recometer.stats import adjust
+    >>> adjust([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    if correction not in get_args(Correction):
+        hint = did_you_mean(str(correction), get_args(Correction))
+        raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
+    try:
+        given = np.array(p_values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"p_values must be numbers: {error}.") from None
+    known = ~np.isnan(given)
+    p = given[known]
+    wrong = p[(p < 0) | (p > 1)]
+    if len(wrong):
+        raise InputError(f"A p-value must lie between 0 and 1, found {wrong[0]:g}.")
+    m = len(p)
+    order = np.argsort(p, kind="stable")
+    adjusted = p[order]
+    if correction == "bonferroni":
+        adjusted = adjusted * m
+    elif correction == "holm":
+        adjusted = np.maximum.accumulate(adjusted * np.arange(m, 0, -1))
+    elif correction == "benjamini-hochberg":
+        # As scipy.stats.false_discovery_control, but importing scipy.stats takes longer than most
+        # comparisons, and it knows neither Holm's method nor NaN.
+        steps = adjusted * (m / np.arange(1, m + 1))
+        adjusted = np.minimum.accumulate(steps[::-1])[::-1]
+    found = np.empty(m)
+    found[order] = np.minimum(adjusted, 1.0)
+    given[known] = found
+    return given
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,7 +110,7 @@ class Tukey:
     p_values : float64 [n_models, n_models]
         p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
-        Means this far apart differ at the level alpha.
+        The difference of two means that is significant at the level alpha.
     method
         ``"resampled"`` or ``"studentised range"``.
     n
@@ -63,9 +133,9 @@ def tukey(
 ) -> Tukey:
     """Compare all pairs of models with one critical difference.
 
-    Under the null hypothesis that all models are alike, each user's values may belong to them in
-    any order; a pair's p is the share of such orders for which the largest and the smallest mean
-    are as far apart as this pair. Carterette, "Multiple testing in statistical analysis of
+    Under the null hypothesis that all models are equal, each user's values may belong to them in
+    any order; p of a pair is the share of such orders in which the range of the means is at least
+    the difference of the pair. Carterette, "Multiple testing in statistical analysis of
     systems-based information retrieval experiments", ACM Transactions on Information Systems 30,
     2012. For more than 100 users who differ nothing is drawn: the means then are normal with equal
     covariances, and their range is the studentised range of infinitely many degrees of freedom
@@ -103,19 +173,14 @@ def tukey(
         raise InputError(f"{found}; at least two are needed. Hint: another correction.")
     means = ragged.column_sums(given) / n
     if clusters is not None:
-        labels = labels_of(clusters)
-        if len(labels) != len(known):
-            raise InputError(
-                f"clusters must have one entry for each of the {len(known):,} rows, but has "
-                f"{len(labels):,}."
-            )
+        labels = labels_of(clusters, len(known))
         given = np.column_stack([by_cluster(column, labels[known]) for column in given.T])
     differing = given - given.mean(axis=1, keepdims=True)
     differing = differing[np.abs(differing).max(axis=1) > 1e-12 * np.abs(given).max()]
     n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)
     if len(differing) <= RESAMPLED_UP_TO:
         ranges = _ranges(differing, seed, n_resamples) / n
-        # The order found is one of those that may be drawn.
+        # The observed order is one of the possible ones.
         at_least = n_resamples - np.searchsorted(ranges, apart - 1e-12 * apart.max(), side="left")
         p_values, method = (at_least + 1) / (n_resamples + 1), "resampled"
         critical = float(np.quantile(ranges, 1 - alpha, method="higher"))
@@ -139,7 +204,7 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 
 
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
-    """Return the chance that n standard normal numbers have a range of at least each distance.
+    """Return the probability that n standard normal numbers have a range of at least each distance.
 
     That of the studentised range with infinitely many degrees of freedom:
     n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Relatively precise far into the tail.
@@ -159,7 +224,7 @@ def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
 
 
 def normal_range_quantile(alpha: float, n: int) -> float:
-    """Return the distance of which `normal_range_tail` is alpha."""
+    """Return the distance whose `normal_range_tail` is alpha."""
 
     def rarity(distance: float) -> float:
         return -float(np.log(normal_range_tail(distance, n)))

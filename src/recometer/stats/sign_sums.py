@@ -1,4 +1,4 @@
-"""Tails of sums of numbers whose signs are drawn: exact ones, and by saddlepoint."""
+"""Tails of sums with random signs: exact ones, and saddlepoint approximations."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Int64 = npt.NDArray[np.int64]
 
 MOST_MULTIPLES = 10_000
 MOST_SIZES = 64
-SAME = 1e-9  # of the largest size: multiples of a unit may be this far off
+SAME = 1e-9  # of the largest size: error allowed in a multiple of a unit
 MOST_WORK = 2**21  # terms of the characteristic function
 PRECISION = 1e-11  # of a tilt
-DEVIATIONS = 40.0  # of the tilted sum, that the window holds
+DEVIATIONS = 40.0  # of the tilted sum: the width of the window
 ROUNDING = 1e-12  # of the sum of the sizes: sums this close are the same
 
 
@@ -37,7 +37,7 @@ class Tilted(NamedTuple):
     Attributes
     ----------
     t
-        For which that is so.
+        The parameter of the tilt.
     exponent
         t·mean - K(t), with K(t) = Σ log cosh(t·size): the cost of the tilt.
     variance
@@ -52,8 +52,8 @@ class Tilted(NamedTuple):
     def to(cls, mean: float, sizes: Float64 | Int64, times: Float64) -> Tilted:
         """Return the signs whose sum has a mean, above 0 and below the sum of all sizes.
 
-        By Newton's method. For t above 0, K' is concave: its tangents reach the mean too early,
-        that at 0 as well, so that every step ends before the root.
+        By Newton's method. K' is concave for t above 0, so that its tangents reach the mean before
+        K' does, and no step passes the root.
         """
         t = mean / float(times @ sizes**2)
         while True:
@@ -89,7 +89,7 @@ def all_sums(sizes: Float64) -> Float64:
 
 
 def multiples_of_unit(sizes: Float64) -> Int64 | None:
-    """Return the sizes in their largest common unit; None where that is too small to help.
+    """Return the sizes as multiples of their largest common unit; None if it is too small.
 
     Parameters
     ----------
@@ -116,10 +116,10 @@ def multiples_of_unit(sizes: Float64) -> Int64 | None:
 
 
 def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None:
-    """Return the chance that Σ ±multiple is at least `total`: by convolution.
+    """Return the probability that Σ ±multiple is at least `total`, by convolution.
 
-    The signs are tilted, so that their sum is `total` on average; then the tail, however far out,
-    is a sum of chances that are not small, which one Fourier transform finds.
+    The signs are tilted so that their mean sum is `total`. Then even a far tail is a sum of
+    probabilities that are not small, and one Fourier transform gives all of them.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     Returns
     -------
     float or None
-        None where that would be too much work.
+        None if that would take too much work.
     """
     most = float(multiples @ times)
     total = most - 2 * round((most - total) / 2)  # the sums have the parity of the largest
@@ -150,8 +150,8 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     from scipy.fft import next_fast_len
 
     length = next_fast_len(length, real=True)
-    # Chances of "plus" after tilting, and the characteristic function of the sum of the plusses
-    # counted from the observed one. All turns are multiples of that of the window.
+    # Probabilities of "plus" after tilting, and the characteristic function of the sum of the
+    # plusses minus the observed one. All angles are multiples of 2π / length.
     plus = 1 / (1 + np.exp(-2 * t * multiples))
     turns = np.exp(-2j * np.pi * np.arange(length) / length)
     steps = np.arange(length // 2 + 1)
@@ -159,7 +159,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
         function *= (1 - chance + chance * turns[steps * multiple % length]) ** count
     chances = np.fft.irfft(function, length)
-    # From the observed sum upwards; the lower half of the window lies, turned round, at its end.
+    # From the observed sum upwards; the sums below it are at the end of the window.
     upwards = int((most - total) / 2 + 1)
     if length <= most:
         upwards = min(upwards, (length + 1) // 2)
@@ -181,7 +181,7 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
     """
     sign, total = float(np.sign(total)), abs(total)
     if total >= float(counts @ sizes) * (1 - ROUNDING):
-        # All in one direction: the chance is that of this one assignment, 2^-n.
+        # All in one direction: only this assignment of signs counts, 2^-n.
         from scipy.special import ndtri_exp
 
         return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
@@ -191,7 +191,7 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
 
 
 def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
-    """Add the counts of sizes up that are the same except for rounding, increasing."""
+    """Merge sizes that differ only by rounding, and add up their counts; sizes increase."""
     order = np.argsort(sizes, kind="stable")
     sizes, times = sizes[order], times[order]
     starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > ROUNDING * sizes[-1])

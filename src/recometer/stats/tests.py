@@ -1,7 +1,7 @@
-"""Paired tests: the table of those that there are, and their functions.
+"""Paired tests: their functions, and the table of all of them.
 
-A test is a function with the decorator `paired`, which declares everything else that is known of
-it: what ``test=`` and the command line take, what is printed and the documentation follow from it.
+A test is a function with the decorator `paired`, which declares everything else about it. The
+values of ``test=`` and of the command line, printed sentences and documentation follow from that.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Test = str
 
 MANY_USERS = 3_000
 EXACT_WILCOXON_UP_TO = 50
-SAME = 1e-12  # of the largest size: sizes that differ less are the same except for rounding
+SAME = 1e-12  # of the largest size: smaller differences between sizes are rounding errors
 ENUMERATED_UP_TO = 30  # users who differ: 2 · 2^15 sums, which meet in the middle
 DOMINATING, MOST_DOMINATING = 0.04, 6  # share of the sum of squares; how many are enumerated
 
@@ -60,7 +60,7 @@ OTHERS = {
     "folds": "Student's paired t test of folds",
     "bootstrap": "users drawn with replacement",
 }
-"""What p is where it belongs to the interval, and not to a test of `TESTS`."""
+"""The methods behind p-values that belong to an interval, and not to a test of `TESTS`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TestResult:
         What a reader has to know; empty if there is nothing to say.
     """
 
-    __test__ = False  # not a case for pytest, in spite of its name
+    __test__ = False  # pytest must not collect it, in spite of its name
 
     p_value: float
     test: str
@@ -106,7 +106,7 @@ class TestResult:
 
 
 class Found(NamedTuple):
-    """What the function of a test returns.
+    """The return value of the function of a test.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class PairedTest:
     smallest_p
         The lower bound of p, by the number of users who differ. A lower p is raised to it.
     reads
-        What the function takes. ``"values"``: the difference of each user, or the sum of each
+        The argument of the function. ``"values"``: the difference of each user, or the sum of each
         cluster, float64 [n]; ``"sums"``: these, grouped; ``"means"``: users or clusters, grouped,
         with their sizes.
     needs
@@ -184,7 +184,7 @@ class PairedTest:
             found = self.function(given)
         else:
             what = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
-            found = Found(1.0, self.alike, f"{what}, so that nothing can be told apart.")
+            found = Found(1.0, self.alike, f"{what}, so there is no difference to detect.")
         if np.isnan(found.p):
             return TestResult(np.nan, self.name, found.method, n, n_differ, np.nan, found.note)
         p = min(1.0, max(found.p, smallest))
@@ -198,7 +198,7 @@ TESTS: dict[Test, PairedTest] = {}
 def paired(
     name: str, sentence: str, hypothesis: str, **more: Any
 ) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
-    """Put a function into the table of tests; the parameters are attributes of `PairedTest`."""
+    """Register a function as a test; the parameters are attributes of `PairedTest`."""
 
     def made(
         function: Callable[..., Found],
@@ -216,7 +216,7 @@ def paired(
 
 
 def documented(function: Callable[..., Any]) -> None:
-    """Put the names and sentences of all tests into the docstring of a function."""
+    """Insert the names and sentences of all tests into the docstring of a function."""
     listed = ";\n        ".join(f'``"{name}"``, {test.sentence}' for name, test in TESTS.items())
     function.__doc__ = (function.__doc__ or "").replace("{tests}", f"{listed}.")
 
@@ -229,7 +229,7 @@ def _too_few(n: int, test: PairedTest) -> str:
 
 
 def smallest_p(n_differ: int) -> float:
-    """Return the least two-sided p of n users who differ, one at least: all in one direction."""
+    """Return the least two-sided p if n users differ, at least one: all in one direction."""
     return float(2.0 ** (1 - n_differ))
 
 
@@ -288,6 +288,9 @@ def randomisation(differences: Grouped) -> Found:
 )
 def paired_t(differences: Grouped) -> Found:
     """Return Student's paired t test of a mean difference of 0, two-sided.
+
+    The statistic is that of `scipy.stats.ttest_rel`, which takes neither counts of equal values nor
+    clusters with their sizes.
 
     Parameters
     ----------
@@ -369,7 +372,7 @@ def sign(differences: Grouped) -> Found:
 
 
 def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> tuple[float, str]:
-    """Return the chance that Σ ±size is at least `total`, above 0, and how it was found."""
+    """Return the probability that Σ ±size is at least `total`, above 0, and the method."""
     from scipy.special import bdtrc
 
     n = int(times.sum())
@@ -389,10 +392,10 @@ def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> 
 
 
 def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
-    """Return the chance that Σ ±size is at least `total`.
+    """Return the probability that Σ ±size is at least `total`.
 
-    The signs of a few sizes that dominate the sum are enumerated: with them its distribution has
-    several peaks, which no saddlepoint approximation follows.
+    The signs of a few sizes that dominate the sum are enumerated: they give its distribution
+    several peaks, which a saddlepoint approximation does not follow.
     """
     from scipy.special import ndtr
 
@@ -413,7 +416,7 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
 def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
     """Return how many differences of each size are above 0, and below; by increasing size.
 
-    Sizes that are the same except for rounding are one.
+    Sizes that differ only by rounding count as one.
     """
     sizes = np.abs(values)
     rounding = SAME * sizes.max(initial=0.0)
@@ -426,7 +429,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
 
 
 def _many(n: int, name: str) -> str:
-    """Return the warning that large test sets call for."""
+    """Return the note on a large number of users, or nothing."""
     if n <= MANY_USERS:
         return ""
     return (

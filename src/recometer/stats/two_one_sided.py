@@ -20,7 +20,7 @@ from recometer.stats.tests import TestResult
 
 __all__ = ["Equivalence", "equivalence", "equivalence_over_runs"]
 
-LEAST_LEVEL = 1e-12  # of which an interval can be told from one that errs never
+LEAST_LEVEL = 1e-12  # below it, intervals have numerically no end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Equivalence:
     Attributes
     ----------
     p_value
-        p-value of the null hypothesis that they are not equivalent; NaN, with a note, if there is
-        none.
+        p-value of the null hypothesis that they are not equivalent; NaN, with a note, if it is not
+        defined.
     equivalent
         Whether this hypothesis is rejected.
     margin
@@ -126,7 +126,7 @@ def equivalence(
 def equivalence_over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
 ) -> Equivalence:
-    """Test as `equivalence` does for users and runs that are both drawn; see `over_runs`.
+    """Test equivalence over users and runs that are both drawn; see `over_runs`.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _one_sided(p: float, mean: float) -> float:
 
 
 def _least_level(interval: Callable[[float], Interval], margin: float) -> float:
-    """Return the least alpha at which the interval lies within the margins, at most 1/2."""
+    """Return the least alpha, up to 1/2, at which the interval is within the margins."""
     from scipy.special import ndtr
 
     def farthest(quantile: float) -> float:

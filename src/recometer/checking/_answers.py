@@ -18,7 +18,7 @@ from recometer.sources.base import Request, Source
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class Answers:
     """The arguments, and the answers of the source.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Given: what a report is made of, checked and brought into one form."""
+"""The inputs of a report, checked: models, users, options and groups of users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Groups:
     Attributes
     ----------
     title
-        What they differ in.
+        The property that they differ in.
     names
     codes : int64 [n_users]
         `LEFT_OUT` for users without a group.
@@ -45,23 +45,23 @@ class Groups:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Given:
-    """Models, and what is known of them.
+class Inputs:
+    """The models of a report, and how they were compared.
 
     Attributes
     ----------
     models
         In the order given.
     users
-        All of them.
+        All users of the models.
     comparison
-        None of a single model.
+        None for a single model.
     metrics
         The primary one first.
     options
         Confidence and threads are read.
     groups
-        None where nothing is known of the users.
+        None if the users have no property to group them by.
     """
 
     models: tuple[Model, ...]
@@ -73,7 +73,7 @@ class Given:
 
     @property
     def first(self) -> EvaluationRecord:
-        """An evaluation, for what all have in common."""
+        """An evaluation, for the properties that all evaluations share."""
         return self.models[0].first
 
     def definition(self, metric: str) -> MetricDefinition:
@@ -93,7 +93,7 @@ class Given:
         return [self.users.values(model, metric) for model in self.models]
 
 
-def given_by(of: object, name: str, groups: object, threads: int | None) -> Given:
+def read_inputs(of: object, name: str, groups: object, threads: int | None) -> Inputs:
     """Read a comparison, or an evaluation as one model of this name.
 
     Raises
@@ -120,7 +120,7 @@ def given_by(of: object, name: str, groups: object, threads: int | None) -> Give
             f"A report is made of a comparison or an evaluation, found {type(of).__name__}. Hint: "
             "rm.compare(results).report('report.html')."
         )
-    return Given(models, users, comparison, metrics, options, groups_of(groups, models, users))
+    return Inputs(models, users, comparison, metrics, options, groups_of(groups, models, users))
 
 
 def _options_of(result: EvaluationRecord, threads: int | None) -> Options:
@@ -136,7 +136,7 @@ def _options_of(result: EvaluationRecord, threads: int | None) -> Options:
 
 
 def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | None:
-    """Return the groups that were asked for, or activity where train is known."""
+    """Return the requested groups, or groups by activity if train is known."""
     name = "activity" if groups is None else groups
     if isinstance(name, str) and name in TITLES:
         values = profile(name, models, users)
@@ -160,14 +160,14 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
         inside = values[codes == code]
         low, high = text(inside.min()), text(inside.max())
         found.append(low if low == high else f"{low} to {high}")
-    # Groups whose ranges look alike in few digits get numbers.
+    # Groups with the same range in few digits are numbered.
     return tuple(
         f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
     )
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return what evaluations say of the users' training items, or None without train."""
+    """Return each user's activity or popularity in train, or None without train."""
     found: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]
@@ -181,8 +181,8 @@ def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
     return found
 
 
-def chance_of(given: Given, metric: str) -> float:
-    """Return the mean that a random order would have; NaN where it is not known."""
+def chance_of(given: Inputs, metric: str) -> float:
+    """Return the mean of a random order; NaN if it is unknown."""
     means = [
         np.mean(run.chance[metric][run.reasons[metric] == 0])
         for model in given.models
@@ -204,4 +204,4 @@ def as_mapping(name: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-__all__ = ["LEFT_OUT", "Given", "Groups", "as_mapping", "chance_of", "given_by", "profile"]
+__all__ = ["LEFT_OUT", "Groups", "Inputs", "as_mapping", "chance_of", "profile", "read_inputs"]
