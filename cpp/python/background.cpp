@@ -116,18 +116,18 @@ void bind_background(nb::module_& m) {
                                "Steps that are taken on other threads, without Python's lock.")
         .def(nb::init<>())
         .def("hash_pieces", &HeldBackground::hash_pieces, exact("data"), nb::arg("piece"),
-             exact("hashes"), "Do what the function of this name does.")
+             exact("hashes"), "Do the same as the function of this name.")
         .def("count_items", &HeldBackground::count_items, nb::kw_only(), exact("indptr"),
              exact("items"), exact_or_none("users"), exact("counts"), exact("sums"), exact("band"),
-             exact("ranges"), "Do what the function of this name does.")
+             exact("ranges"), "Do the same as the function of this name.")
         .def("count_in_bands", &HeldBackground::count_in_bands, nb::kw_only(), exact("indptr"),
              exact("item"), exact("counted"), exact("above"), exact("tied"), nb::arg("n_items"),
              exact("banded"), exact("band"), nb::arg("cutoff"), exact("counts"), exact("within"),
-             "Do what the function of this name does, after what was counted before.")
+             "Do the same as the function of this name, after the earlier steps.")
         .def("start", &HeldBackground::start, nb::arg("threads"), "Begin.")
         .def("wait", &HeldBackground::wait, nb::arg("seconds"),
              "Wait some seconds at most; return whether all steps have ended.")
-        .def("stop", &HeldBackground::stop, "Leave out what has not begun, and wait for the rest.");
+        .def("stop", &HeldBackground::stop, "Skip the steps that have not begun, and wait for the others.");
 }
 
 }  // namespace recometer

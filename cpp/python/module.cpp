@@ -9,7 +9,7 @@ using namespace recometer;
 NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's expansion
     // Objects alive when Python ends are held by others: a test runner, a traceback, a notebook.
     nb::set_leak_warnings(false);
-    m.doc() = "The kernel's functions; the headers in cpp/ say what they do.";
+    m.doc() = "The functions of the kernel; the headers in cpp/ describe them.";
 
     nb::enum_<NanRule>(m, "NanRule", nb::is_arithmetic(),
                        "What becomes of a candidate whose score is NaN.")

@@ -1,4 +1,4 @@
-"""Random numbers that depend on what they are for, and what the tie rule ``"random"`` draws."""
+"""Random numbers that are hashes of their purpose, and the draws of the tie rule ``"random"``."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
 
 
 def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
-    """Draw distinct places by drawing again whatever was drawn twice.
+    """Draw distinct places: draw again for items that share a place.
 
     At most half of a group's places are given away, so each round settles at least about
-    half of the items. All places being treated alike, every outcome is equally likely.
+    half of the items. No place is preferred, so every outcome is equally likely.
     """
     place = np.zeros_like(index)
     pending = np.arange(len(index))

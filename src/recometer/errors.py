@@ -42,7 +42,8 @@ __all__ = [
 
 
 LONGEST = 8_000  # characters of a message; a name in it may have millions
-# What a terminal obeys or does not show: control characters, marks of direction, lone surrogates.
+# Characters that a terminal obeys or does not show: control characters, marks of direction, lone
+# surrogates.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
@@ -95,10 +96,10 @@ class DataWarning(UserWarning):
 
 
 def visible(text: str) -> str:
-    r"""Return a text with escapes for what a terminal would obey or not show: ``\x1b``, ``\n``.
+    r"""Return a text with escapes for characters that a terminal obeys or does not show.
 
-    Names of models, users and items come from elsewhere. Otherwise they could colour what follows,
-    delete what was said, or look like a line of their own.
+    Names of models, users and items come from elsewhere. Otherwise they could colour the text
+    after them, delete the text before them, or look like a separate line.
     """
     if text.isprintable():  # the most are
         return text

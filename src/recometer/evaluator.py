@@ -141,7 +141,7 @@ class Stream:
     Parameters
     ----------
     evaluator
-        Defines what is measured. If it has a test, batches are scores of all items, or lists;
+        It has the metrics and rules. If it has a test, batches are scores of all items, or lists;
         otherwise they are candidates together with the truth.
     item_ids
         The ids of the columns of scores, and of the numbers in arrays of items. Required if test
@@ -394,7 +394,7 @@ class Stream:
         own_sets = self._evaluator.arguments.as_given["candidates"] is not None
         if self._request is None or own_sets:
             request = request_of(self._evaluator.case(batch))
-            # What is found for a batch is of no use to the next one.
+            # Results for one batch are of no use to the next.
             self._request = dataclasses.replace(request, progress=False, memory=Memory())
         return self._request
 
@@ -445,7 +445,7 @@ class Stream:
         return self._evaluator.mean(self._source())
 
     def _source(self) -> Source:
-        """Return what was counted so far as a source."""
+        """Return the counts so far as a source."""
         counted = self._counted
         if counted is None:
             raise InputError(

@@ -40,7 +40,7 @@ class Side:
     metric
         The name of the metric under these rules.
     formula
-        The formula in words, with its parameters.
+        The formula as text, with its parameters.
     rules
         Sentences on the rules that differ from recometer's.
     mean
@@ -66,12 +66,12 @@ class Step:
     name
         For instance ``"ties"``, ``"population"`` or the name of a parameter.
     change
-        The change in words.
+        The change as a phrase.
     mean
         The mean after this step.
     users
-        The number of users whose value, or part in the mean, changes. It is 0 if there is one
-        value for all users.
+        The number of users whose value, or part in the mean, changes. It is 0 for a metric
+        with one value for all users.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Explanation(Printed):
         None if users are positions.
     values : float64 [n_users, n_steps + 1]
         Each user's value before the first step and after each step. It is NaN if it does not
-        count, or if there is one value for all users.
+        count, or for a metric with one value for all users.
     n_shown : int or None
         How many of the users who differ are shown. None shows all of them, and CSV then has only
         these users.
@@ -285,7 +285,7 @@ def explain(
         raise InputError(
             "This result does not hold what it was computed from: it was loaded from a file, or "
             "the inputs are large. Hint: rm.explain(result, metric, protocol=..., source=source, "
-            "test=test, train=train) gives it once more."
+            "test=test, train=train) passes them again."
         )
     settled = protocol_of(protocol, {}, []).replace(shifted_ids=result.protocol.shifted_ids)
     theirs = _counterpart(mine, settled)

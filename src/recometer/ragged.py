@@ -48,7 +48,7 @@ def per_user(absent: int) -> dict[str, Any]:
 
 
 class Record:
-    """A frozen dataclass whose fields say what they have an entry for; see above."""
+    """A frozen dataclass whose fields declare the row, user or item of their entries; see above."""
 
     if TYPE_CHECKING:
 

@@ -225,7 +225,7 @@ class Ratings(Table):
         A row is relevant if its true rating, and recommended if its predicted rating, is at least
         this number. None if there is no threshold.
     repeats : bool
-        Whether rows repeat a pair of user and item, of which `Source.rank` makes one.
+        Whether rows repeat a pair of user and item; `Source.rank` merges such rows.
     """
 
     ranks: Ranks

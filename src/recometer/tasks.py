@@ -27,9 +27,9 @@ POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C
 LONGEST_START = 2.0  # seconds that a thread may take to begin
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
-ROWS_LOOKED_AT = 2**21  # that one thread only looks at before a second could help
-BRIEF = 2**15  # rows or places that a kernel gets done before a thread could help
-BRIEF_NUMBERS = 2**17  # the same of numbers that are only read, such as scores
+ROWS_LOOKED_AT = 2**21  # rows that one thread can scan before a second one could help
+BRIEF = 2**15  # rows or places that a kernel completes before a thread could help
+BRIEF_NUMBERS = 2**17  # the same for numbers that are only read, such as scores
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
@@ -51,7 +51,7 @@ def check_wanted() -> None:
 
 
 class Ticker:
-    """How a running task reports progress, and learns that it should stop.
+    """Through it, a running task reports progress and learns that it should stop.
 
     `report` is called with the share of the task's weight that is newly done.
     """
@@ -64,7 +64,7 @@ class Ticker:
     def advance(self, weight: float = 0.0) -> None:
         """Report that `weight` more of the task's own weight is done, about every 50 ms.
 
-        Cancelled: the work was interrupted or another task failed; the task lets it pass.
+        Raises Cancelled if the work was interrupted or another task failed. Tasks do not catch it.
         """
         if self._cancelled.is_set():
             raise Cancelled
@@ -76,7 +76,7 @@ _NEVER = threading.Event()
 
 
 def _unheard(weight: float) -> None:
-    """Ignore progress that nobody wants to see."""
+    """Ignore progress."""
 
 
 def run_tasks(
@@ -92,21 +92,21 @@ def run_tasks(
     """Call a function on every task, on several threads.
 
     The calling thread only waits, so that Ctrl-C is noticed while kernels run, also with
-    one thread. When this returns or raises, no thread of it is alive any more.
+    one thread. When this returns or raises, all its threads have ended.
 
     Parameters
     ----------
     weights
-        How much work each task is, in any unit. None means that all are the same. What a task has
-        not reported by itself is counted when it ends.
+        How much work each task is, in any unit. None means that all are the same. Work that
+        a task has not reported is counted when it ends.
     threads
         Maximum number of tasks that run at a time, started in their order.
     progress
         Whether to show a progress bar, labelled `label`. None shows one only if standard error is a
         terminal and the work takes a while.
     brief
-        Whether all of it takes a few milliseconds at most: a task that is the only one is then
-        done by the calling thread, as starting another takes longer. Ctrl-C waits for its end.
+        Whether all of it takes a few milliseconds at most: the calling thread then
+        does a single task itself, because another thread takes longer to start. Ctrl-C waits for it.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def was_started(worker: threading.Thread) -> bool:
 
 
 def _begin(workers: Sequence[threading.Thread]) -> list[threading.Thread]:
-    """Start threads, as many as there are; return those that were started."""
+    """Start threads until the system has none left; return those that were started."""
     return list(itertools.takewhile(was_started, workers))
 
 
@@ -181,7 +181,7 @@ def _join(worker: threading.Thread) -> None:
 def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
     """Call a function on every task, on as many threads as this process has processors.
 
-    For work of which nobody wants to see the progress; see `run_tasks`.
+    It shows no progress; see `run_tasks`.
     """
     if len(tasks) == 1:
         return [function(tasks[0])]
@@ -244,7 +244,7 @@ def resolve_threads(threads: int | None) -> int:
 
 
 class _Work(Generic[T, R]):
-    """What the workers of one call share."""
+    """The state that the workers of one call share."""
 
     def __init__(
         self, function: Callable[[T, Ticker], R], tasks: Sequence[tuple[T, float]], n_workers: int
@@ -314,7 +314,7 @@ class _Work(Generic[T, R]):
 
 @contextlib.contextmanager
 def waiting(label: str) -> Iterator[None]:
-    """Say on a terminal what is going on, once it takes a while: work of unknown length."""
+    """Show a label on a terminal during work of unknown length, once it takes a while."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return

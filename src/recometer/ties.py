@@ -1,7 +1,7 @@
-"""Tie rules: from `Ranks` to tie groups, the only form in which metrics see a ranking.
+"""Tie rules make tie groups of `Ranks`: metrics see a ranking only in this form.
 
 A rule gives every judged item a place of its own, which is a group of one, or leaves tied items
-together (``"expected"``), to be averaged over all their orders. Metrics know nothing else of ties.
+together (``"expected"``), so that metrics average over all their orders.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """Rows of a user that are added one by one: a part of many, and the most that are not parted."""
 
-FEW = 2**12  # numbers whose memory is not worth saving
+FEW = 2**12  # so few numbers need no memory to be saved
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
 
@@ -63,11 +63,11 @@ class Groups:
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
     listed_ideal, signed_ideal : callable
-        Return the same two for ranked items only; with the gains that are not positive.
+        Return the same two arrays for ranked items only, and with the gains that are not positive.
     ranks : Ranks
-        What is known of each user: the depth of the ranking, for instance.
+        The ranks: they have the depth of each ranking, for instance.
     cache : dict
-        What metrics share.
+        Intermediate results that metrics share.
     """
 
     indptr: Int64
@@ -119,7 +119,7 @@ class Groups:
         return rows, np.minimum(self.size[rows], room[rows])
 
     def parted(self, cutoff: int) -> Int64:
-        """Find the groups of which only some places are within the cut-off, in user order."""
+        """Find the groups that the cut-off splits, in the order of users."""
         return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
 
     def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
@@ -146,7 +146,7 @@ class Reach:
     """The groups within several cut-offs."""
 
     rows: Int64 | slice  # those that begin within the deepest
-    parted: Int64  # those of which only some places are within a cut-off, cut-off by cut-off
+    parted: Int64  # those that a cut-off splits, cut-off by cut-off
     places: Int64  # and how many
     # For each: which of `rows` are within, and their users; which of these are parted, and where
     # they stand in `parted`.
@@ -182,7 +182,7 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
             kept = np.flatnonzero(fewer)
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
-        if groups.single:  # which no cut-off parts
+        if groups.single:  # which no cut-off splits
             within[cutoff], parted[cutoff] = (inside, user, none), (none, none)
             continue
         room = cutoff - start
@@ -210,7 +210,7 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     Up to `LONG` rows of a user that lie together are added one by one; of more, each `PART` first,
     and then the parts, so that errors of rounding grow with the logarithm of their number.
     """
-    # A long run covers two neighbours of these. Few have one, and nothing else is looked at.
+    # A long run covers two neighbours of these. Usually there is none.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))
@@ -239,7 +239,7 @@ def resolve(
     Parameters
     ----------
     ranks
-        Where each judged item landed.
+        The rank of each judged item.
     ties
         ``"expected"`` keeps tied items together. ``"optimistic"`` and ``"pessimistic"``
         put the best of them first and last: relevant before other items, or higher before
@@ -248,12 +248,12 @@ def resolve(
         higher item id first; ``"input"`` keeps the order given, for which `Ranks.before`
         must have been counted by it; so does ``"as_ranked"``, except for equal ranks.
     by
-        What is read of an item, see `worth_of`.
+        The property of an item that is read, see `worth_of`.
     seed
         Seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
-        What stands for each user in that draw, so that it does not depend on who else is
-        evaluated; the users' positions by default.
+        A number for each user in that draw, so that it does not depend on the other users; by
+        default, the positions of the users.
     relevant_from
         As in `Protocol`.
     within
@@ -263,7 +263,7 @@ def resolve(
     has, every_worth = worth_of(ranks, by, relevant_from)
     ideal = _Ideal(ranks, by, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
-    # Mostly it is all rows: then nothing is copied.
+    # Usually these are all rows, and nothing is copied.
     rows: Int64 | slice = slice(None)
     if not all_of(has_and_ranked):
         rows = np.flatnonzero(has_and_ranked)
@@ -306,14 +306,14 @@ def resolve(
 
 @dataclasses.dataclass(frozen=True)
 class _Ideal:
-    """What judged items are worth, best first; one that a list repeats counts once."""
+    """The worths of judged items, best first; an item that a list repeats counts once."""
 
     ranks: Ranks
     by: Property
     worth: Float64
 
     def positive(self) -> tuple[Int64, Float64]:
-        """Return the offsets of each user, and what is worth more than 0."""
+        """Return the offsets of each user, and the worths above 0."""
         ranks = self.ranks
         if self.by == "relevance":
             indptr = indptr_of(ranks.n_relevant)
@@ -346,7 +346,7 @@ def places_of(
     seed: int,
     user_keys: UInt64 | None,
 ) -> tuple[Int64, Int64]:
-    """Return where some judged items lie, as far as a cut-off can tell.
+    """Return the places of some judged items, exact within a cut-off.
 
     Parameters
     ----------
@@ -398,21 +398,21 @@ def _places(
 def worth_of(
     ranks: Ranks, by: Property, relevant_from: RelevantFrom = None
 ) -> tuple[Bool, Float64]:
-    """Return which judged items have a property, and what each is worth: 0 without it.
+    """Return which judged items have a property, and the worth of each item: 0 without it.
 
     ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test;
     ``"positive_gain"``: if that is above 0. ``"exponential"``: 2^gain - 1;
     ``"positive_exponential"``: if that is above 0. ``"shifted"``: 2^(gain - relevant_from + 1) - 1
-    for a relevant item (`relevant_from` 1 where none is given).
+    for a relevant item (with a `relevant_from` of 1 by default).
     ``"relevant_gain"``: the value in test, if it is positive and the item relevant.
-    ``"judgement"``: 1 for a relevant item, -1 for one that was judged and is not relevant;
-    ``"judgement_from_zero"``: none for an item whose value is below 0, unless it is relevant.
-    ``"inverse_popularity"``, ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant
-    item.
+    ``"judgement"``: 1 for a relevant item, -1 for another judged item;
+    ``"judgement_from_zero"``: 0 for an item whose value is below 0, unless it is relevant.
+    ``"inverse_popularity"``, ``"inverse_propensity"``: 1 / the value in `Ranks`, for a
+    relevant item.
     """
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
-        # Mostly all are: then it takes no memory.
+        # Usually all are relevant, and this takes no memory.
         ones = _equal_to(_FEW_ONES, len(relevant))
         return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
     if by in ("judgement", "judgement_from_zero"):
@@ -448,7 +448,7 @@ _FEW_COUNTS = read_only(np.ones(FEW, np.int64))
 
 
 def _equal_to(few: Array, n: int) -> Array:
-    """Return as many of some numbers, which are equal and take no memory."""
+    """Return n equal numbers, the first of `few`, without taking memory."""
     return few[:n] if n <= FEW else np.broadcast_to(few[0], n)
 
 
@@ -465,7 +465,7 @@ def two_to(power: Float64) -> Float64:
 
 
 def two_to_less_one(power: Float64) -> Float64:
-    """Return 2^power - 1, also of small powers as exactly as float64 holds it."""
+    """Return 2^power - 1, exactly rounded for small powers as well."""
     found = two_to(power) - 1
     small = (np.abs(power) < 0.5) & (power != 0)
     if any_of(small):
@@ -488,7 +488,7 @@ def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float6
     indptr = indptr_of(np.bincount(user[positive], minlength=n_users))
     best = gain[positive]
     if len(best) and best.min() < best.max():
-        # Users with as many gains are sorted together: much faster than one long sort.
+        # Sort users with equal numbers of gains together: much faster than one long sort.
         width = np.diff(indptr)
         for n in np.unique(width[width > 1]):
             rows = indptr[:-1][width == n][:, np.newaxis] + np.arange(n)
@@ -497,7 +497,7 @@ def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float6
 
 
 def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None) -> Int64:
-    """Return the places where the lower ids lie within the cut-off, and there in falling order."""
+    """Return places by falling id among the lowest ids, which are those within the cut-off."""
     inside = tied + 1 if within is None else np.clip(within - above, 0, tied + 1)
     return above + np.where(before < inside, inside - 1 - before, before)
 

@@ -289,7 +289,7 @@ def stream_of(*, named=False, **options):
 
 
 def trained(rows):
-    """Bring pairs of whom one is in train."""
+    """Evaluate pairs, one of them in train."""
     stream = rm.Evaluator(metrics="rr", train={"a": ["x"]}).stream()
     stream.update(pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row"))
     return stream.compute()
@@ -323,8 +323,8 @@ def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
 
 
 @pytest.mark.parametrize("form", ["positions", "dicts", "scores"])
-def test_all_that_is_kept_is_counted(form) -> None:
-    """Ranks and lists are kept apart, who came once; what waits to be ranked is ranked for it."""
+def test_waiting_batches_are_ranked_first(form) -> None:
+    """Ranks and lists of users are kept separately; waiting batches are ranked first."""
     n_users, rng = 200, np.random.default_rng(4)
     test = rng.random((n_users, 12)) < 0.3
     users = np.arange(n_users)
@@ -853,7 +853,7 @@ def test_users_of_lists_that_wait_have_come() -> None:
 @pytest.mark.parametrize("most", [20, 2**18])
 @pytest.mark.parametrize("named", [False, True])
 def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
-    """Whatever their lengths and types, and however many wait for each other."""
+    """For batches of any length and type, and any number that wait."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     rng = np.random.default_rng(most)
     lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]

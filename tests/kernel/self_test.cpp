@@ -1,5 +1,4 @@
-// Runs the kernel without Python, where there is none: .ci/check_portability compares what it
-// prints.
+// Runs the kernel on systems without Python: .ci/check_portability compares its output.
 //
 // Scores are random, most of them inexact, and some are equal: a processor, a compiler or a system
 // that rounds or orders otherwise changes a checksum.
@@ -40,7 +39,7 @@ class Draws {
     std::uint64_t state_;
 };
 
-/// What was written, as one number.
+/// A hash of all written values.
 class Checksum {
  public:
     template <class T>

@@ -1,4 +1,4 @@
-"""The kernel's functions; the headers in cpp/ say what they do."""
+"""The functions of the kernel; the headers in cpp/ describe them."""
 
 import enum
 from typing import overload
@@ -499,7 +499,7 @@ class Background:
     def hash_pieces(
         self, data: NDArray[numpy.uint8], piece: int, hashes: NDArray[numpy.uint64]
     ) -> None:
-        """Do what the function of this name does."""
+        """Do the same as the function of this name."""
 
     def count_items(
         self,
@@ -512,7 +512,7 @@ class Background:
         band: NDArray[numpy.int8],
         ranges: NDArray[numpy.int64],
     ) -> None:
-        """Do what the function of this name does."""
+        """Do the same as the function of this name."""
 
     def count_in_bands(
         self,
@@ -529,7 +529,7 @@ class Background:
         counts: NDArray[numpy.int32],
         within: NDArray[numpy.float32],
     ) -> None:
-        """Do what the function of this name does, after what was counted before."""
+        """Do the same as the function of this name, after the earlier steps."""
 
     def start(self, threads: int) -> None:
         """Begin."""
@@ -538,4 +538,4 @@ class Background:
         """Wait some seconds at most; return whether all steps have ended."""
 
     def stop(self) -> None:
-        """Leave out what has not begun, and wait for the rest."""
+        """Skip the steps that have not begun, and wait for the others."""

@@ -29,7 +29,7 @@ class BlockFacts(NamedTuple):
     n_known: int  # users with a ranking in the source
     n_judged: int  # of these, those with a relevant item
     n_unusable: int  # of these, those with a NaN or infinite score
-    n_unknown: int  # unknown users, except for those whom a rule leaves out
+    n_unknown: int  # unknown users, without those that a rule leaves out
     n_early: int  # users whose lists end early
     n_any_cutoff: int  # blocks whose candidates came as rows, as in `Pairs`
     n_compared: int  # users with a list of the baseline; `n_users` without a baseline

@@ -74,7 +74,7 @@ class Unknown(NamedTuple):
                 f" Hint: are ids written the same way? Those of {self.side} are such as "
                 f"{brief(self.asked[0])}, those of the source such as {brief(self.known[0])}."
             )
-        return f" Hint: {found}. Write ids alike on both sides."
+        return f" Hint: {found}. Write ids in the same way on both sides."
 
 
 def _few(some: Sequence[Any]) -> str:
@@ -194,10 +194,10 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions], sides: li
 
 
 def _from_zero(source: Source, kind: Kind) -> Array | None:
-    """Return the ids that a source knows if they are integers, the lowest of which is 0 or 1."""
+    """Return the ids of a source if they are integers that begin at 0 or 1."""
     named = source.facts.arrays.get(f"{kind}_ids")
     if isinstance(named, np.ndarray) and (named.dtype == object or named.min(initial=2) > 1):
-        return None  # what it knows is among these
+        return None  # `known_ids` returns some of these
     known = source.facts.known_ids(kind)
     numbers = known is not None and known.dtype.kind in "iu" and known.min(initial=2) in (0, 1)
     return known if numbers else None

@@ -18,7 +18,7 @@ from recometer.sources.base import Source
 
 OF_RANKINGS = "it is about rankings, and these metrics read none"
 OF_MEANS = "there is one value for all users, and no mean"
-TRUE_RATINGS = "metrics of ratings need one row, however it is ranked"
+TRUE_RATINGS = "metrics of ratings need one row, at any rank"
 AS_LISTED = "metrics of lists read what is listed, independently of test"
 
 OF_GAINS = "it is about gains, which these metrics do not read"

@@ -216,7 +216,7 @@ def _settle(
 def _planned(
     metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan for metrics, cached for the same objects: equal ones may be defined anew."""
+    """Return the plan for metrics, cached by object: equal metrics may differ in definition."""
     return _Plan.of(metrics, protocol, one)
 
 

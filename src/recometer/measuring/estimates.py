@@ -14,7 +14,7 @@ cv
 In matrices, with ``A[X, x] = P(x | X) / sqrt(N + 1)``, ``b[X] = f(head + X) / sqrt(N + 1)`` and
 ``c[x] = 1 / (m + 1)``, the last is ``((1 - gamma) A'A + gamma diag(c))⁻¹ A'b``, and "unbiased"
 the same for gamma = 0. The m items are distinct, so P(x | X) is the hypergeometric distribution
-(the paper draws with replacement: binomial, the same where m is small beside N). Its singular
+(the paper draws with replacement: binomial, the same if m is much smaller than N). Its singular
 vectors are the discrete Chebyshev (Gram) polynomials u_d on 0 .. N and v_d on 0 .. m:
 
     A = sum over d of sqrt(lambda_d / (m + 1)) u_d v_d'

@@ -20,7 +20,7 @@ class AddsUp(NamedTuple):
 
     ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` of some users, and
     ``value(known, summed, cutoff, **parameters)`` the value of all of them, `known` being what is
-    known of the items beside the lists.
+    known about the items, apart from the lists.
     """
 
     sums: Callable[..., Summed]

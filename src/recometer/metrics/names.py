@@ -150,7 +150,7 @@ def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
 
 
 class _Known:
-    """What was read so far, and the metrics that there were meanwhile."""
+    """The names that were read so far, and the metrics that existed at the time."""
 
     read: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
     metrics: ClassVar[list[MetricDefinition]] = []

@@ -53,7 +53,7 @@ class Parameter:
 
     @property
     def values(self) -> str:
-        """The possible values, in words."""
+        """The possible values, as a phrase."""
         if self.choices:
             return " or ".join(self.choices)
         if self.is_flag:

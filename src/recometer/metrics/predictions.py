@@ -29,7 +29,7 @@ class Predictions:
         Best predicted first within a user.
     n_users : int
     relevant : bool [n_rows] or None
-        By the threshold; from a true rating of 1 on where there is none, or one below all.
+        By the threshold, or from a true rating of 1 on without one, or if all ratings reach it.
     n_recommended, n_relevant : int64 [n_users] or None
         Rows of each user. None without a threshold.
     ranked
@@ -55,7 +55,7 @@ class Predictions:
             user, predicted, actual = user[ranked], predicted[ranked], actual[ranked]
         if threshold is None:
             return cls(user, predicted, actual, ranks.n_users, actual >= DEFAULT)
-        # Where every row is relevant, whatever its rating, there are no kinds to tell apart.
+        # If every row is relevant, whatever its rating, there is only one kind.
         least = np.where(np.isneginf(threshold), DEFAULT, threshold)
         relevant = actual >= least[user]
         recommended = predicted >= threshold[user]

@@ -29,7 +29,7 @@ Class = TypeVar("Class", bound=type[Any])
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """The numbers that a rule takes, in words and as a condition."""
+    """The numbers that a rule takes, as a phrase and as a condition."""
 
     text: str = "a number"
     fits: Callable[[float], bool] = math.isfinite

@@ -336,7 +336,7 @@ class Protocol:
             "largest": "Rows of test that repeat a user and an item count as one item, with the "
             "largest of their values.",
             "counted": "Rows of test that repeat a user and an item each count as a relevant item, "
-            "of which one can be found.",
+            "and one of them can be found.",
             "joined": "Rows of test that repeat a user and an item each count as a relevant item, "
             "all of them at the place of the item.",
         },

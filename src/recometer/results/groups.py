@@ -310,7 +310,7 @@ def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any
     if column is None:
         if len(others) != 1:
             raise ColumnError(
-                f"Which column holds the groups? Beside the users ({found!r}) there are: "
+                f"Which column holds the groups? Apart from the users ({found!r}) there are: "
                 f"{', '.join(map(repr, others)) or 'none'}. Hint: column=..."
             )
         column = others[0]

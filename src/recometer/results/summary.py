@@ -24,7 +24,7 @@ COUNTS = {
     "list_not_candidates": "entries of lists that are not candidates (the rest moves up)",
     "candidates_unknown": "candidates that the source does not know (ignored)",
     "exclude_unknown": "items to exclude that the source does not know (ignored)",
-    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
+    "candidates_short": "users with fewer candidates to draw from than requested",
     "users_without_candidates": "users of test without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",

@@ -90,7 +90,7 @@ def ild(
     single: str = "undefined",
     similarity: bool = False,
 ) -> Float64:
-    """Mean distance between two items of the list: 0 if all are alike; 0 or more.
+    """Mean distance between two items of the list: 0 if all items are equal; 0 or more.
 
     ``2 / (n (n - 1)) * sum over pairs of d(i, j)`` over the n items in the first k places.
 
@@ -225,7 +225,7 @@ def _sums_of_products(
     own = _squares(features) * scale**2
     sums = np.empty((data.n_users, len(cutoffs)))
     for column, cutoff in enumerate(cutoffs.tolist()):
-        # The sparse product adds a list's vectors one after the other, in order.
+        # The sparse product adds a list's vectors in order.
         total = listing(data, cutoff, scale) @ features
         sums[:, column] = _squares(total) - listing(data, cutoff, own) @ np.ones(len(own))
     return sums / 2

@@ -58,7 +58,7 @@ def exposures(
 ) -> Float64:
     """Add up how often each item is listed in the first places: float64 [n_items].
 
-    `weights` [n_users] say how often, or how much, each user counts, `discount` what each place.
+    `weights` [n_users] are those of the users, `discount` those of the places.
     """
     if weights is not None:
         sums: Float64 = placed(data, cutoff, discount) @ weights.astype(np.float64)

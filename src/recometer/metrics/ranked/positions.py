@@ -140,7 +140,7 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
     np.cumsum(others, out=seen[1:])
     above = seen[:-1] - seen[groups.indptr[groups.user]]
     most = groups.n_relevant[groups.user]
-    # The sum of min(above + x, R) over x = 0 .. others, of which this number is below R.
+    # The sum of min(above + x, R) over x = 0 .. others; this number of terms is below R.
     free = np.clip(most - above, 0, others + 1)
     wrong = free * above + free * (free - 1) // 2 + (others + 1 - free) * most
     every = judged_others(groups, from_zero=negatives == "unjudged")
