@@ -106,7 +106,7 @@ def run_tasks(
         terminal and the work takes a while.
     brief
         Whether all of it takes a few milliseconds at most: the calling thread then
-        does a single task itself, because another thread takes longer to start. Ctrl-C waits for it.
+        does a single task itself, because another thread takes longer to start, and Ctrl-C waits.
 
     Returns
     -------

@@ -31,7 +31,8 @@ Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """Rows of a user that are added one by one: a part of many, and the most that are not parted."""
 
-FEW = 2**12  # so few numbers need no memory to be saved
+FEW = 2**12  # numbers whose memory is not worth saving
+SHORT_SORT = 2**11  # gains that one sort of all users orders soonest
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
 
@@ -485,9 +486,11 @@ def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
 def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float64]:
     """Return each user's positive gains in falling order, as offsets and values."""
     positive = gain > 0
-    indptr = indptr_of(np.bincount(user[positive], minlength=n_users))
-    best = gain[positive]
-    if len(best) and best.min() < best.max():
+    best, user = gain[positive], user[positive]
+    indptr = indptr_of(np.bincount(user, minlength=n_users))
+    if len(best) <= SHORT_SORT:
+        best = best[np.lexsort((-best, user))]
+    elif best.min() < best.max():
         # Sort users with equal numbers of gains together: much faster than one long sort.
         width = np.diff(indptr)
         for n in np.unique(width[width > 1]):
