@@ -44,10 +44,9 @@ from recometer.errors import (
 from recometer.removed import without
 from recometer.rendering import Column, Table
 from recometer.reporting import Reported
-from recometer.results.clusters import read_clusters
-from recometer.results.evaluation import EvaluationRecord
+from recometer.results.evaluation import EvaluationRecord, names_among
 from recometer.results.flat import FlatName
-from recometer.results.naming import names_among
+from recometer.results.groups import read_clusters
 from recometer.stats import Power
 from recometer.stats.comparing import IntervalKind, check_names
 from recometer.stats.ends import check_confidence

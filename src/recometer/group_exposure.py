@@ -19,7 +19,7 @@ from recometer.evaluating.sides import as_counted
 from recometer.evaluation import Evaluation
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
-from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.data import ListData, needed, places_discount
 from recometer.metrics.listed.exposure import (
     attention_of_items,
     expected_exposure,
@@ -27,7 +27,6 @@ from recometer.metrics.listed.exposure import (
     rank_fairness,
     shares_of_groups,
 )
-from recometer.metrics.listed.sums import places_discount
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.sources.base import Request, Source

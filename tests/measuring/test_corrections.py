@@ -14,8 +14,7 @@ from shared import SHARED
 
 import recometer as rm
 from recometer.errors import InputError
-from recometer.measuring.corrections import CORRECTABLE
-from recometer.measuring.estimates import estimates
+from recometer.measuring.corrections import CORRECTABLE, estimates
 from recometer.metrics import METRICS
 
 CORRECTIONS = ("plug_in", "unbiased", "cv")

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer import ragged, ties
 from recometer.arrays import Int64
-from recometer.metrics.listed.data import ListData
-from recometer.metrics.listed.sums import exposures
+from recometer.metrics.listed.data import ListData, exposures
 from recometer.metrics.over_rows import dot
 from recometer.metrics.registry import METRICS
 from recometer.metrics.sums import SMALLEST, log2_of, log2_table

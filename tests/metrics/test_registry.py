@@ -16,9 +16,8 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, Parameter, parse, reading
 from recometer.metrics import metric as register
 from recometer.metrics.conventions import find
-from recometer.metrics.largest_gain import with_largest_gain
 from recometer.metrics.names import MAX_CUTOFFS
-from recometer.metrics.registry import SIDE_DATA, SideData, canonical
+from recometer.metrics.registry import SIDE_DATA, SideData, canonical, with_largest_gain
 from recometer.testing import variants
 
 SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))

@@ -29,8 +29,7 @@ from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.metrics.names import names_in
 from recometer.rendering import Column, Printed, Shown, Table
-from recometer.results.evaluation import EvaluationRecord
-from recometer.results.naming import name_of, names_of
+from recometer.results.evaluation import EvaluationRecord, name_of, names_of
 from recometer.results.side_by_side import fitting, metric_column
 from recometer.stats import Power
 

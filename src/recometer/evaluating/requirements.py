@@ -9,8 +9,7 @@ from recometer.errors import InputError
 from recometer.evaluating.unused_rules import given_by_hand
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import needed_by
-from recometer.metrics.largest_gain import left_to_test
-from recometer.metrics.registry import Metric, SideData, rules_of
+from recometer.metrics.registry import Metric, SideData, left_to_test, rules_of
 from recometer.protocol import Protocol, RepeatedTest
 
 MOST_KEPT = 64

@@ -17,8 +17,7 @@ from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.requirements import requirements_of, rules_for_source
 from recometer.measuring import corrections
 from recometer.measuring.side_data import warn_of_propensity
-from recometer.metrics.largest_gain import with_largest_gain
-from recometer.metrics.registry import METRICS, Metric
+from recometer.metrics.registry import METRICS, Metric, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results.profiles import Counts

@@ -4,7 +4,7 @@ Krichene & Rendle 2020, On Sampled Metrics for Item Recommendation (KDD). A user
 has X of N other items above it, and x of these are among the m drawn items. Other items of test
 are always candidates, so the number of those above is known exactly: the item's rank is
 ``head + X``. A metric that adds up ``f(rank)`` over the relevant items is corrected by replacing
-each ``f(head + X)`` by an estimate that depends on x alone (`recometer.measuring.estimates`).
+each ``f(head + X)`` by an estimate that depends on x alone (`recometer.measuring.corrections`).
 
 For tied items, the estimate is the mean over all orders of the tied candidates. roc_auc is linear
 in x, so all corrections agree.
@@ -13,6 +13,7 @@ in x, so all corrections agree.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -20,7 +21,6 @@ import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64
 from recometer.errors import InputError
-from recometer.measuring.estimates import estimates
 from recometer.metrics.registry import Metric
 from recometer.metrics.sums import log2_of, ratio
 from recometer.protocol import Protocol
@@ -281,3 +281,148 @@ def _log_factorials(n: int) -> Float64:
     """Return the logarithms of the factorials of 0 to n - 1."""
     logs = np.fromiter(map(math.log, range(1, n)), np.float64)
     return np.append(0.0, np.cumsum(logs))
+
+
+# Components of the estimate below this are noise: magnified by 1 / sqrt(lambda), or by
+# sqrt(lambda) / gamma, which is less than 1e-17.
+LEAST_UNBIASED = 1e-12
+LEAST_CV = 1e-36
+
+
+def estimates(
+    sampled_before: Int64,
+    drawn: Int64,
+    others: Int64,
+    head: Int64,
+    limit: Int64,
+    of_rank: Callable[[Float64], Float64],
+    correction: str,
+    gamma: float,
+) -> Float64:
+    """Estimate ``of_rank(head + X)``, 0 beyond `limit`, from x of m drawn items; see above.
+
+    `sampled_before`, `drawn` and `others` are x, m and N. The rule ``"unbiased"`` is ``"cv"`` with
+    gamma 0.
+    """
+    if correction == "plug_in":
+        rank = head + others * sampled_before / np.maximum(drawn, 1)
+        return np.where(rank <= limit, of_rank(rank), 0.0)
+    gamma = gamma if correction == "cv" else 0.0
+    result = np.zeros(len(head))
+    for m in np.unique(drawn).tolist():
+        rows = np.flatnonzero((drawn == m) & (head <= limit))
+        if len(rows):
+            result[rows] = _least_squares(
+                sampled_before[rows], m, others[rows], head[rows], limit[rows], of_rank, gamma
+            )
+    return result
+
+
+def _least_squares(
+    sampled_before: Int64,
+    drawn: int,
+    others: Int64,
+    head: Int64,
+    limit: Int64,
+    of_rank: Callable[[Float64], Float64],
+    gamma: float,
+) -> Float64:
+    catalogues, which = np.unique(others, return_inverse=True)
+    cases, case = np.unique(np.stack([which, head, limit]), axis=1, return_inverse=True)
+    case = case.ravel()
+    shrunk = _eigenvalues(drawn, catalogues, LEAST_CV if gamma else LEAST_UNBIASED)
+    weight = np.sqrt((drawn + 1) / (catalogues + 1))[:, np.newaxis] * np.sqrt(shrunk)
+    weight = ratio(weight, (1 - gamma) * shrunk + gamma)
+    projected = _project(catalogues, cases, shrunk.shape[1], of_rank) * weight[cases[0]]
+    table = _polynomials(drawn, shrunk.shape[1])
+    value = np.zeros(len(sampled_before))
+    for degree in range(shrunk.shape[1]):
+        value += table[sampled_before, degree] * projected[case, degree]
+    return value
+
+
+def _eigenvalues(drawn: int, catalogues: Int64, least: float) -> Float64:
+    """Return lambda_d for each N: float64 [n_catalogues, n_degrees], 0 where it is below."""
+    columns = [np.ones(len(catalogues))]
+    for i in range(drawn):
+        step = (drawn - i) * (catalogues + 2 + i) / ((catalogues - i) * (drawn + 2 + i))
+        column = columns[-1] * step
+        if not (column >= least).any():
+            break
+        columns.append(column)
+    values = np.stack(columns, axis=1)
+    return np.where(values >= least, values, 0.0)
+
+
+def _project(
+    catalogues: Int64, cases: Int64, n_degrees: int, of_rank: Callable[[Float64], Float64]
+) -> Float64:
+    """Return the sum over X of u_d(X) f(head + X): float64 [n_cases, n_degrees].
+
+    `cases` are which catalogue, head and limit. X and N - X are taken together, because u_d is
+    even or odd; X ascends from the end where u_d grows, so that its recurrence is stable.
+    """
+    which, head, limit = cases
+    last = np.minimum(catalogues[which], limit - head)
+    half = np.minimum(last, catalogues[which] // 2)
+    order = np.argsort(-half, kind="stable")
+    which, head, last, half = which[order], head[order], last[order], half[order]
+    n = catalogues[which]
+    sign = (-1.0) ** np.arange(n_degrees)
+    total = np.zeros((len(which), n_degrees))
+    steps = _Steps(catalogues, n_degrees)
+    reach = np.cumsum(np.bincount(half)[::-1])[::-1]  # how many cases reach each place
+    for place, n_active in enumerate(reach.tolist()):
+        active = slice(n_active)
+        value = of_rank((head[active] + place).astype(np.float64))[:, np.newaxis]
+        other = n[active] - place
+        mirrored = (other > place) & (other <= last[active])
+        if mirrored.any():
+            beyond = of_rank((head[active] + other).astype(np.float64)) * mirrored
+            value = value + sign * beyond[:, np.newaxis]
+        total[active] += steps.current[which[active]] * value
+        steps.forward()
+    result = np.empty_like(total)
+    result[order] = total
+    return result
+
+
+class _Steps:
+    """Orthonormal discrete Chebyshev polynomials on 0 .. N, place by place up to the middle.
+
+    Their difference equation: with ``a(x) = x (N + 1 - x)``,
+    ``a(x + 1) u(x + 1) = (a(x) + a(x + 1) - d (d + 1)) u(x) - a(x) u(x - 1)``.
+    """
+
+    def __init__(self, sizes: Int64, n_degrees: int) -> None:
+        self.sizes = sizes.astype(np.float64)[:, np.newaxis]
+        degree = np.arange(n_degrees, dtype=np.float64)
+        self.eigenvalue = degree * (degree + 1)
+        square = [1 / (self.sizes[:, 0] + 1)]
+        for d in range(1, n_degrees):
+            step = (2 * d + 1) / (2 * d - 1) * (self.sizes[:, 0] + 1 - d)
+            square.append(square[-1] * step / (self.sizes[:, 0] + 1 + d))
+        self.current = np.sqrt(np.stack(square, axis=1))
+        self.earlier = np.zeros_like(self.current)
+        self.place = 0
+
+    def forward(self) -> None:
+        """Go on to the next place."""
+        x = self.place
+        here, there = x * (self.sizes + 1 - x), (x + 1) * (self.sizes - x)
+        following = (here + there - self.eigenvalue) * self.current - here * self.earlier
+        self.earlier, self.current = self.current, ratio(following, there)
+        self.place += 1
+
+
+@functools.lru_cache(maxsize=64)
+def _polynomials(size: int, n_degrees: int) -> Float64:
+    """Return v_d(x) for x = 0 .. size: float64 [size + 1, n_degrees]."""
+    steps = _Steps(np.array([size]), n_degrees)
+    table = np.empty((size + 1, n_degrees))
+    sign = (-1.0) ** np.arange(n_degrees)
+    for place in range(size // 2 + 1):
+        table[size - place] = sign * steps.current[0]
+        table[place] = steps.current[0]
+        steps.forward()
+    return table

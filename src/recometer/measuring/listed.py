@@ -13,8 +13,7 @@ from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.adding_up import Summed
-from recometer.metrics.listed.data import ListData, Side, needed
-from recometer.metrics.listed.sums import of_listed, relevant_places
+from recometer.metrics.listed.data import ListData, Side, needed, of_listed, relevant_places
 from recometer.metrics.listed.whole import add_up
 from recometer.metrics.registry import Metric, Without
 from recometer.protocol import Protocol

@@ -1,9 +1,688 @@
-"""The rules that a number depends on."""
+"""The rules that a number depends on: each is a field of `Protocol`."""
 
-from recometer.protocol.declaring import STEPS, Number, Rule, rule, ruled
-from recometer.protocol.rules import Protocol, RelevantFrom, RepeatedTest, Rules, TieRule
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import math
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+
+from recometer.arrays import plain_number
+from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
+from recometer.remembered import cached_property
+from recometer.removed import ARGUMENTS, VALUES
 
 __all__ = [
     "STEPS", "Number", "Protocol", "RelevantFrom", "RepeatedTest", "Rule", "Rules", "TieRule",
     "rule", "ruled",
 ]  # fmt: skip
+
+Step = Literal[
+    "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
+    "correction",
+]  # fmt: skip
+STEPS: tuple[Step, ...] = typing.get_args(Step)
+"""What `recometer.explain` changes, in this order; the formula is that of the metric."""
+
+Value = TypeVar("Value")
+Class = TypeVar("Class", bound=type[Any])
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """The numbers that a rule takes, as a phrase and as a condition."""
+
+    text: str = "a number"
+    fits: Callable[[float], bool] = math.isfinite
+
+    def takes(self, value: object) -> bool:
+        """Return whether a value is one of these numbers."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        try:
+            return self.fits(value)
+        except OverflowError:  # an integer beyond all floats
+            return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """The declaration of a rule.
+
+    Attributes
+    ----------
+    default
+        The value of the rule if none is given.
+    says
+        A sentence for each value that the rule takes; in that of a `Number`, ``{}`` stands for the
+        number. If it is empty, the rule takes any value and has no sentence.
+    step
+        The step of `recometer.explain` that the rule belongs to.
+    no_step
+        Why the rule belongs to no step.
+    about
+        What the sentences do not say, for the docstring.
+    """
+
+    default: Any
+    says: Mapping[Any, str]
+    step: Step | None
+    no_step: str
+    about: str
+
+    def __post_init__(self) -> None:
+        if (self.step is None) != bool(self.no_step):
+            raise TypeError("A rule states its step of explain, or else why it has none: no_step.")
+        if self.says:
+            self._entry(self.default)  # raises LookupError
+
+    @cached_property
+    def choices(self) -> tuple[Any, ...]:
+        """The values that the rule takes besides numbers."""
+        numbers = [entry for entry in self.says if isinstance(entry, Number)]
+        return tuple(
+            entry
+            for entry in self.says
+            if entry not in numbers and not any(number.takes(entry) for number in numbers)
+        )
+
+    @cached_property
+    def _values(self) -> dict[tuple[type, Any], Any]:
+        """The entries by type and value, because True is not the number 1."""
+        return {(type(entry), entry): entry for entry in self.says}
+
+    def _entry(self, value: object) -> Any:
+        """Return the entry of `says` that a value falls under; raise LookupError if none."""
+        # Other kinds of text (of NumPy, or an enumeration) are their plain text.
+        kind = str if isinstance(value, str) else type(value)
+        if isinstance(value, str | int | float | None) and (kind, value) in self._values:
+            return self._values[kind, value]
+        for entry in self.says:
+            if isinstance(entry, Number) and entry.takes(value):
+                return entry
+        raise LookupError(value)
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse a value that the rule does not take."""
+        if value is self.default or (not self.says and isinstance(value, str)):
+            return
+        if not self.says:
+            raise InputError(f"{name}={brief(value)} must be a text.")
+        try:
+            self._entry(value)
+        except LookupError:
+            numbers = [entry.text for entry in self.says if isinstance(entry, Number)]
+            named = list(map(repr, self.choices))
+            if numbers:
+                takes = " or ".join([*numbers, *named])
+                raise InputError(f"{name}={brief(value)} must be {takes}.") from None
+            hint = VALUES.get((name, str(value)), f"{name} is one of {', '.join(named)}.")
+            raise InputError(
+                f"The rule {name}={brief(value)} does not exist. Hint: {hint}"
+            ) from None
+
+    def sentence(self, value: object) -> str:
+        """Return what a value means, as a sentence."""
+        entry = self._entry(value)
+        said = self.says[entry]
+        return said.format(f"{value:g}") if isinstance(entry, Number) else said
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for: a choice, a number, or else the text itself."""
+        for choice in self.choices:
+            if str(choice).lower() == text.lower():
+                return choice
+        for number in (int, float) if self.says else ():
+            with contextlib.suppress(ValueError):
+                return number(text)
+        return text
+
+    def describe(self, name: str, default: object) -> str:
+        """Return the rule's part of a docstring."""
+        lines = [f"{name} : default {default!r}", *([f"    {self.about}"] if self.about else [])]
+        for entry, said in self.says.items():
+            value = f"x, {entry.text}" if isinstance(entry, Number) else repr(entry)
+            lines.append(f"    * {value}: {said.format('x')}")
+        return "\n".join(lines)
+
+
+def rule(
+    default: Value,
+    says: Mapping[Any, str] | None = None,
+    *,
+    step: Step | None = None,
+    no_step: str = "",
+    about: str = "",
+) -> Value:
+    """Declare a rule, see `Rule`, as a field of a class that `ruled` decorates."""
+    declared = Rule(default, says or {}, step, no_step, about)
+    return dataclasses.field(default=default, metadata={"rule": declared})
+
+
+def ruled(protocol: Class) -> Class:
+    """Gather what a dataclass declares, describe it, and know the names of all rules."""
+    fields = dataclasses.fields(protocol)
+    plain = [field.name for field in fields if "rule" not in field.metadata]
+    if plain:
+        raise TypeError(f"A rule is declared by rule(...), which {', '.join(plain)} is not.")
+    known = {field.name: field.metadata["rule"] for field in fields}
+    init = protocol.__init__
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **rules: Any) -> None:
+        args = tuple(map(plain_number, args))
+        rules = {name: plain_number(value) for name, value in rules.items()}
+        for name in rules:
+            if name in ARGUMENTS:
+                raise UnknownNameError(f"There is no argument {name!r}. Hint: {ARGUMENTS[name]}")
+            if name not in known:
+                raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, known)}")
+        init(self, *args, **rules)
+
+    said = "\n".join(known[field.name].describe(field.name, field.default) for field in fields)
+    text = inspect.cleandoc(protocol.__doc__ or "")
+    protocol.__doc__ = f"{text}\n\nParameters\n----------\n{said}\n"
+    protocol.__init__ = checked
+    protocol.declared = known
+    return protocol
+
+
+TieRule = Literal[
+    "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
+    "input", "as_ranked", "shared",
+]  # fmt: skip
+RepeatedTest = Literal["once", "summed", "largest", "counted", "joined"]
+RelevantFrom = Literal["not_zero"] | float | None
+AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
+
+NUMBER = Number()
+COUNT = Number("a whole number, 0 or more", lambda number: isinstance(number, int) and number >= 0)
+DECIMALS = Number(
+    "a whole number from 0 to 15", lambda number: isinstance(number, int) and 0 <= number <= 15
+)
+SHARE = Number("a number between 0 and 1", lambda number: 0 < number < 1)
+WEIGHT = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
+
+
+@ruled
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+    """The rules that a number depends on. Every result carries those it was computed by.
+
+    Raises
+    ------
+    UnknownNameError
+        If a rule does not exist. The message names the most similar one.
+    InputError
+        If a rule does not take a value.
+    """
+
+    declared: ClassVar[Mapping[str, Rule]]
+
+    name: str = rule(
+        "recometer",
+        no_step="It names the other rules.",
+        about="The name of this set of rules.",
+    )
+    ties: TieRule = rule(
+        "expected",
+        {
+            "expected": "The value is the mean over all orders of equal scores.",
+            "optimistic": "Among equal scores, relevant items come first.",
+            "pessimistic": "Among equal scores, relevant items come last.",
+            "random": "Equal scores are ordered at random, once.",
+            "item": "Among equal scores, the lower item id comes first.",
+            "item_desc": "Among equal scores, the higher item id comes first.",
+            "item_desc_within": "Among equal scores, the lower item ids are in the first k places, "
+            "and there the higher id comes first.",
+            "input": "Equal scores keep the order of the input.",
+            "as_ranked": "Items with equal ranks are all at that rank; equal scores keep the order "
+            "of the input.",
+            "shared": "Items with equal scores are all at one place: the middle of their places, "
+            "rounded down.",
+        },
+        step="ties",
+        about="This is the order of items with exactly the same score. The mean over all orders is "
+        "exact (McSherry & Najork 2008). A random order depends on the seed and the user's id. "
+        "'input' and 'as_ranked' are for lists. With 'as_ranked' and with 'shared', more than k "
+        "items may be in the first k places.",
+    )
+    relevant_from: RelevantFrom = rule(
+        None,
+        {
+            None: "An item is relevant if its value in test is above 0.",
+            -math.inf: "Every item of test is relevant, whatever its value.",
+            "not_zero": "An item is relevant if its value in test is not 0.",
+            NUMBER: "An item is relevant if its value in test is {} or more.",
+        },
+        step="ranking",
+    )
+    negative_gains: Literal["zero", "counted"] = rule(
+        "zero",
+        {
+            "zero": "The gain of an item whose value in test is below 0 is 0.",
+            "counted": "The gain of an item whose value in test is below 0 is below 0, too.",
+        },
+        step="ranking",
+        about="It applies to metrics that read gains, such as NDCG.",
+    )
+    undefined: Literal["nan"] | float = rule(
+        "nan",
+        {"nan": "An undefined value is NaN.", NUMBER: "An undefined value is {}."},
+        step="undefined values",
+        about="The result keeps the reason.",
+    )
+    constant_scores: Literal["undefined", "ties"] = rule(
+        "undefined",
+        {
+            "undefined": "A user whose scores are all equal is undefined.",
+            "ties": "A user whose scores are all equal has one group of ties.",
+        },
+        step="undefined values",
+    )
+    nan_scores: Literal["undefined", "undefined_for_all", "first", "last"] = rule(
+        "undefined",
+        {
+            "undefined": "A user with a score of NaN is undefined.",
+            "undefined_for_all": "A user with a score of NaN is undefined, and if that holds for "
+            "all users, means are undefined instead of refused.",
+            "first": "A score of NaN ranks first.",
+            "last": "A score of NaN ranks last.",
+        },
+        step="ranking",
+    )
+    single_precision: bool = rule(
+        False,
+        {
+            False: "Scores are compared as they are given.",
+            True: "Scores are rounded to single precision (float32) before they are compared.",
+        },
+        step="ranking",
+        about="Scores that are equal in single precision become ties. It is for scores that are "
+        "given; those of Factors are computed in the precision of the factors.",
+    )
+    infinite_scores: Literal["undefined", "ranked"] = rule(
+        "undefined",
+        {
+            "undefined": "A user with an infinite score is undefined.",
+            "ranked": "An infinite score ranks like any number, above or below all others.",
+        },
+        step="ranking",
+        about="In Scores, -inf means that the item is not a candidate, and so it does in Pairs, "
+        "unless infinite scores are ranked. Infinite scores of Factors, which occur if products "
+        "are too large, are always undefined, and so are infinite predictions in errors of "
+        "ratings.",
+    )
+    users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
+        rule(
+            "test",
+            {
+                "test": "The mean is over all users of test; one without a list has only misses.",
+                "all": "The mean is over all users, including those who have nothing in test.",
+                "known": "The mean is over the users of test with a list.",
+                "relevant": "The mean is over the users with a relevant item; one without a list "
+                "has only misses.",
+                "known_relevant": "The mean is over the users with a list and a relevant item.",
+                "listed": "The mean is over all users with a list, including those not in test.",
+                "positive": "The mean is over the users with a value above 0.",
+            },
+            step="population",
+            about="With 'all', users who have nothing in test count if users without a relevant "
+            "item have a value.",
+        )
+    )
+    min_positives: int = rule(
+        1,
+        {COUNT: "A user with fewer than {} relevant items is undefined."},
+        step="undefined values",
+    )
+    min_candidates: int = rule(
+        2,
+        {
+            0: "A user may have any number of items to rank, even none.",
+            COUNT: "A user with fewer than {} items to rank is undefined.",
+        },
+        step="undefined values",
+    )
+    cold_start: bool = rule(
+        True,
+        {
+            True: "Users without training items count.",
+            False: "Users without training items are undefined.",
+        },
+        step="undefined values",
+    )
+    interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"] = rule(
+        "gaffke",
+        {
+            "gaffke": "The interval of the mean is Gaffke's if the metric has a range, else BCa.",
+            "t": "The interval of the mean is Student's t.",
+            "percentile": "The interval of the mean has the percentiles of the bootstrap, computed "
+            "without resampling.",
+            "bca": "The interval of the mean is BCa of the bootstrap, computed without resampling.",
+            "bootstrap": "The interval of the mean has the percentiles over resampled users.",
+        },
+        no_step="It changes only the interval of a mean, not a value or the mean.",
+        about="On small or sparse data, Student's t and the bootstrap cover the mean too rarely; "
+        "Gaffke's interval has never been observed to. See `recometer.stats`.",
+    )
+    confidence: float = rule(
+        0.95,
+        {SHARE: "The interval has a coverage of {}."},
+        no_step="It changes only the interval of a mean, not a value or the mean.",
+    )
+    correction: Literal["none", "plug_in", "unbiased", "cv"] = rule(
+        "none",
+        {
+            "none": "Metrics of sampled candidates are not corrected.",
+            "plug_in": "Metrics of sampled candidates are computed at the estimated rank.",
+            "unbiased": "Metrics of sampled candidates are corrected for the least bias.",
+            "cv": "Metrics of sampled candidates are corrected with a trade-off of bias and "
+            "variance.",
+        },
+        step="correction",
+        about="A correction makes metrics of sampled candidates estimate the value on the whole "
+        "catalogue (Krichene & Rendle 2020); see `recometer.measuring.corrections`. It needs "
+        "ties='expected'.",
+    )
+    gamma: float = rule(
+        0.01,
+        {WEIGHT: "The variance has a weight of {} in the correction."},
+        step="correction",
+        about="The correction 'cv' uses it; the paper uses 0.1 and 0.01.",
+    )
+    no_relevant: Literal["undefined", "computed"] | float = rule(
+        "undefined",
+        {
+            "undefined": "A user without a relevant item is undefined.",
+            "computed": "A user without a relevant item has the value of the formula.",
+            NUMBER: "A user without a relevant item has the value {}.",
+        },
+        step="undefined values",
+        about="If a metric reads gains, it also applies to users without a positive gain.",
+    )
+    no_list: Literal["misses", "undefined"] = rule(
+        "misses",
+        {
+            "misses": "A user without a list has only misses.",
+            "undefined": "A user without a list is undefined.",
+        },
+        step="undefined values",
+    )
+    deep_cutoffs: Literal["undefined", "undefined_below", "computed"] = rule(
+        "undefined",
+        {
+            "undefined": "A user with no more candidates than k is undefined if the order does not "
+            "matter.",
+            "undefined_below": "A user with fewer candidates than k is undefined, and one with "
+            "exactly k if the order does not matter.",
+            "computed": "A user with no more candidates than k has a value even so.",
+        },
+        step="undefined values",
+    )
+    all_relevant: Literal["undefined", "undefined_beyond", "computed"] = rule(
+        "undefined",
+        {
+            "undefined": "A user whose candidates are all relevant is undefined.",
+            "undefined_beyond": "A user whose candidates are all relevant is undefined if they "
+            "are more than k.",
+            "computed": "A user whose candidates are all relevant has a value even so.",
+        },
+        step="undefined values",
+    )
+    missing: Literal["skip", "zero", "nan"] = rule(
+        "skip",
+        {
+            "skip": "Undefined values are left out of the mean.",
+            "zero": "Undefined values count as 0 in the mean.",
+            "nan": "One undefined value makes the mean NaN.",
+        },
+        step="population",
+    )
+    average: Literal["usual", "users", "relevant", "pooled", "parts"] = rule(
+        "usual",
+        {
+            "usual": "Every user has the same weight in the mean; errors of predicted ratings are "
+            "over the rows of all users.",
+            "users": "Every user has the same weight in the mean, also for errors of predicted "
+            "ratings.",
+            "relevant": "Users are weighted in the mean by their number of relevant items.",
+            "pooled": "The mean is the sum of all numerators divided by the sum of all "
+            "denominators.",
+            "parts": "The mean of F is the F measure of the mean precision and the mean recall.",
+        },
+        step="average",
+    )
+    decimals: int | None = rule(
+        None,
+        {
+            None: "Values are not rounded.",
+            DECIMALS: "The value of a user is rounded to {} decimals.",
+        },
+        step="rounding",
+        about="A single value for all users is rounded as well.",
+    )
+    percent: bool = rule(
+        False,
+        {False: "Shares are at most 1.", True: "Shares are in percent."},
+        step="rounding",
+        about="It applies to metrics with one value for all users.",
+    )
+    unranked: Literal["misses", "left_out"] = rule(
+        "misses",
+        {
+            "misses": "Relevant items that are not in the list are misses.",
+            "left_out": "Relevant items that are not in the list are ignored, as if test lacked "
+            "them.",
+        },
+        step="ranking",
+    )
+    unknown_items: Literal["misses", "left_out"] = rule(
+        "misses",
+        {
+            "misses": "Relevant items that the model does not know are misses.",
+            "left_out": "Relevant items that the model does not know are ignored, as if test "
+            "lacked them.",
+        },
+        step="ranking",
+    )
+    score_above: float | None = rule(
+        None,
+        {
+            None: "Relevant items count as found with any score.",
+            NUMBER: "Relevant items count as found only with a score above {}.",
+        },
+        step="ranking",
+    )
+    duplicates: Literal["removed", "first", "counted", "joined"] = rule(
+        "removed",
+        {
+            "removed": "An item repeated in a list counts once, and the rest moves up.",
+            "first": "An item repeated in a list counts once, and the others keep their places.",
+            "counted": "An item repeated in a list counts each time.",
+            "joined": "An item repeated in a list counts each time, as a relevant item of its own.",
+        },
+        step="ranking",
+    )
+    repeated_test: RepeatedTest = rule(
+        "once",
+        {
+            "once": "Rows of test that repeat a user and an item count as one relevant item.",
+            "summed": "Rows of test that repeat a user and an item count as one item, with the sum "
+            "of their values, from which relevant_from decides.",
+            "largest": "Rows of test that repeat a user and an item count as one item, with the "
+            "largest of their values.",
+            "counted": "Rows of test that repeat a user and an item each count as a relevant item, "
+            "and one of them can be found.",
+            "joined": "Rows of test that repeat a user and an item each count as a relevant item, "
+            "all of them at the place of the item.",
+        },
+        step="ranking",
+        about="With 'once', the values of such rows are added up, which suits plays. If you set "
+        "relevant_from to a number, that is refused: 'summed' adds values up before the number "
+        "decides, and 'largest' suits ratings. With 'counted' and 'joined', each row has the mean "
+        "of the values. With 'joined', an item whose score others have, too, needs a rule for "
+        "ties that gives it a place of its own, such as 'item'.",
+    )
+    seen: Literal["removed", "kept_in_lists", "kept"] = rule(
+        "removed",
+        {
+            "removed": "A user's items of train are removed from the ranking, lists and test.",
+            "kept_in_lists": "A user's items of train stay in lists, but are removed from other "
+            "rankings.",
+            "kept": "A user's items of train stay in the ranking, in lists and in test.",
+        },
+        step="ranking",
+        about="If users come back to the same items (music, groceries), use 'kept', so that the "
+        "model has to find them again. Metrics that read train still read it.",
+    )
+    shifted_ids: Literal["refused", "kept"] = rule(
+        "refused",
+        {
+            "refused": "Ids of a model that look like positions among those of test and train are "
+            "refused.",
+            "kept": "Ids of a model are compared with those of test and train as they are.",
+        },
+        no_step="It changes only what is refused, not a value.",
+        about="Ids look like positions if those of a model are exactly 0 to n-1, and test and "
+        "train together have n, but not 0; those of items also if test and train begin at the "
+        "number of users, as nodes of a graph do. Those of test and train look like positions if "
+        "they are exactly 0 to n-1, and those of a model exactly 1 to n (10 or more). Everybody "
+        "would get what was meant for the next user. A model may really lack the last ids, and "
+        "test and train the first one: then 'kept' says so.",
+    )
+    version: str = rule(
+        "",
+        no_step="It names the other rules.",
+        about="The version of the library whose convention this is.",
+    )
+    defects: bool = rule(
+        False,
+        {
+            False: "Names stand for what the library documents.",
+            True: "Names stand for what the library computes, against its own documentation.",
+        },
+        no_step="It is applied when names are read, and becomes other parameters and rules.",
+        about="It is known only for the rules of a library.",
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.undefined, float) and math.isnan(self.undefined):
+            object.__setattr__(self, "undefined", "nan")
+        for name, declared in self.declared.items():
+            declared.check(name, getattr(self, name))
+        if self.defects and not self.version:
+            raise InputError(
+                "defects=True gives what a library computes against its own documentation, and the "
+                f"rules of the protocol {self.name!r} are not those of a library. Hint: name one, "
+                "as in evaluate(..., protocol='evidently', defects=True)."
+            )
+        if self.correction != "none" and self.ties != "expected":
+            raise InputError(
+                f"correction={self.correction!r} is known for ties='expected' alone, found "
+                f"ties={self.ties!r}."
+            )
+
+    def replace(self: AnyProtocol, **rules: Any) -> AnyProtocol:
+        """Return a copy with some rules changed.
+
+        Raises
+        ------
+        UnknownNameError
+            If a rule does not exist. The message lists those that do.
+        InputError
+            If a rule does not take a value, or if `version` changes, which cannot be chosen.
+        """
+        if not rules:
+            return self
+        wanted = rules.get("version", self.version)
+        if wanted != self.version:
+            of = f"those of version {self.version!r} alone" if self.version else "recometer's own"
+            raise InputError(
+                f"version={wanted!r} cannot be chosen: the rules of the protocol {self.name!r} are "
+                f"{of}. Hint: leave it out."
+            )
+        return dataclasses.replace(self, **rules)
+
+    def describe(self, other: Protocol | None = None) -> str:
+        """Return the name and the rules that differ from another protocol's.
+
+        For example ``"recometer ties='item'"``.
+
+        Parameters
+        ----------
+        other
+            The protocol to compare with. None stands for recometer's own rules, with the default
+            of each.
+        """
+        changed = [f"{rule}={getattr(self, rule)!r}" for rule in self.differing(other)]
+        return " ".join([self.name, *filter(None, [self.version]), *changed])
+
+    def sentence(self, rule: str) -> str:
+        """Return a rule as a sentence."""
+        return self.declared[rule].sentence(getattr(self, rule))
+
+    def sentences(self, other: Protocol | None = None) -> list[str]:
+        """Return the rules that differ from another protocol (by default our own) as sentences."""
+        return [self.sentence(rule) for rule in self.differing(other)]
+
+    def differing(self, other: Protocol | None = None) -> list[str]:
+        """Return the names of the rules that differ from another protocol (by default our own)."""
+        other = type(self)() if other is None else other
+        return [
+            rule
+            for rule, declared in self.declared.items()
+            if declared.says and self.differs(rule, other)
+        ]
+
+    def differs(self, rule: str, other: Protocol) -> bool:
+        """Return whether a rule differs from the other protocol's."""
+        different: bool = getattr(self, rule) != getattr(other, rule)
+        return different
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rules as plain values (for JSON)."""
+        return {name: getattr(self, name) for name in self.declared}
+
+
+class Rules(TypedDict, total=False):
+    """The rules of `Protocol`, each as it is declared there: a test keeps both in step."""
+
+    name: str
+    ties: TieRule
+    relevant_from: RelevantFrom
+    negative_gains: Literal["zero", "counted"]
+    undefined: Literal["nan"] | float
+    constant_scores: Literal["undefined", "ties"]
+    nan_scores: Literal["undefined", "undefined_for_all", "first", "last"]
+    single_precision: bool
+    infinite_scores: Literal["undefined", "ranked"]
+    users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"]
+    min_positives: int
+    min_candidates: int
+    cold_start: bool
+    interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"]
+    confidence: float
+    correction: Literal["none", "plug_in", "unbiased", "cv"]
+    gamma: float
+    no_relevant: Literal["undefined", "computed"] | float
+    no_list: Literal["misses", "undefined"]
+    deep_cutoffs: Literal["undefined", "undefined_below", "computed"]
+    all_relevant: Literal["undefined", "undefined_beyond", "computed"]
+    missing: Literal["skip", "zero", "nan"]
+    average: Literal["usual", "users", "relevant", "pooled", "parts"]
+    decimals: int | None
+    percent: bool
+    unranked: Literal["misses", "left_out"]
+    unknown_items: Literal["misses", "left_out"]
+    score_above: float | None
+    duplicates: Literal["removed", "first", "counted", "joined"]
+    repeated_test: RepeatedTest
+    seen: Literal["removed", "kept_in_lists", "kept"]
+    shifted_ids: Literal["refused", "kept"]
+    version: str
+    defects: bool

@@ -15,14 +15,16 @@ from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import sessions
 from recometer.data.numbers import flag
 from recometer.data.rows import chosen_users
-from recometer.errors import InputError, UnknownNameError
+from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.measured import Together
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics import ListData
-from recometer.metrics.registry import Metric
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import Metrics
+from recometer.metrics.registry import Metric, left_open
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.remembered import cached_property
@@ -35,7 +37,6 @@ from recometer.results.means import (
     means_with,
     together_of,
 )
-from recometer.results.naming import name_of, names_of
 from recometer.results.profiles import FoundByPopularity
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
@@ -244,7 +245,7 @@ class EvaluationRecord(rendering.Printed):
         if interval is not None:
             return self._under_interval(interval).summary(weights, cluster=cluster)
         if cluster is not None:
-            from recometer.results.clusters import read_clusters
+            from recometer.results.groups import read_clusters
 
             clusters = read_clusters(cluster, self.user_ids, self.n_users)
             return self._under_clusters(clusters).summary(weights)
@@ -324,9 +325,8 @@ class EvaluationRecord(rendering.Printed):
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
         # Few results are divided.
-        from recometer.results.clusters import read_clusters
         from recometer.results.groups import quantiles as quantiles_of
-        from recometer.results.groups import read_groups, segments_of
+        from recometer.results.groups import read_clusters, read_groups, segments_of
 
         if isinstance(groups, str) and groups in PROFILE:
             codes, names = quantiles_of(groups, getattr(self, groups), quantiles)
@@ -574,3 +574,61 @@ def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
         for key, described in result.inputs.items()
         if key == name or key.endswith(f": {name}")
     }
+
+
+def names_of(
+    metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol
+) -> tuple[list[str], bool]:
+    """Return the names in `known` that are meant, and whether they are written as several.
+
+    `metric` is what `recometer.evaluate` takes: another name of a metric, several cut-offs
+    (``ndcg@1..1``, too), ``rbp(p=0.8)`` for rbp, ``err@10`` for ``err@10(max_gain=3)``.
+    UnknownNameError: it was not asked for. InputError: it may be several of them, or has a cut-off
+    or a parameter's value that the metric does not take.
+    """
+    text = str(metric)
+    if text in known:
+        return [text], False
+    try:
+        asked = parse_under(text, protocol)
+    except UnknownNameError:
+        asked = []
+    found = [_as_known(one, known) for one in asked]
+    missing = next((name for name in found if name not in known), None)
+    if missing is not None or not found:
+        name = text if missing is None or len(found) == 1 else missing
+        raise UnknownNameError(
+            f"This evaluation has no metric {name!r}. {did_you_mean(name, known)}"
+        )
+    head = text.partition("(")[0]
+    return found, len(found) > 1 or ".." in head or "," in head
+
+
+def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol) -> str:
+    """Return the one name in `known` that is meant, see `names_of`; InputError for several."""
+    names, several = names_of(metric, known, protocol)
+    if several:
+        raise InputError(
+            f"{str(metric)!r} names several metrics: {', '.join(names)}. Hint: ask one."
+        )
+    return names[0]
+
+
+def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
+    """Return the names that metrics have in `known`, each once; others keep their own name."""
+    among = {str(one): one for one in known}
+    return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
+
+
+def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
+    """Return the name of a metric among those known, where a parameter may be that of test."""
+    name = str(asked)
+    if name in known:
+        return name
+    fitting = [one for one, metric in known.items() if str(left_open(metric, asked)) == name]
+    if len(fitting) > 1:
+        raise InputError(
+            f"The metric {name!r} is not clear: it may be {' or '.join(fitting)}. Hint: write one "
+            "of these."
+        )
+    return fitting[0] if fitting else name

@@ -25,9 +25,8 @@ from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
 from recometer.metrics.conventions import parse_under
-from recometer.metrics.largest_gain import left_to_test, with_largest_gain
 from recometer.metrics.names import Metrics
-from recometer.metrics.registry import Metric
+from recometer.metrics.registry import Metric, left_to_test, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.removed import without

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64, begins, largest
-from recometer.metrics.listed.data import ListData, Side, list_metric, needed
-from recometer.metrics.listed.sums import (
+from recometer.metrics.listed.data import (
+    ListData,
+    Side,
+    list_metric,
     listing,
     log2,
     log_discount,
+    needed,
     powers,
     relevant_places,
     sums_within,

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recometer.arrays import Bool, Float64, Int64
+import numpy as np
+
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.errors import InternalError
 from recometer.metrics.registry import metric
-from recometer.ragged import KEPT, OFFSETS, PER_ITEM, PER_ROW, Record, Table, per_row_of
+from recometer.metrics.sums import log2_of, ratio
+from recometer.ragged import (
+    KEPT,
+    OFFSETS,
+    PER_ITEM,
+    PER_ROW,
+    Record,
+    Table,
+    among,
+    column_sums,
+    pairs,
+    per_row_of,
+    sums_of,
+)
 from recometer.ranks import TopLists
 
 if TYPE_CHECKING:
@@ -137,3 +153,137 @@ def _keep(kept: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]
         kept[name] = compute()
     found: Kept = kept[name]
     return found
+
+
+def sums_within(values: Array, cutoffs: Int64) -> Float64:
+    """Add values of places up until each cut-off: float64 [n_users, n_cutoffs].
+
+    They are [n_users, width], 0 where a list has ended.
+    """
+    n_users, width = values.shape
+    if not width:
+        return np.zeros((n_users, len(cutoffs)))
+    # In sequence, so that the bits of a sum do not depend on the other cut-offs.
+    running = np.cumsum(values, axis=1, dtype=np.float64)
+    found: Float64 = running[:, np.minimum(cutoffs, width) - 1]
+    return found
+
+
+def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
+    """Count the items within each cut-off: int64 [n_users, n_cutoffs]."""
+    found: Int64 = np.minimum(lists.lengths[:, np.newaxis], cutoffs)
+    return found
+
+
+def of_listed(values: Array, items: Int64) -> Array:
+    """Return the values of items, and 0 for -1, which ends a list."""
+    return np.append(values, values.dtype.type(0))[items]
+
+
+def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
+    """Divide the sum of all users by their count: float64 [n_cutoffs], NaN without any."""
+    if weights is not None:
+        sums, counts = sums * weights[:, np.newaxis], counts * weights[:, np.newaxis]
+    total = column_sums(counts)
+    return np.where(total > 0, ratio(column_sums(sums), total), np.nan)
+
+
+def exposures(
+    data: ListData,
+    cutoff: int,
+    weights: Int64 | Float64 | None = None,
+    discount: Float64 | None = None,
+) -> Float64:
+    """Add up how often each item is listed in the first places: float64 [n_items].
+
+    `weights` [n_users] are those of the users, `discount` those of the places.
+    """
+    if weights is not None:
+        sums: Float64 = placed(data, cutoff, discount) @ weights.astype(np.float64)
+        return sums
+    items = data.first(cutoff)
+    listed = items >= 0
+    if discount is not None:
+        worth = np.broadcast_to(discount[: items.shape[1]], items.shape)[listed]
+        return sums_of(items[listed], worth, data.lists.n_items)
+    return np.bincount(items[listed], minlength=data.lists.n_items).astype(np.float64)
+
+
+def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
+    """Return what the places of each user count for each item: sparse [n_items, n_users].
+
+    It is kept: users are resampled many times.
+    """
+
+    def build() -> Any:
+        import scipy.sparse
+
+        items = data.first(cutoff)
+        listed = items >= 0
+        worth = np.ones(items.shape[1]) if discount is None else discount[: items.shape[1]]
+        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(listed, axis=1))])
+        table = (np.broadcast_to(worth, items.shape)[listed], items[listed], indptr)
+        return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items)).T
+
+    kind = None if discount is None else discount.tobytes()
+    return data.keep_of_users(("places", cutoff, kind), build)
+
+
+def places_discount(width: int, kind: str, patience: float) -> Float64:
+    """Return what the places count: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
+    if kind == "none":
+        return np.ones(width)
+    return log_discount(width) if kind == "log" else powers(patience, width)
+
+
+def log_discount(width: int) -> Float64:
+    """Return 1 / log2(j + 1) of the places j = 1 .. width."""
+    return 1 / log2_of(np.arange(2, width + 2))
+
+
+def powers(base: float, n: int) -> Float64:
+    """Return base^0 .. base^(n - 1)."""
+    factors = np.full(n, base)
+    factors[:1] = 1
+    return np.cumprod(factors)
+
+
+def log2(values: Array) -> Float64:
+    """Return the logarithm of positive numbers to the base 2."""
+    # math.log2, because the last bit of np.log2 differs between instruction sets; and few
+    # numbers differ, mostly.
+    distinct, at = np.unique(values, return_inverse=True)
+    logs = np.fromiter(map(math.log2, distinct.tolist()), np.float64, len(distinct))
+    return logs[at].reshape(values.shape)
+
+
+def relevant_places(data: ListData) -> Bool:
+    """Tell which places of the lists hold a relevant item: bool [n_users, width]."""
+    test, relevant = needed(data.test), needed(data.relevant)
+    return _held(data, test.user[relevant], test.items[relevant])
+
+
+def history_places(data: ListData) -> Bool:
+    """Tell which places of the lists hold an item that the user has in train."""
+    train = needed(data.train)
+    return _held(data, train.user, train.items)
+
+
+def _held(data: ListData, user: Int64, item: Int64) -> Bool:
+    items = data.lists.items
+    rows = np.arange(data.n_users)[:, np.newaxis]
+    numbers = np.sort(pairs(user, item, data.n_items))
+    return (items >= 0) & among(pairs(rows, items, data.n_items), numbers)
+
+
+def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
+    """Return a sparse matrix [n_users, n_items] with the weight of each listed item."""
+    import scipy.sparse
+
+    items = data.first(cutoff)
+    listed = items >= 0
+    indptr = np.zeros(data.n_users + 1, np.int64)
+    np.cumsum(np.count_nonzero(listed, axis=1), out=indptr[1:])
+    which = items[listed]
+    shape = (data.n_users, data.lists.n_items)
+    return scipy.sparse.csr_array((worth[which], which, indptr), shape=shape)

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64, slices
-from recometer.metrics.listed.data import ListData, list_metric, needed
-from recometer.metrics.listed.sums import lengths, listing, sums_within
+from recometer.metrics.listed.data import (
+    ListData,
+    lengths,
+    list_metric,
+    listing,
+    needed,
+    sums_within,
+)
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
 from recometer.ties import sum_by_user

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.metrics.listed.data import ListData, needed
-from recometer.metrics.listed.sums import exposures, log2, placed, places_discount
+from recometer.metrics.listed.data import ListData, exposures, log2, needed, placed, places_discount
 from recometer.metrics.sums import ratio
 from recometer.ragged import sums_of, users_of
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from recometer.arrays import Float64, Int64
-from recometer.metrics.listed.data import ListData, list_metric, needed
-from recometer.metrics.listed.sums import lengths, of_listed, sums_within
+from recometer.metrics.listed.data import (
+    ListData,
+    lengths,
+    list_metric,
+    needed,
+    of_listed,
+    sums_within,
+)
 from recometer.metrics.sums import ratio
 
 

@@ -10,10 +10,12 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64, largest
 from recometer.metrics.adding_up import AddsUp, Summed
-from recometer.metrics.listed.data import ListData, list_metric, needed
-from recometer.metrics.listed.sums import (
+from recometer.metrics.listed.data import (
+    ListData,
     lengths,
+    list_metric,
     log2,
+    needed,
     of_listed,
     places_discount,
     pooled,

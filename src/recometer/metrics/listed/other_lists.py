@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.metrics.listed.data import ListData, list_metric, needed
-from recometer.metrics.listed.diversity import history_similarity
-from recometer.metrics.listed.sums import (
+from recometer.metrics.listed.data import (
+    ListData,
     history_places,
     lengths,
+    list_metric,
+    needed,
     of_listed,
     relevant_places,
     sums_within,
 )
+from recometer.metrics.listed.diversity import history_similarity
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from recometer.arrays import Float64, Int64
-from recometer.metrics.listed.data import ListData, list_metric
-from recometer.metrics.listed.sums import history_places, relevant_places, sums_within
+from recometer.metrics.listed.data import (
+    ListData,
+    history_places,
+    list_metric,
+    relevant_places,
+    sums_within,
+)
 from recometer.metrics.sums import ratio
 
 SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from recometer.arrays import Bool, Float64, Int64
 from recometer.errors import InputError
 from recometer.metrics.adding_up import AddsUp, Summed
-from recometer.metrics.listed.data import ListData, needed
-from recometer.metrics.listed.sums import exposures, lengths, log2, powers
+from recometer.metrics.listed.data import ListData, exposures, lengths, log2, needed, powers
 from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.sums import ratio
 from recometer.ties import sum_by_user
