@@ -209,7 +209,7 @@ def needs(definition: MetricDefinition) -> str:
 def arguments() -> str:
     """List the argument of each kind of side data."""
     return "\n".join(
-        f"* {what}: {argument}" for what, argument in SIDE_DATA.values() if what != argument
+        f"* {what}: {argument}" for what, argument, _ in SIDE_DATA.values() if what != argument
     )
 
 

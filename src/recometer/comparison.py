@@ -36,8 +36,10 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     UnknownNameError,
+    argument_text,
     brief,
     did_you_mean,
+    python_or_command,
     visible,
     warn,
 )
@@ -467,7 +469,7 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
         if differing:
             common = [name for name in own if name in other]
             way = (
-                f"metrics={' '.join(common)!r} compares what both have"
+                f"{argument_text('metrics', ' '.join(common))} compares what both have"
                 if common
                 else "evaluate both with the same metrics"
             )
@@ -514,10 +516,11 @@ def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array |
     found = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
     if found is not None and seeds is not None:
+        alone = python_or_command("cluster=False", "evaluate users instead of sessions")
         raise InputError(
             f"{seeds} has several seeds: the variance between seeds is separated from that between "
             "users, not from that between clusters of users, or of sessions. Hint: one seed of "
-            "each model; or cluster=False, which takes all as independent."
+            f"each model; or {alone}, which takes all as independent."
         )
     return found
 

@@ -7,7 +7,7 @@ import numbers
 import numpy as np
 
 from recometer.arrays import Int64, UInt64
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text
 from recometer.ranks import Ranks
 
 
@@ -31,7 +31,9 @@ def seed_of(seed: int) -> int:
     """Return the seed as an int."""
     whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
     if not whole or not 0 <= seed < 2**63:
-        raise InputError(f"seed={seed!r} must be a whole number, at least 0 and below 2**63.")
+        raise InputError(
+            f"{argument_text('seed', seed)} must be a whole number, at least 0 and below 2**63."
+        )
     return int(seed)
 
 

@@ -22,6 +22,7 @@ import contextvars
 import importlib
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 
+OPTIONS = {"groups": "by"}  # options with another name than the argument
+RULE_OPTIONS = ("ties", "relevant_from")  # rules with an option of their own
 LONGEST = 8_000  # characters of a message; a name in it may have millions
 # Characters that a terminal obeys or does not show: control characters, marks of direction, lone
 # surrogates.
@@ -132,6 +135,41 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
     return f"Hint: {guess}" + (listed or f"Known: {', '.join(known)}.")
 
 
+def python_or_command(python: str, command: str) -> str:
+    """Return a part of a message in the words of Python, or of the command line if it runs."""
+    return command if _options.get() else python
+
+
+def argument_text(name: str, value: object = ...) -> str:
+    """Return an argument as its user writes it: ``time=False``, or ``--time none``.
+
+    Without a value: ``train=``, or ``--train``.
+    """
+    if not _options.get():
+        return f"{name}={'' if value is ... else brief(value)}"
+    option = f"--{OPTIONS.get(name, name).replace('_', '-')}"
+    if value is ... or value is True or value == "":
+        return option
+    return f"{option} {'none' if value is False else shlex.quote(str(value))}"
+
+
+def rule_text(name: str, value: object) -> str:
+    """Return a rule as its user writes it: ``seen='excluded'``, or ``--rule seen=excluded``."""
+    if name in RULE_OPTIONS or not _options.get():
+        return argument_text(name, value)
+    return f"--rule {name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+@contextlib.contextmanager
+def naming_options() -> Iterator[None]:
+    """Let messages name options of the command line in place of Python's arguments."""
+    token = _options.set(True)
+    try:
+        yield
+    finally:
+        _options.reset(token)
+
+
 def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
     """Import a module that an extra of recometer installs.
 
@@ -173,4 +211,5 @@ def naming(model: str) -> Iterator[None]:
         _model.reset(token)
 
 
+_options: contextvars.ContextVar[bool] = contextvars.ContextVar("options", default=False)
 _model: contextvars.ContextVar[str] = contextvars.ContextVar("model", default="")

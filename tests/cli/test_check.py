@@ -55,7 +55,7 @@ def test_hints_name_options() -> None:
     catalogue.write_parquet("items.parquet")
     result = check(*FILES, "--catalogue", "items.parquet", "--seed", 0)
     text = " ".join(result.stdout.split())
-    assert "evaluate leaves these items out with --train" in text
+    assert "unless evaluate leaves them out with --train" in text
 
 
 def test_json_and_options() -> None:

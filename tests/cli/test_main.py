@@ -13,8 +13,8 @@ import pytest
 from command_line import CliRunner
 
 import recometer
+from recometer import DataWarning, InputError
 from recometer.cli import _app, main
-from recometer.errors import DataWarning, InputError
 
 # A child inherits that its parent ignores Ctrl-C, as for a background job of a shell.
 INTERRUPTIBLE = (

@@ -9,7 +9,7 @@ from command_line import CliRunner, Result
 
 from recometer.cli._app import app
 from recometer.cli._options import complete_metrics
-from recometer.metrics.registry import METRICS
+from recometer.metrics import METRICS
 
 
 def metrics(*arguments: str, **environment: str) -> Result:

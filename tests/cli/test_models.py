@@ -14,7 +14,7 @@ from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
-from recometer.cli._baselines import BASELINES
+from recometer.cli._models import BASELINES
 from recometer.split import KFold, folds
 
 

@@ -35,11 +35,11 @@ PAGES = ("report",)  # commands that write a page and print no table
 # The names of output files, by the metavar of their option.
 WRITTEN = {
     "FILE": "{}",
-    "NUMBER|FILE": "{}",
+    "N|FILE": "{}",
     "NAME|FILE": "{}",
     "[NAME=]FILE": "x={}",
-    "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
-    "activity|popularity|[COLUMN=]FILE": "age={}",
+    "[NAME=]FILES": "x=users.npy,{}",
+    "GROUPS": "age={}",
     "[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
     "WHO": "users={}",
@@ -154,6 +154,13 @@ def test_help_of_every_command_lists_its_exit_codes(command: str) -> None:
     text = " ".join(result.stdout.split())
     for code, meaning in _exit.MEANINGS.items():
         assert f"{code:d} {meaning}" in text
+
+
+def test_help_of_evaluate_fits_two_screens() -> None:
+    result = CliRunner().invoke(app, ["evaluate", "--help"], env={"COLUMNS": "80"})
+    lines = result.stdout.splitlines()
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 80
 
 
 def test_documentation_lists_formats() -> None:

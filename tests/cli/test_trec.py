@@ -14,7 +14,7 @@ from shared import SHARED
 
 import recometer as rm
 from recometer.cli._app import app
-from recometer.metrics.registry import METRICS
+from recometer.metrics import METRICS
 
 TREC = SHARED / "data" / "trec_eval"
 

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from recometrics_cases import as_csr, assert_equal, random_case, request_only, six_items
 
 import recometer as rm
+from recometer import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.compat.recometrics import (
     MissingPandasError,
     calc_reco_metrics,
     split_reco_train_test,
 )
-from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 
 N_CASES = 240
 

@@ -9,8 +9,8 @@ import recometrics
 import scipy.sparse as sp
 from recometrics_cases import as_csr, assert_equal, many_users, request_only, six_items
 
+from recometer import DataWarning, InputError
 from recometer.compat.recometrics import calc_reco_metrics, split_reco_train_test
-from recometer.errors import DataWarning, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
 

@@ -11,12 +11,12 @@ import recometrics
 import scipy.sparse as sp
 from recometrics_cases import as_csr, many_users
 
+from recometer import DataWarning, InputError
 from recometer.compat.recometrics import (
     NoTestUsersError,
     calc_reco_metrics,
     split_reco_train_test,
 )
-from recometer.errors import DataWarning, InputError
 
 
 def random_split_case(seed):

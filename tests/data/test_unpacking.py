@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.cli._factors import read_factors
 from recometer.data import unpacking
 from recometer.data.array_files import open_sparse
 from recometer.data.storage import sealed
@@ -24,10 +23,6 @@ def a_megabyte(monkeypatch):
     """Make the limits those of small files."""
     monkeypatch.setattr(unpacking, "MOST", 2**20)
     unpacking._check_gzip.cache_clear()
-
-
-def say(*_):
-    """Take a note."""
 
 
 def bomb(path, head, n=2**21):
@@ -68,13 +63,12 @@ def nested(path, **columns):
     return path
 
 
-COLUMNS = {"user": None, "item": None}
 READERS = {
     "interactions": lambda path: rm.Interactions.of(nested(path, item_id=7)),
     "lists": lambda path: rm.Lists(nested(path, item_id=7)),
     "catalogue": lambda path: rm.Catalogue(nested(path, categories="x"), categories="categories"),
     "split": lambda path: rm.split(nested(path, tags="x"), rm.split.Last(1)),
-    "factors": lambda path: read_factors([str(nested(path, factors=0.5))] * 2, None, say, COLUMNS),
+    "factors": lambda path: rm.Factors.from_files(*[str(nested(path, factors=0.5))] * 2),
 }
 
 
@@ -144,7 +138,7 @@ def test_archives(a_megabyte, tmp_path):
     path = tmp_path / "model.npz"
     np.savez_compressed(path, user_factors=np.zeros((400, 400)), item_factors=np.zeros((4, 400)))
     with pytest.raises(FileError, match=REFUSED):
-        read_factors([str(path)], None, say, {})
+        rm.Factors.from_files(str(path))
     with pytest.raises(FileError, match=REFUSED):
         open_sparse(path)
 
@@ -158,7 +152,7 @@ def test_an_array_that_says_to_be_larger_than_it_is(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("user_factors.npy", header.getvalue() + bytes(80))
     with pytest.raises(FileError, match=r"is damaged: user_factors.npy has \d+ bytes.*Hint"):
-        read_factors([str(path)], None, say, {})
+        rm.Factors.from_files(str(path))
 
 
 def test_headers_of_arrays_that_cannot_be(tmp_path):

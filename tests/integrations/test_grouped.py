@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.errors import InputError
+from recometer import InputError
 from recometer.integrations.lightgbm import RankingMetrics as ForLightGBM
 from recometer.integrations.xgboost import RankingMetrics as ForXGBoost
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import recometer as rm
-from recometer.errors import ColumnError, InputError
+from recometer import ColumnError, InputError
 
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 

@@ -7,7 +7,7 @@ import pytest
 from results import evaluation
 
 import recometer as rm
-from recometer.errors import InputError
+from recometer import InputError
 from recometer.integrations.optuna import IntervalPruner, cautious, report
 
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]

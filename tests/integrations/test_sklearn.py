@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import recometer as rm
-from recometer.errors import InputError
+from recometer import InputError
 from recometer.integrations.sklearn import RankingScore, ranking_scorer
 
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]

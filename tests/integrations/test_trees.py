@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.errors import InputError, UnknownNameError
+from recometer import InputError, UnknownNameError
 from recometer.integrations.lightgbm import RankingMetrics as ForLightGBM
 from recometer.integrations.xgboost import RankingMetrics as ForXGBoost
 

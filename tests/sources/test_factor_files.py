@@ -8,6 +8,7 @@ import pickle
 import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 from examples import examples
 from hypothesis import given
@@ -352,3 +353,41 @@ def test_a_file_that_becomes_shorter_while_it_is_ranked_is_an_error(tmp_path):
 
     with pytest.raises(FileError, match="became shorter"):
         rm.evaluate(Interrupted(path), np.eye(30, 2000))
+
+
+@pytest.mark.parametrize("form", ["npy", "parquet", "npz", "positions"])
+def test_from_files_equals_factors_in_memory(form: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    users, items = rng.normal(size=(4, 3)), rng.normal(size=(6, 3))
+    user_ids, item_ids = [f"u{n}" for n in range(4)], [str(n + 10) for n in range(6)]
+    test = {"u0": ["10", "12"], "u3": ["15"]}
+    paths = {
+        "npy": ["users.npy", "items.npy", "users.txt", "items.npy.ids.parquet"],
+        "parquet": ["users.parquet", "items.parquet"],
+        "npz": ["model.npz"],
+        "positions": ["users.npy", "items.npy", "positions", "positions"],
+    }[form]
+    np.save("users.npy", users)
+    np.save("items.npy", items)
+    named: dict = {"user_ids": user_ids, "item_ids": item_ids}
+    np.savez("model.npz", user_factors=users, item_factors=items, **named)
+    tmp_path.joinpath("users.txt").write_text("\n".join(user_ids) + "\n", encoding="utf-8")
+    pl.DataFrame({"item_id": [int(name) for name in item_ids]}).write_parquet(
+        "items.npy.ids.parquet"
+    )
+    for side, factors, ids in (("user", users, user_ids), ("item", items, item_ids)):
+        frame = pl.DataFrame({f"{side}_id": ids, "factors": factors.tolist()})
+        frame.write_parquet(f"{side}s.parquet")
+    if form == "positions":
+        test, named = {0: [0, 2], 3: [5]}, {"user_ids": range(4), "item_ids": range(6)}
+    read = rm.Factors.from_files(*paths, test=test)
+    expected = rm.evaluate(rm.Factors(users, items, **named), test, metrics="rr ndcg@2")
+    assert rm.evaluate(read, test, metrics="rr ndcg@2").mean() == expected.mean()
+
+
+def test_from_files_needs_ids_if_test_has_some(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("users.npy", np.eye(2))
+    with pytest.raises(rm.InputError, match=r"Factors\.from_files\(USERS, ITEMS, 'positions'"):
+        rm.Factors.from_files("users.npy", "users.npy", test={"ann": ["a"]})

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recometer.data.interactions import Interactions
-from recometer.errors import InputError
+from recometer import InputError, Interactions
 from recometer.split import Fraction, GivenUsers, split
 from recometer.split.what import holdout_sizes
 

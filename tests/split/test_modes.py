@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import recometer as rm
-from recometer.errors import DataWarning, InputError
+from recometer import DataWarning, InputError
 from recometer.split import NoTestUsersError, Split, modes
 
 N_USERS, N_ITEMS = 100, 60

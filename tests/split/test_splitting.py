@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import recometer as rm
+from recometer import DataWarning, FileError, InputError, InputTypeError
 from recometer.data.storage import PLACEHOLDER, sealed
-from recometer.errors import DataWarning, FileError, InputError, InputTypeError
 from recometer.split import (
     ActiveAfter,
     After,

@@ -18,8 +18,8 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 
 def import_recometer() -> None:
     """Import the code under test, or let Atheris import and instrument it."""
-    import recometer.cli._factors
     import recometer.data.catalogue
+    import recometer.data.id_files
     import recometer.data.ids
     import recometer.data.trec
     import recometer.metrics.names
@@ -114,18 +114,15 @@ def header(data: bytes) -> None:
 
 def arrays(data: bytes) -> None:
     """Read factors (arrays and archives), sparse matrices, and files of ids."""
-    from recometer.cli._factors import read_factors, read_ids
+    import recometer as rm
     from recometer.data.array_files import open_sparse
+    from recometer.data.id_files import read_ids
 
-    def note(*_: object) -> None:
-        pass
-
-    columns: dict[str, str | None] = {"user": None, "item": None}
     archive, array = file_of(data, "model.npz"), file_of(data, "users.npy")
     texts = file_of(data, "ids.txt")
     calls: list[Callable[[], object]] = [
-        lambda: read_factors([str(archive)], None, note, columns),
-        lambda: read_factors([str(array), str(array)], None, note, columns),
+        lambda: rm.Factors.from_files(str(archive)),
+        lambda: rm.Factors.from_files(str(array), str(array)),
         lambda: open_sparse(archive),
         lambda: read_ids(array, "user", None, None),
         lambda: read_ids(texts, "user", None, None),

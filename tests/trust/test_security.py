@@ -14,7 +14,6 @@ from modules import FILES, nodes_of
 
 import recometer as rm
 from recometer.cli._app import app
-from recometer.cli._factors import read_factors
 from recometer.data.array_files import open_sparse
 from recometer.data.storage import PLACEHOLDER, sealed
 
@@ -91,7 +90,7 @@ def test_arrays_of_objects_are_not_unpickled(here):
     (here / "pickled.npy").write_bytes(pickle.dumps(Planted()))
     for paths in (["users.npy", "users.npy"], ["model.npz"], ["pickled.npy", "pickled.npy"]):
         with pytest.raises(rm.FileError, match="Hint"):
-            read_factors(paths, None, print, {"user": None, "item": None})
+            rm.Factors.from_files(*paths)
     with pytest.raises(rm.FileError, match="Hint"):
         open_sparse(here / "model.npz")
     assert not (here / "planted").exists()

@@ -18,7 +18,7 @@ from recometer.data.matching import (
     settled_repeats,
     twins,
 )
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 
@@ -156,5 +156,5 @@ def check_times(train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
                 f"The times of train ({train[0]} to {train[1]}) and of test ({test[0]} to "
                 f"{test[1]}) are of different kinds: they differ by a factor of more than "
                 f"{FACTOR}. Dates are microseconds since 1970. Hint: convert one side, or pass "
-                "time=False to leave times unchecked."
+                f"{argument_text('time', False)} to leave times unchecked."
             )

@@ -21,6 +21,7 @@ from recometer.auditing.findings import (
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.sessions import are_pairs, clusters_of
+from recometer.errors import argument_text
 
 UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
@@ -31,7 +32,7 @@ def overlap(sides: Sides) -> Finding:
     both = sides.twin >= 0
     effect = (
         "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
-        "with train=, they make test smaller."
+        f"with {argument_text('train')}, they make test smaller."
     )
     statistics: dict[str, float] = {}
     if train.times is not None and test.times is not None:

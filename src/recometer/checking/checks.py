@@ -12,7 +12,7 @@ from recometer.auditing.findings import Finding, Level, among, counted, examples
 from recometer.checking._answers import Answers, as_interactions, named
 from recometer.data import ids, matching, sessions
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError, RecometerError
+from recometer.errors import InputError, RecometerError, argument_text, python_or_command
 from recometer.evaluating import unknown
 from recometer.evaluation import evaluate
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -301,7 +301,8 @@ def train_items_scored(answers: Answers) -> Finding:
         (),
         what,
         "fact",
-        "These items may be recommended again, unless evaluate leaves them out with train=.",
+        "These items may be recommended again, unless evaluate leaves them out with "
+        f"{argument_text('train')}.",
         "The source ranks nothing that users have in train.",
     )
 
@@ -418,8 +419,11 @@ def no_better_than_chance(answers: Answers) -> Finding:
     verdict = {
         "problem": "That is worse than chance. Hint: do users and items of the source and of test "
         "mean the same, and are higher scores better?",
-        "warning": "This cannot be told apart from chance. Hint: more users of test (n_users=None "
-        "looks at all of them), or a better model.",
+        "warning": (
+            "This cannot be told apart from chance. Hint: more users of test "
+            f"({python_or_command('n_users=None', '--users 0')} looks at all of them), or a better "
+            "model."
+        ),
     }.get(level, "")
     return Finding(
         what=what,

@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line, and exit; None stands for the arguments of this process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A name that is no UTF-8, or a sign that the terminal lacks, must not end the command.
+            # Names that are not UTF-8, or characters that the terminal lacks, must not stop it.
             stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app
@@ -26,21 +26,21 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:  # while the program was still loading
         sys.exit(130)
     except OSError:
-        _finish_output("\n")  # fails once more if it was standard output, even without a buffer
+        _finish_output("\n")  # fails again if the error was that of standard output
         raise
     finally:
         _finish_output()
 
 
 def _finish_output(text: str = "") -> None:
-    """Write what standard output still holds; if that fails, say so and exit."""
+    """Flush standard output after `text`; if that fails, print an error and exit."""
     if sys.stdout is None:  # closed by the parent
         return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes once more when it ends.
+        # Python flushes again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno != errno.EPIPE:  # a reader that has seen enough, such as head
             sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")

@@ -1,4 +1,4 @@
-"""The application with which the commands are registered, and what they have in common."""
+"""The Typer application: it imports commands when they run, and prints errors and warnings."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typer.core import TyperGroup
 
 from recometer import removed
 from recometer.cli._exit import ExitCode, epilog
-from recometer.errors import DataWarning, RecometerError, UnknownNameError, visible
+from recometer.errors import DataWarning, RecometerError, UnknownNameError, naming_options, visible
 from recometer.version import __version__
 
-# In the order of the help. Each is a function in a module of its name, which declares its options.
+# In the order of the help. Each command is a function in the module of the same name.
 COMMANDS = (
     *("evaluate", "compare", "report", "split", "audit", "check", "show"),
-    *("metrics", "conventions", "why", "demo"),
+    *("metrics", "conventions", "rules", "why", "demo"),
 )
 MARKUP: Final = "markdown"
 
 
 @functools.cache
 def command_of(name: str) -> Any:
-    """Import a command, which takes longer than many a command runs, and return it for Typer."""
+    """Import a command and return it for Typer; importing one takes longer than running some."""
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     function = getattr(importlib.import_module(f"recometer.cli.{name}"), name)
     alone.command(epilog=epilog())(function)
@@ -35,7 +35,7 @@ def command_of(name: str) -> Any:
 
 
 class _Imported(Mapping[str, Any]):
-    """All commands by their names, each imported when it is looked up."""
+    """All commands by name, which are imported when they are looked up."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is called; name what replaces one that is gone."""
+        """Find the command that is called; name the replacement of a removed one."""
         if args and args[0] in removed.COMMANDS:
             hint = removed.COMMANDS[args[0]]
             raise UnknownNameError(f"There is no command {args[0]!r}. Hint: {hint}")
@@ -70,15 +70,15 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; errors of recometer become messages on standard error."""
         try:
-            with warnings.catch_warnings():
+            with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
                 warnings.showwarning = _show_warning
                 return self._invoke(ctx)
         except RecometerError as error:
-            typer.echo(f"Error: {_in_words(error)}", err=True)
+            typer.echo(f"Error: {error}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
-        except PermissionError as error:  # of a folder on the way to a file
+        except PermissionError as error:  # of a parent folder of a file
             where = visible(os.fsdecode(error.filename or "A file"))
             typer.echo(
                 f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for the "
@@ -91,7 +91,7 @@ class Commands(TyperGroup):
             raise typer.Exit(ExitCode.INTERRUPTED) from error
 
     def _invoke(self, ctx: Any) -> Any:
-        """Run a command; name what replaces an option that is gone."""
+        """Run a command; name the replacement of a removed option."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -139,11 +139,4 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     name = "Warning" if issubclass(category, DataWarning) else category.__name__
-    typer.echo(f"{name}: {_in_words(message)}", err=True)
-
-
-def _in_words(said: object) -> str:
-    """Return a message in the words of the command line, which only a message loads."""
-    from recometer.cli._words import in_words
-
-    return in_words(str(said))
+    typer.echo(f"{name}: {message}", err=True)

@@ -1,4 +1,4 @@
-"""Who is tested and what is held out, as texts: ``fraction=0.1``, ``after=2024-05-31``."""
+"""Texts that say who is tested and what is held out: ``fraction=0.1``, ``after=2024-05-31``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from recometer import split
 from recometer.arrays import Array
-from recometer.cli._factors import read_ids
+from recometer.data.id_files import read_ids
 from recometer.errors import InputError, RecometerError, did_you_mean
 from recometer.split import KCore
 
@@ -24,7 +24,7 @@ Known = Callable[[str], Array | None]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One way to choose, by its name on the command line: how it is written, and what it means.
+    """A way to choose users or interactions: its syntax on the command line, and its meaning.
 
     `make` is called with the values and options that were given.
     """
@@ -34,7 +34,7 @@ class Part:
     meaning: str
     values: tuple[int, float] = (1, 1)  # how many, at least and at most
     read: Read | None = str  # makes a value of a text; None allows only files of ids
-    ids: str | None = None  # whose are in the file that a text names which is not understood
+    ids: str | None = None  # the kind of ids in a file, which a text names that is no value
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE
 
 
@@ -146,8 +146,8 @@ CORE = Part(split.KCore, "5 or user=5,item=3", "", (0, 1), int, options={"user":
 def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -> Any:
     """Make a part of a split of ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
-    `option` is named by what is raised; `parts` are `WHO` or `WHAT`. By the ids of `known` it is
-    told whether those of a file in text are numbers.
+    Errors name the `option`; `parts` are `WHO` or `WHAT`. Ids in text files are read as numbers
+    or texts like those of `known`.
     """
     name, equals, rest = text.partition("=")
     if name not in parts:
@@ -158,7 +158,9 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
         )
     if equals and not rest:
         raise _bad(option, text, parts[name], "there is nothing after '='")
-    return _make(option, parts[name], text, rest.split(",") if rest else [], known)
+    made = _make(option, parts[name], text, rest.split(",") if rest else [], known)
+    object.__setattr__(made, "option", f"{option} {text}")  # for messages about the split
+    return made
 
 
 def make_core(text: str) -> KCore:
@@ -177,7 +179,7 @@ def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
 
 
 def usages(parts: Iterable[Part]) -> str:
-    """List how parts are written, and what they choose."""
+    """List the syntax and the meaning of parts."""
     return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
 
 

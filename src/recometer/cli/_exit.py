@@ -39,10 +39,8 @@ def epilog() -> str:
 
 @contextlib.contextmanager
 def usage_of(option: str) -> Iterator[None]:
-    """Turn an error of ours into wrong usage of an option."""
+    """Turn an error of recometer into wrong usage of an option."""
     try:
         yield
     except RecometerError as error:
-        from recometer.cli._words import in_words
-
-        raise typer.BadParameter(in_words(str(error)), param_hint=option) from error
+        raise typer.BadParameter(str(error), param_hint=option) from error

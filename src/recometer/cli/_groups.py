@@ -1,4 +1,4 @@
-"""Groups of options: a dataclass whose fields are options, taken by a command as one parameter."""
+"""Groups of options: a command takes a dataclass whose fields are options."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Reads:
     paths: Callable[[str], Iterable[str]] = lambda text: [text]
 
     def files(self, value: str | list[str] | None) -> list[str]:
-        """Return the files that an option's value names; of a folder those in it.
+        """Return the files that an option's value names, and the files in a folder.
 
-        Whoever reads a folder that cannot be listed says so.
+        A folder that cannot be listed is reported by its reader.
         """
         texts = [value] if isinstance(value, str) else value or []
         found = []

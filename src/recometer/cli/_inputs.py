@@ -1,4 +1,4 @@
-"""Reads what the options of the command line name: interactions, models and items in files."""
+"""Reads the files that options name: interactions, models and items."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ import numpy as np
 import typer
 
 from recometer.arrays import Array
-from recometer.cli._factors import known_ids, like, read_factors, read_ids
 from recometer.cli._models import Model
-from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, needs_format
 from recometer.cli._text import Note
-from recometer.data import ids, sessions, trec
+from recometer.data import ids, trec
 from recometer.data.array_files import open_sparse
 from recometer.data.catalogue import Catalogue
 from recometer.data.cells import integers
@@ -39,15 +37,18 @@ from recometer.data.files import (
     read_columns,
     read_file,
 )
+from recometer.data.id_files import frame_like, known_ids, like, read_ids, same_kinds
 from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.pipes import InputFormat, StandardInput, is_stdin, needs_format
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
 from recometer.sources.base import Source
+from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.sources.truncated import Cut
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 
 def catalogue_columns(
@@ -68,7 +69,7 @@ def catalogue_columns(
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
-    """Raise if standard input is named twice, or its format is not told, or told in vain."""
+    """Raise if standard input is named twice, or --format-in is missing or has no effect."""
     if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
     nameless = next(filter(needs_format, paths), None)
@@ -85,19 +86,13 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
 
 
-NONE = "none"  # what is asked for in place of a column that should not be read
+NONE = "none"  # written instead of a column's name: the column is not read
 OPTIONAL = ("value", "time")  # columns that may be none
-
-# A hint of `evaluate` that speaks of an argument, and what it means on the command line.
-NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
-WRITTEN_ALIKE = "are users written alike in both?"
-RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
-FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Reads files, by the columns that were asked for or have common names; notes what it found.
+    """Reads files; finds columns by the names in options, or by common names.
 
     `columns` has the one that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
     ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without it is
@@ -120,20 +115,20 @@ class Inputs:
 
     @property
     def _between(self) -> Any:
-        """What `Lists` and `Interactions.of` take as the separator of a cell's items."""
+        """The separator of a cell's items, as `Lists` and `Interactions.of` take it."""
         return False if self.separator == NONE else self.separator
 
     @property
     def columns_alone(self) -> dict[str, str | None]:
-        """The columns of files that know users, but none of their sessions."""
+        """The columns of files that have users, but no sessions."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Let errors and warnings say whose they are, in the words of the command line.
+        """Name the model in errors and warnings, and show pipes by their own names.
 
-        A model's name stands before both, `what` before warnings: other errors name their file.
+        `what` goes in front of warnings only, because errors without a model name their file.
         """
         what = what if model is None else model.name
         try:
@@ -144,14 +139,11 @@ class Inputs:
         except RecometerError as error:
             message = self.stdin.named(str(error))
             if model is not None:
-                hint = FACTORS_HINT if model.kind == "factors" else RUN_HINT
-                for ours in (NAMED_BY_IDS, WRITTEN_ALIKE):
-                    message = message.replace(ours, hint)
                 message = f"{model.name}: {message}"
             raise type(error)(message) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
-        """Raise if a column that was asked for is in none of the files."""
+        """Raise if no file has a column that the user named."""
         asked = {
             option: name
             for option, name in self.columns.items()
@@ -179,7 +171,7 @@ class Inputs:
         time: bool = False,
         test: Interactions | None = None,
     ) -> Interactions:
-        """Read interactions, values and times as asked; their ids are alike those of test."""
+        """Read interactions; ids get the same type as those of test."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             if file.name.lower().endswith(".npz"):
@@ -196,7 +188,7 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), trec.read_qrels(file)
             else:
-                # What was asked for may be a column of test alone.
+                # Only test may have the named column.
                 of_train = what == "train" and self.columns["value"] != NONE
                 named = self._present(file, "value") if of_train else self.columns
                 asked_value = named["value"] if value else NONE
@@ -276,7 +268,7 @@ class Inputs:
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
     def some_ids(self, path: str, what: str) -> Array:
-        """Return an id of a user or an item in a file, if there is one."""
+        """Return the first id of a user or an item in a file, if any."""
         columns = self.columns_of(path)
         if columns is None:
             return np.array(["a topic or a document"], dtype=object)
@@ -290,15 +282,16 @@ class Inputs:
     ) -> Source:
         """Read a model, and cut its lists if that was asked for.
 
-        `rated` says whether the truth beside scored pairs is read as true ratings.
+        `rated` says whether the truth of scored pairs is read as ratings.
         """
         with self.stated(model):
             if model.kind == "factors":
-                source: Source = read_factors(
-                    [path and str(self.stdin.path(path)) for path in model.paths],
-                    test,
-                    lambda text: self.note(self.stdin.named(text)),
-                    self.columns_alone,
+                source: Source = Factors.from_files(
+                    *(path and str(self.stdin.path(path)) for path in model.paths),
+                    test=test,
+                    user=self.columns_alone["user"],
+                    item=self.columns["item"],
+                    note=lambda text: self.note(self.stdin.named(text)),
                 )
             else:
                 read = self._lists if model.kind == "run" else functools.partial(self._pairs, rated)
@@ -308,7 +301,7 @@ class Inputs:
     def runs(
         self, model: Model, test: Interactions | None, by: str, depth: int | None
     ) -> Iterator[tuple[str, Source]]:
-        """Read the runs of one file, which a column tells apart, with their names."""
+        """Read all runs of one file; the column `by` has their names."""
         with self.stated(model):
             file = self.stdin.path(model.paths[0])
             names = column_names(file)
@@ -323,8 +316,7 @@ class Inputs:
             read = {option: name for option, name in found.items() if name}
             _, fetch = open_file(file, {**wanted, **read})
             columns = {option: in_memory(fetch(option)) for option in read}
-            make_alike(columns, test)
-            frame = pl_frame({**columns, "run": read_columns(file, [by])[by]})
+            frame = frame_like({**columns, "run": read_columns(file, [by])[by]}, test)
             self._say(model.name, file, {**found, "each": by})
             runs = Lists.each(frame, by="run", **named_alike(columns), separator=self._between)
         for name, lists in runs.items():
@@ -385,7 +377,7 @@ class Inputs:
         return wanted
 
     def _pairs(self, rated: bool, model: Model, test: Interactions | None) -> Pairs:
-        """Read scored pairs, with the truth beside them unless there is a test."""
+        """Read scored pairs, with their truth unless there is a test."""
         file = self.stdin.path(model.paths[0])
         if not _is_table(file):
             raise FileError(
@@ -403,7 +395,7 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, False if test is not None or asked is not None else None)
         if test is None and truth is not None:
             wanted[kinds[0]] = truth
-        # A rating is the truth here, not the score that it would be for lack of anything better.
+        # A rating is the truth here, never a score for lack of a better column.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, fetch = open_file(file, wanted)
@@ -418,16 +410,16 @@ class Inputs:
             )
         read = [option for option, name in found.items() if name]
         columns = {option: in_memory(fetch(option)) for option in read}
-        make_alike(columns, test)
+        frame = frame_like(columns, test)
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
         given["ignore_label"] = self.ignore_label
-        return Pairs(pl_frame(columns), user="user", item="item", score="score", **given)
+        return Pairs(frame, user="user", item="item", score="score", **given)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
-        """Return the columns that were asked for, as far as the file has them.
+        """Return the named columns that the file has.
 
-        In a file without the column of sessions it is that of users alone.
+        In a file without sessions, it is the column of users alone.
         """
         names = column_names(file)
         found: dict[str, str | None] = {}
@@ -463,48 +455,27 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 
 def alike(lists: Lists, test: Interactions | None) -> bool:
-    """Return whether ids are of the same kinds, as far as both have any."""
+    """Return whether ids of lists and test are of the same kinds, if both have any."""
     arrays = lists.facts.arrays
     pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(same_kinds(given, known) for given, known in pairs)
 
 
-def same_kinds(given: object, known: Array | None) -> bool:
-    """Return whether ids are of the same kinds, as far as both have any."""
-    if not isinstance(given, np.ndarray) or known is None or not len(given) or not len(known):
-        return True
-    return sessions.kinds(given) == sessions.kinds(sessions.as_named_by(known, given))
-
-
 def lists_like(
     file: Path, wanted: Mapping[str, object], test: Interactions | None, separator: Any
 ) -> Lists:
-    """Read lists once more, with ids such as test has: TREC's are texts, others may be numbers."""
+    """Read lists again, with ids of the same type as those of test."""
     if wanted:
         found, fetch = open_file(file, wanted)
         columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
     else:
         columns = trec.read_run(file).to_dict()
-    make_alike(columns, test)
-    return Lists(pl_frame(columns), **named_alike(columns), separator=separator)
-
-
-def make_alike(columns: dict[str, Any], test: Interactions | None) -> None:
-    """Let ids be texts or numbers, as those of test are."""
-    for what in REQUIRED:
-        columns[what] = like(columns[what], known_ids(test, what))
+    return Lists(frame_like(columns, test), **named_alike(columns), separator=separator)
 
 
 def named_alike(columns: Mapping[str, object]) -> dict[str, Any]:
-    """Return the options of `Lists` for columns that are called by what they hold."""
+    """Return the options of `Lists` for columns called user, item, rank and score."""
     given: dict[str, Any] = {name: name if name in columns else False for name in ORDERS}
     if given["rank"]:
         given["score"] = False
     return {**{what: what for what in REQUIRED}, **given}
-
-
-def pl_frame(columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Return a data frame of some columns."""
-    import polars as pl
-
-    return pl.DataFrame(columns)

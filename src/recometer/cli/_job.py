@@ -1,26 +1,78 @@
-"""What evaluate, check and why read: the data, the models, and what stands beside them."""
+"""Reads data and models for evaluate, check, why and report."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import typer
 
-from recometer.cli._baselines import BASELINES
-from recometer.cli._folder import Part, parts_of
+from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files
 from recometer.cli._inputs import NONE, Inputs, catalogue_columns, check_stdin
-from recometer.cli._models import FOLD, Model, baseline_of, check_names, models
+from recometer.cli._models import BASELINES, FOLD, Model, baseline_of, check_names, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
-from recometer.cli._stdin import StandardInput
 from recometer.data.interactions import Interactions
+from recometer.data.pipes import StandardInput
+from recometer.errors import FileError, did_you_mean, warn
+from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
+from recometer.evaluation import load
+from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
+from recometer.split import Split
 from recometer.split.saving import alone
 from recometer.tasks import resolve_threads
+
+
+class Part(NamedTuple):
+    """The files of test and train, one of which may be missing, and the folder of a split."""
+
+    test: str | None
+    train: str | None
+    split: Path | None = None
+
+
+def load_split(folder: str) -> Split:
+    """Read a split; refuse a folder with several folds."""
+    if _folds(folder):
+        raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
+    return Split.load(folder)
+
+
+def parts_of(
+    test: str | None, train: str | None, folder: str | None, *, needs_test: bool
+) -> tuple[list[Part], dict[str, str]]:
+    """Return the named files of test and train, or those of a split with its columns.
+
+    For folds, the files of each.
+    """
+    if folder is None:
+        if test is None and needs_test:
+            raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
+        return [Part(test, train)], {}
+    if test is not None or train is not None:
+        raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
+    splits = _folds(folder) or [Path(folder)]
+    columns = [_columns(one) for one in splits]
+    files = ((str(one / "test.parquet"), str(one / "train.parquet"), one) for one in splits)
+    return [Part(*each) for each in files], columns[0]
+
+
+def _columns(folder: Path) -> dict[str, str]:
+    """Return the names of the columns of a saved split: ``{"user": ...}``."""
+    found = load_split(str(folder)).columns
+    return {} if found is None else {name: n or NONE for name, n in found._asdict().items()}
+
+
+def _folds(folder: str) -> list[Path]:
+    """Return the folders of folds in a folder, in their order."""
+    every = (Path(folder) / f"fold_{number}" for number in itertools.count())
+    return list(itertools.takewhile(Path.is_dir, every))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +83,7 @@ class Named:
     folds: bool
     models: Sequence[Model]
     baseline: Model | None
-    each: str | None  # the column whose values tell runs apart
+    each: str | None  # the column with the names of runs
     columns: dict[str, str | None]  # as `Inputs` takes them
     catalogue_columns: dict[str, str | list[str]]
 
@@ -45,13 +97,13 @@ class Job:
     models: Sequence[Model]
     test: Interactions | None  # None if the truth comes with the models
     train: Interactions | None
-    given: dict[str, Any]  # arguments of `recometer.evaluate` beside source and test
+    given: dict[str, Any]  # further arguments of `recometer.evaluate`
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
     progress: bool | None  # as `recometer.evaluate` takes it
 
     def sources(self) -> Iterator[tuple[Model, Source]]:
-        """Read the models, one after the other; a file of several runs holds several."""
+        """Yield the models; a file of several runs holds several."""
         names: list[str] = []
         for model in self.models:
             for name, source in self._read(model):
@@ -60,7 +112,7 @@ class Job:
                 yield dataclasses.replace(model, name=name), source
 
     def only(self, done: str) -> tuple[Model, Source]:
-        """Read the only model; `done` says what is done with it, where there are several runs."""
+        """Read the only model; the error for several runs says what is `done` with one of them."""
         found, *others = self.sources()
         if others:
             raise typer.BadParameter(
@@ -109,7 +161,7 @@ def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
 
 
 def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str) -> Named:
-    """Return what options name; refuse several models and folds, of which one is `done` at a time.
+    """Return what options name; refuse several models and folds: one is `done` at a time.
 
     See `named_by`.
     """
@@ -139,7 +191,7 @@ def _check_together(
         )
     if model.each is not None and not any(each.kind == "run" for each in named):
         raise typer.BadParameter(
-            "tells the runs of one file apart, and there is no --run.", param_hint="--each"
+            "names the column of a --run, and there is no --run.", param_hint="--each"
         )
     if data.ignore_label and (model.pairs is None or parts[0].test is not None):
         raise typer.BadParameter(
@@ -164,7 +216,7 @@ def _check_together(
 def reading(
     named: Named, data: DataOptions, rules: RuleOptions, options: RunOptions, *, rated: bool
 ) -> Iterator[Iterator[Job]]:
-    """Read the data, fold by fold, for as long as files of standard input are kept."""
+    """Read the data, fold by fold; copies of standard input are deleted at the end."""
     with StandardInput(data.format_in) as stdin:
         yield _jobs(named, data, rules, options, stdin, rated)
 
@@ -199,3 +251,53 @@ def _jobs(
         if other is not None:
             ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
         yield job
+
+
+def given_rules(options: RuleOptions) -> dict[str, Any]:
+    """Return the rules that options give, by name."""
+    users = None if options.complete is None else "test" if options.complete else "known"
+    own = {"ties": options.ties, "relevant_from": options.relevant_from, "users": users}
+    rules: dict[str, Any] = {name: rule for name, rule in own.items() if rule is not None}
+    for text in options.rule or []:
+        name, equals, rule = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not RULE=VALUE.", param_hint="--rule")
+        if name in rules:
+            raise typer.BadParameter(f"the rule {name!r} is given twice.", param_hint="--rule")
+        declared = Protocol.declared.get(name)
+        rules[name] = rule if declared is None else declared.read(rule)
+    return rules
+
+
+def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
+    """Return the protocol that an option names, with some rules replaced."""
+    if as_listed(name) in protocol_names():
+        found = named_protocol(name)
+    elif name.endswith(".parquet"):
+        found = load(name).protocol
+    else:
+        raise typer.BadParameter(
+            f"there is no protocol {name!r}. {did_you_mean(name, protocol_names())} Or name a "
+            "saved evaluation (.parquet).",
+            param_hint=option,
+        )
+    with usage_of("--rule"):
+        return found.replace(**rules)
+
+
+def with_users(
+    protocol: Protocol, name: str, rules: dict[str, Any], named: Sequence[Model], inputs: Inputs
+) -> Protocol:
+    """Return the protocol with the same rule `users` for all models, whose means are compared."""
+    if name != Protocol().name or "users" in rules:
+        return protocol
+    runs = [model.name for model in named if inputs.is_trec(model)]
+    if len(runs) == len(named):
+        return protocol.replace(users="known")
+    if runs:
+        warn(
+            f"{', '.join(runs)}: because other models are not TREC runs, topics without a list "
+            "count as misses. Hint: --complete confirms this, and --no-complete leaves them out "
+            "for all models."
+        )
+    return protocol.replace(users="test")

@@ -5,22 +5,27 @@ from __future__ import annotations
 import dataclasses
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import typer
 
-from recometer.cli._baselines import BASELINES
-from recometer.cli._factors import USAGE, is_archive
-from recometer.cli._stdin import InputFormat, is_stdin, is_stream, needs_format
+from recometer import baselines
+from recometer.data.factor_files import is_archive
 from recometer.data.files import EXTENSIONS
+from recometer.data.interactions import Interactions
+from recometer.data.pipes import InputFormat, is_stdin, is_stream, needs_format
 from recometer.errors import FileError, did_you_mean
+from recometer.sources.base import Source
 
 Kind = Literal["run", "factors", "pairs", "baseline"]
 FOLD = "{fold}"  # in the name of a file: the number of the fold
 
 OF_RUNS = (".run", ".trec", ".txt")  # as names of TREC runs often end
+
+
+USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +134,7 @@ def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
 
 
 def split_name(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=FILES``; the name is empty where there is none."""
+    """Split ``NAME=FILES``; the name may be missing and is empty then."""
     name, equals, files = text.partition("=")
     if not equals or "/" in name or os.sep in name:
         return "", text
@@ -153,3 +158,18 @@ def files_of_model(text: str) -> list[str]:
     named = dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")])
     every = [sorted(glob.glob(path.replace(FOLD, "*"))) if FOLD in path else [] for path in named]
     return [*named, *(path for paths in every for path in paths)]
+
+
+BASELINES: dict[str, Callable[[Interactions, int, bool | None], Source]] = {
+    "random": lambda train, seed, progress: baselines.random_ranking(train, seed=seed),
+    "popular": lambda train, seed, progress: baselines.most_popular(train),
+    "knn": lambda train, seed, progress: baselines.item_knn(train, progress=progress),
+    "svd": lambda train, seed, progress: baselines.truncated_svd(
+        train, seed=seed, progress=progress
+    ),
+    "ease": lambda train, seed, progress: baselines.ease(train, progress=progress),
+}
+"""How each is fitted to the training data, with a seed; and whether to show how far it is.
+
+All else is as in Python, so that both give the same numbers.
+"""

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from recometer.cli._baselines import BASELINES
 from recometer.cli._groups import Reads
-from recometer.cli._models import FOLD, files_of_model
-from recometer.cli._stdin import InputFormat
+from recometer.cli._models import BASELINES, FOLD, files_of_model
 from recometer.cli._text import note_unless
+from recometer.comparing.alike import MAY_DIFFER
+from recometer.data.pipes import InputFormat
 from recometer.errors import InputError, did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
@@ -37,7 +37,7 @@ def known_format(text: str) -> str:
 
 
 def relevant_from(text: str) -> Any:
-    """Return the rule `relevant_from` that a text stands for, if it is one."""
+    """Read a value of the rule `relevant_from`."""
     declared = Protocol.declared["relevant_from"]
     value = declared.read(text)
     try:
@@ -67,7 +67,7 @@ def complete_metrics(incomplete: str) -> list[str]:
 
 
 def metrics_option(help: str, default: str) -> Any:
-    """Return the option --metrics of a command, whose help ends with that it may be repeated."""
+    """Return the option --metrics of a command."""
     return typer.Option(
         "--metrics",
         "-m",
@@ -103,179 +103,106 @@ Test = Annotated[
     str | None,
     data_option(
         metavar="FILE",
-        help="Items that should have been recommended: Parquet, CSV, TSV, TREC qrels or a sparse "
-        "matrix (.npz); - is standard input.",
-    ),
-    Reads(),
-]
-Split = Annotated[
-    str | None,
-    data_option(
-        metavar="FOLDER",
-        help="Folder of a split that recometer split made, instead of --test and --train; each "
-        "of several folds is evaluated.",
+        help="What should have been recommended: Parquet, CSV, TSV, TREC qrels, .npz, or - "
+        "(standard input).",
     ),
     Reads(),
 ]
 Train = Annotated[
     str | None,
-    data_option(
-        metavar="FILE",
-        help="Interactions that the models were trained on and must not recommend again, in any "
-        "format that --test takes.",
-    ),
+    data_option(metavar="FILE", help="What must not be recommended again."),
     Reads(),
+]
+Split = Annotated[
+    str | None,
+    data_option(metavar="FOLDER", help="Has test and train; made by recometer split."),
+    Reads(),
+]
+FormatIn = Annotated[
+    InputFormat | None,
+    data_option(metavar="FORMAT", help=f"Of standard input and pipes: {', '.join(InputFormat)}."),
 ]
 User = Annotated[
     str | None,
-    column_option(
-        metavar="COLUMN[,COLUMN]",
-        help="Column of the users, in files that have it. With the column of sessions or events "
-        "as well (user,session), these are evaluated separately; train, and models that "
-        "have only users, apply to all sessions of a user.",
-    ),
+    column_option(help="Column of users, or USER,SESSION."),
 ]
-Item = Annotated[str | None, column_option(help="Column of the items, in files that have it.")]
-Value = Annotated[
-    str | None, column_option(help="Column of ratings or counts; 'none' says that there is none.")
-]
-Time = Annotated[
-    str | None, column_option(help="Column of the times; 'none' says that there is none.")
-]
-Score = Annotated[
-    str | None,
-    column_option(
-        help="Column of the scores in runs, of which the highest is best; 'none' does "
-        "not read scores."
-    ),
-]
-Rank = Annotated[
-    str | None,
-    column_option(
-        help="Column of the ranks in runs, of which the lowest is best; 'none' does not read ranks."
-    ),
-]
+Item = Annotated[str | None, column_option(help="Column of items.")]
+Value = Annotated[str | None, column_option(help="Column of ratings or counts, or none.")]
+Time = Annotated[str | None, column_option(help="Column of times, or none.")]
+Score = Annotated[str | None, column_option(help="Column of scores in runs, or none.")]
+Rank = Annotated[str | None, column_option(help="Column of ranks in runs, or none.")]
 Separator = Annotated[
     str | None,
-    data_option(
-        metavar="CHARACTER",
-        help="What stands between several items in one cell of a table, such as ';', or json for "
-        "[1, 2]; none says that each cell is a single id.",
-    ),
+    data_option(metavar="CHAR", help="Between items in a cell: ';', json, none."),
 ]
 IgnoreLabel = Annotated[
     list[float] | None,
-    data_option(
-        metavar="LABEL",
-        help="Label that marks padding, such as -100, in the truth of scored pairs: their rows "
-        "are left out. May be repeated.",
-    ),
+    data_option(metavar="LABEL", help="Label of padding in --pairs, such as -100."),
 ]
 CatalogueOption = Annotated[
     str | None,
-    data_option(
-        metavar="NUMBER|FILE",
-        help="For runs, the number of items that could have been recommended, or a file of their "
-        "ids. For metrics of lists, a table with a row per item.",
-        show_default="unknown",
-    ),
+    data_option(metavar="N|FILE", help="Items: their number, ids or table."),
     Reads(),
 ]
 Categories = Annotated[
     str | None,
-    column_option(
-        help="Column of the catalogue with the categories: lists, or texts such as Comedy|Drama.",
-        show_default="categories, genres or tags",
-    ),
+    column_option(help="Column of the items' categories."),
 ]
-Features = Annotated[
-    str | None,
-    data_option(
-        metavar="COLUMN[,COLUMN...]",
-        help="Column of the catalogue with lists of numbers, or columns of numbers, for ild@10.",
-    ),
-]
-Propensity = Annotated[
-    str | None,
-    column_option(
-        help="Column of the catalogue with the propensities of the items, for ips_recall@10."
-    ),
-]
+Features = Annotated[str | None, column_option(help="Columns of the items' features.")]
+Propensity = Annotated[str | None, column_option(help="Column of the items' propensities.")]
 Candidates = Annotated[
     str | None,
-    data_option(
-        metavar="FILE",
-        help="Items that may be recommended: a table of users and items, or ids of items for all "
-        "users (text with one per line, .npy, a column of a table).",
-        show_default="the whole catalogue",
-    ),
+    data_option(metavar="FILE", help="Items that may be recommended."),
     Reads(),
 ]
 Negatives = Annotated[
     str | None,
-    data_option(
-        metavar="FILE",
-        help="Candidates of each user without the items of test, which are added: for files of "
-        "sampled negatives.",
-    ),
+    data_option(metavar="FILE", help="Candidates without the items of test."),
     Reads(),
 ]
 Exclude = Annotated[
     str | None,
-    data_option(metavar="FILE", help="Ids of items that must not be recommended to any user."),
+    data_option(metavar="FILE", help="Items that must not be recommended."),
     Reads(),
 ]
 Run = Annotated[
     list[str] | None,
     model_option(
         metavar="[NAME=]FILE",
-        help="Recommended lists: Parquet, CSV, TSV or a TREC run. With folds, "
-        f"{FOLD} in the name stands for the fold's number.",
+        help=f"Lists: Parquet, CSV, TSV, TREC; {FOLD} is a number.",
     ),
     Reads(files_of_model),
 ]
 Each = Annotated[
     str | None,
-    model_option(
-        metavar="COLUMN",
-        help="Column of a --run that tells several models apart; its values are their names.",
-    ),
+    model_option(metavar="COLUMN", help="Column that names the models of a --run."),
 ]
 Pairs = Annotated[
     list[str] | None,
-    model_option(
-        metavar="[NAME=]FILE",
-        help="Scored pairs of a user and an item, such as predicted ratings or a ranker's "
-        "candidates: Parquet, CSV or TSV. Without --test, the same table contains the truth "
-        "(--value names its column).",
-    ),
+    model_option(metavar="[NAME=]FILE", help="Scored pairs, with their truth or with --test."),
     Reads(files_of_model),
 ]
 Baselines = Annotated[
     list[str] | None,
     model_option(
-        metavar="NAME[,NAME...]",
-        help=f"Simple models that are fitted to train: {', '.join(BASELINES)}.",
+        metavar="NAME,...",
+        help=f"Simple models, fitted to train: {', '.join(BASELINES)}.",
         autocompletion=complete_baselines,
     ),
 ]
 Factors = Annotated[
     list[str] | None,
     model_option(
-        metavar="[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]",
-        help="Factor model: arrays in .npy files (with ids in a text file with one per line, in "
-        ".npy or a table, or the word positions if ids count the rows from 0), Parquet files "
-        "with ids and factors, or one archive (.npz) of arrays called user_factors, item_factors, "
-        "user_ids and item_ids.",
+        metavar="[NAME=]FILES",
+        help="USERS,ITEMS[,USER_IDS,ITEM_IDS]: .npy (ids: .txt, .npy, a table, or the word "
+        "positions), or .parquet with both; or an archive .npz.",
     ),
     Reads(files_of_model),
 ]
 Baseline = Annotated[
     str | None,
     model_option(
-        metavar="NAME|FILE",
-        help="Model that metrics of lists compare with (unexpectedness@10, overlap@10): one of "
-        "this command, or a file of lists.",
+        metavar="NAME|FILE", help="Model that unexpectedness@10 and overlap@10 compare with."
     ),
     Reads(files_of_model),
 ]
@@ -283,9 +210,8 @@ RelevantFrom = Annotated[
     Any,
     rule_option(
         parser=relevant_from,
-        metavar="VALUE|not_zero",
-        help="Smallest value of an item in test that makes it relevant; or any value but 0.",
-        show_default="above 0",
+        metavar="VALUE",
+        help="Least relevant value, or not_zero. [default: above 0]",
     ),
 ]
 Form = Annotated[
@@ -298,44 +224,31 @@ Form = Annotated[
         autocompletion=one_of(lambda: list(FORMATS)),
     ),
 ]
-FormatIn = Annotated[
-    InputFormat | None,
-    data_option(
-        help="Format of standard input and of pipes, required where the name does not tell it.",
-    ),
-]
 Depth = Annotated[
     int | None,
-    rule_option(
-        metavar="M",
-        min=1,
-        help="Use only the first M items of every list (trec_eval's -M).",
-        show_default="whole lists",
-    ),
+    rule_option(metavar="M", min=1, help="Cut lists (trec_eval's -M)."),
 ]
 Complete = Annotated[
     bool | None,
     rule_option(
         "--complete/--no-complete",
-        help="Whether users of test without a list count as misses (trec_eval's -c), or are left "
-        "out.",
-        show_default="complete, except if there are only TREC runs",
+        help="Are users without a list misses (-c)? [default: not in TREC runs]",
+        show_default=False,
     ),
 ]
 Ties = Annotated[
     str | None,
     rule_option(
         metavar="RULE",
-        help=f"Order of equal scores: {', '.join(Protocol.declared['ties'].choices)}.",
+        help="Order of equal scores. [default: expected]",
         autocompletion=one_of(lambda: list(Protocol.declared["ties"].choices)),
-        show_default="expected",
     ),
 ]
 Rule = Annotated[
     list[str] | None,
     rule_option(
         metavar="RULE=VALUE",
-        help="Any other rule of the protocol, such as undefined=0. May be repeated.",
+        help="Another rule; recometer rules lists them.",
         autocompletion=complete_rules,
     ),
 ]
@@ -343,40 +256,60 @@ ProtocolName = Annotated[
     str,
     rule_option(
         metavar="NAME|FILE",
-        help="Set of rules: its name, or a saved evaluation (.parquet) whose rules are used again.",
+        help="Rules of a convention, or of a saved evaluation.",
         autocompletion=one_of(protocol_names),
     ),
     Reads(),
 ]
-Seed = Annotated[int, rule_option(min=0, help="Seed of everything that is random.")]
-PerUser = Annotated[
-    bool,
-    output_option(
-        "--per-user", help="Also print the values of every user (--format csv prints only these)."
-    ),
-]
+Seed = Annotated[int, rule_option(metavar="N", min=0, help="Seed of random numbers.")]
+PerUser = Annotated[bool, output_option("--per-user", help="Also print the values of every user.")]
 By = Annotated[
     str | None,
     output_option(
-        metavar="activity|popularity|[COLUMN=]FILE",
-        help="Also show groups of users: by the number of their training items, by the "
-        "popularity of these items, or by a column of a table with a row per user (--format "
-        "csv prints only the groups).",
+        metavar="GROUPS",
+        help="Also show groups of users: activity, popularity, or [COLUMN=]FILE.",
     ),
     Reads(files_of_model),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, help="Maximum number of threads.", show_default="all processors"),
+    output_option(metavar="N", min=1, help="Most threads that are used. [default: all]"),
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Write only warnings and errors to standard error.")
+Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
+
+
+# Options of the commands that compare models.
+ComparedWith = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The model that all others are compared with.",
+        show_default="every pair is compared",
+    ),
+]
+Primary = Annotated[
+    list[str] | None,
+    rule_option(
+        metavar="METRICS",
+        help="Metrics that decide: p-values are adjusted over all comparisons by them, and a "
+        "report is about the first. May be repeated.",
+        show_default="all",
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    rule_option(
+        metavar="NAME",
+        help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
+        "a rule. May be repeated.",
+        autocompletion=one_of(lambda: list(MAY_DIFFER)),
+    ),
 ]
 
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """What is tested on, and how it is read."""
+    """The data, and how they are read."""
 
     test: Test = None
     train: Train = None
@@ -400,7 +333,7 @@ class DataOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """What is evaluated, and what it is compared with."""
+    """The models, and the baseline of metrics of lists."""
 
     run: Run = None
     each: Each = None
@@ -412,7 +345,7 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RuleOptions:
-    """What the numbers depend on, beside the protocol."""
+    """The rules that replace those of the protocol, and the seed."""
 
     relevant_from: RelevantFrom = None
     depth: Depth = None
@@ -424,7 +357,7 @@ class RuleOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """What changes no number."""
+    """Options that change no number."""
 
     form: Form = "table"
     per_user: PerUser = False
@@ -432,5 +365,5 @@ class RunOptions:
     quiet: Quiet = False
 
     def note(self, text: str) -> None:
-        """Say something beside the result, on standard error."""
+        """Print a note to standard error."""
         note_unless(self.quiet)(text)

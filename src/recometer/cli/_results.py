@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recometer.cli import _options as options
 from recometer.cli._models import split_name, stem
-from recometer.cli._stdin import InputFormat, StandardInput
-from recometer.data.files import names_in
-from recometer.data.storage import is_table
-from recometer.errors import FileError
+from recometer.data.columns import common_names
+from recometer.data.files import column_names, names_in, read_columns
+from recometer.data.id_files import like
+from recometer.data.pipes import InputFormat, StandardInput
+from recometer.data.storage import DAMAGED, check_replaced, is_table
+from recometer.errors import ColumnError, FileError, InputError, did_you_mean
 from recometer.evaluation import Evaluation, load
+from recometer.results.flat import FlatName
+from recometer.results.saved import PROFILE
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def paths_of(text: str) -> list[str]:
@@ -69,3 +79,70 @@ def _files(path: str) -> list[str]:
             "them."
         )
     return found
+
+
+def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.DataFrame | None:
+    """Return what `Evaluation.by` takes: a name of its own, or a frame of users and groups."""
+    if text is None or text in PROFILE:
+        return text
+    return of_users(text, "--by", next(iter(results.values())))
+
+
+def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
+    """Return users, with ids as in a result, and one other column of ``[COLUMN=]FILE``.
+
+    Raises
+    ------
+    ColumnError
+        If there is no such column, or more than one could be meant.
+    """
+    column, path = split_name(text, option)
+    file = Path(path)
+    names = column_names(file)
+    users = common_names("user", names)
+    if len(users) != 1:
+        raise ColumnError(
+            f"{option} {path}: {'several columns' if users else 'no column'} could hold the users. "
+            f"Hint: call one user_id. Columns: {', '.join(names)}."
+        )
+    others = [name for name in names if name != users[0]]
+    if column and column not in names:
+        raise ColumnError(
+            f"{option}: {path} has no column {column!r}. {did_you_mean(column, names)}"
+        )
+    if column == users[0]:
+        raise ColumnError(
+            f"{option}: {column!r} is the column of the users of {path}: each user would be a "
+            f"group. Hint: name another column; there are: {', '.join(others) or 'none'}."
+        )
+    if not column and len(others) != 1:
+        raise ColumnError(
+            f"{option} {path}: which column is meant? Hint: {option} COLUMN={path}. Columns: "
+            f"{', '.join(names)}."
+        )
+    frame = read_columns(file, [users[0], column or others[0]])
+    return frame.with_columns(like(frame[users[0]], result.user_ids))
+
+
+Flat = Annotated[
+    Path | None,
+    options.output_option(
+        metavar="FILE",
+        help="Also write means and intervals as flat JSON, for experiment trackers.",
+    ),
+]
+
+
+def check_flat(path: Path | None, inputs: Iterable[str]) -> None:
+    """Raise if --flat would replace an input, or a file that recometer did not write."""
+    if path is not None:
+        check_replaced([path], _is_flat, inputs)
+
+
+def _is_flat(path: Path) -> bool:
+    """Return whether a file has only values under flat names."""
+    try:
+        content = json.loads(path.read_bytes())
+        return isinstance(content, dict) and all(FlatName.read(name) for name in content)
+    except (OSError, InputError, *DAMAGED):
+        return False

@@ -11,11 +11,11 @@ from recometer.errors import visible
 from recometer.rendering import width_of_lines
 
 Note = Callable[[str], None]
-"""Says something beside the result, on standard error."""
+"""Prints a note to standard error."""
 
 
 def note_unless(quiet: bool) -> Note:
-    """Return a function that prints notes beside the result, or nothing if `quiet`."""
+    """Return a function that prints notes to standard error, or nothing if `quiet`."""
     return lambda text: None if quiet else typer.echo(visible(text), err=True)
 
 

@@ -11,14 +11,14 @@ from recometer.auditing import LEAKAGE, Audit
 from recometer.auditing import audit as run_audit
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode
-from recometer.cli._folder import load_split
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
-from recometer.cli._stdin import StandardInput
+from recometer.cli._job import load_split
 from recometer.cli._text import note_unless
-from recometer.cli._words import output
+from recometer.data.pipes import StandardInput
 from recometer.errors import did_you_mean
 from recometer.protocol import RelevantFrom
+from recometer.rendering import output
 
 Split = Annotated[
     str | None,
@@ -72,10 +72,9 @@ def audit(
     if split is None and (train is None or test is None):
         raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
     check_stdin(files, format_in)
-    note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
-        inputs = Inputs(stdin, columns, note, separator)
-        found = _audit(inputs, split, train, test, relevant_from)
+        inputs = Inputs(stdin, columns, note_unless(quiet), separator)
+        found = audit_of(inputs, split, train, test, relevant_from)
     output(dataclasses.replace(found, allowed=allowed), form)
     leaks = [
         f"{finding.name} ({finding.count:,})"
@@ -100,13 +99,14 @@ def _check_allowed(allowed: tuple[str, ...], strict: bool) -> None:
         )
 
 
-def _audit(
+def audit_of(
     inputs: Inputs,
     split: str | None,
     train: str | None,
     test: str | None,
-    relevant_from: RelevantFrom,
+    relevant_from: RelevantFrom = None,
 ) -> Audit:
+    """Audit a saved split, or files of train and test."""
     if split is not None:
         with inputs.stated(what=split):
             made = load_split(split)

@@ -12,9 +12,8 @@ from recometer.checking.installation import check_installation
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode
 from recometer.cli._groups import Files, command
-from recometer.cli._job import named_alone, reading
-from recometer.cli._rules import given_rules, protocol_of, with_users
-from recometer.cli._words import output
+from recometer.cli._job import given_rules, named_alone, protocol_of, reading, with_users
+from recometer.rendering import output
 
 Places = Annotated[
     int, options.rule_option("--places", "-k", min=1, help="Number of places of lists to check.")

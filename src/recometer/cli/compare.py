@@ -11,13 +11,9 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._by import of_users
-from recometer.cli._compared import Allow, Baseline, Primary
 from recometer.cli._exit import ExitCode, usage_of
-from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import loaded, named_results, paths_of
-from recometer.cli._words import output
+from recometer.cli._results import Flat, check_flat, loaded, named_results, of_users, paths_of
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided, read_gate
 from recometer.comparing.gates import junit as write_junit
@@ -25,7 +21,7 @@ from recometer.comparison import Comparison
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
-from recometer.rendering import Shown, Table
+from recometer.rendering import Shown, Table, output
 from recometer.stats.means import Kind
 from recometer.stats.tests import TESTS
 
@@ -157,9 +153,9 @@ Junit = Annotated[
 def compare(
     files: Files,
     results: Results,
-    baseline: Baseline = None,
+    baseline: options.ComparedWith = None,
     metrics: Metrics = None,
-    primary: Primary = None,
+    primary: options.Primary = None,
     test: Annotated[
         str, _chosen(TESTS, "Test of the difference", "randomisation")
     ] = "randomisation",
@@ -169,7 +165,7 @@ def compare(
     correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
     confidence: Confidence = None,
     margin: Margin = None,
-    allow: Allow = None,
+    allow: options.Allow = None,
     cluster: Cluster = None,
     chance: Chance = False,
     gate: Gate = None,
@@ -253,8 +249,8 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
 
 
 def _conclude(shown: WithGates, report: GateReport, form: str, junit: Path | None) -> None:
-    """Write both, and the gates to a file, if asked for; exit accordingly."""
-    if junit is not None:  # before anything is printed: what cannot be written is an error
+    """Print both, write the gates to a file if requested, and exit."""
+    if junit is not None:  # before anything is printed, because it may fail
         write_junit(report, junit)
     output(shown, form)
     for row in report.rows:

@@ -1,4 +1,4 @@
-"""``recometer conventions``: the definitions that ``--protocol`` takes, or one of them in words."""
+"""``recometer conventions``: lists the conventions that ``--protocol`` takes, or explains one."""
 
 from __future__ import annotations
 

@@ -15,11 +15,10 @@ import typer
 
 from recometer import baselines
 from recometer.cli import _options as options
-from recometer.cli._baselines import BASELINES
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
+from recometer.cli._models import BASELINES
 from recometer.cli._text import count, say
-from recometer.cli._words import output
 from recometer.comparison import compare
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
@@ -28,7 +27,7 @@ from recometer.errors import InputError
 from recometer.evaluation import Evaluation, evaluate
 from recometer.leaderboard import Leaderboard
 from recometer.metrics.names import parse
-from recometer.rendering import wrapped
+from recometer.rendering import output, wrapped
 from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
 from recometer.sources.base import Source
@@ -107,7 +106,7 @@ def demo(
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
-    # Other formats are for programs: there standard output holds them alone.
+    # Other formats are for programs: standard output then has nothing else.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         interactions = _shipped() if data is None else _read(data, columns)
         train, test = _split(interactions, test_fraction, seed)
@@ -163,7 +162,7 @@ def _report(
 
 
 def _titles() -> Catalogue:
-    """Return the items of the data that are shipped, with their titles."""
+    """Return the items of the included data, with their titles."""
     from recometer.datasets import msweb_items
 
     return Catalogue(msweb_items())
@@ -264,11 +263,11 @@ def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
         if name == "svd":  # the users have few items
             return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
-        return BASELINES[name](train, seed, False)  # it says itself what it does
+        return BASELINES[name](train, seed, False)  # no progress: the demo has a status line
     except InputError as error:
         if name != "ease":
             raise
-        # The hint speaks of an argument that the demo does not have.
+        # The hint names an argument that the demo does not have.
         raise _LeftOut(str(error).partition(" Hint:")[0]) from error
 
 

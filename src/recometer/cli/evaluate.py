@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 from recometer.cli import _options as options
-from recometer.cli._by import groups_of
 from recometer.cli._exit import usage_of
-from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, command
-from recometer.cli._job import named_by, reading
-from recometer.cli._rules import given_rules, protocol_of, with_users
-from recometer.cli._words import output
+from recometer.cli._job import given_rules, named_by, protocol_of, reading, with_users
+from recometer.cli._results import Flat, check_flat, groups_of
 from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
@@ -23,7 +20,7 @@ from recometer.evaluation import Evaluation, FoldedEvaluation
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.leaderboard import SUMMARY_FIELDS, Leaderboard
 from recometer.metrics.conventions import parse_under
-from recometer.rendering import write_text
+from recometer.rendering import output, write_text
 from recometer.results.folds import pool
 from recometer.tasks import resolve_threads
 
@@ -32,7 +29,7 @@ SUMMARY = "summary.csv"
 Metrics = Annotated[
     list[str] | None,
     options.metrics_option(
-        "Metrics, for instance 'ndcg@10 recall@5,10,50 ap@1..10'; recometer metrics lists all",
+        "Such as 'ndcg@10 recall@5,10 ap@1..10'; recometer metrics lists all",
         DEFAULT_METRICS,
     ),
 ]
@@ -41,14 +38,14 @@ Out = Annotated[
     options.output_option(
         parser=options.output_folder,
         metavar="FOLDER",
-        help="Write NAME.parquet for each model and summary.csv into this folder.",
+        help="Write NAME.parquet and summary.csv.",
     ),
 ]
 Chance = Annotated[
     bool,
     options.rule_option(
         "--chance",
-        help="Add the exact expected value of a random order of the same candidates.",
+        help="Add the expected value of a random order.",
     ),
 ]
 
@@ -69,9 +66,8 @@ def evaluate(
 ) -> None:
     """Evaluate models in files on interactions in files.
 
-    Columns are found by their common names (user_id, movieId, rating, ...) unless you name them;
-    standard error says which were found. Items that a user has in train are not ranked for that
-    user. --run, --factors, --pairs and --baselines may be repeated.
+    Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Options
+    of models, --metrics, --rule and --ignore-label may be repeated. docs/command-line.md says more.
     """
     given = given_rules(rules)
     settled = protocol_of("--protocol", protocol, given)
@@ -117,14 +113,14 @@ def evaluate(
 
 @dataclasses.dataclass(frozen=True)
 class _Written:
-    """The files in a folder, if there is one; each result is written as soon as it exists."""
+    """Writes each result into the folder as soon as it exists; does nothing without a folder."""
 
     out: Path | None
     n_folds: int  # 0: there are none
     inputs: Iterable[str]
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Make the folders; raise if an input, or a file not of recometer, would be replaced.
+        """Make the folders; raise if a file would be replaced that is an input or not of recometer.
 
         The names of runs of one file depend on its content; `save` checks these.
         """

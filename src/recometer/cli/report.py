@@ -10,20 +10,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from recometer.auditing import audit
 from recometer.cli import _options as options
-from recometer.cli._by import groups_of
-from recometer.cli._compared import Allow, Baseline, Primary
 from recometer.cli._exit import usage_of
-from recometer.cli._folder import load_split
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._inputs import Inputs, catalogue_columns, check_stdin
+from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._job import named_by, reading
 from recometer.cli._models import Model
-from recometer.cli._results import loaded, named_results, paths_of
-from recometer.cli._stdin import StandardInput
+from recometer.cli._results import groups_of, loaded, named_results, paths_of
+from recometer.cli._text import note_unless
+from recometer.cli.audit import audit_of
 from recometer.comparison import compare
 from recometer.data.files import column_names
+from recometer.data.pipes import StandardInput
 from recometer.data.storage import is_table
 from recometer.errors import FileError, UnknownNameError, did_you_mean
 from recometer.evaluation import Evaluation, evaluate
@@ -35,7 +33,7 @@ from recometer.report.result import check_report, format_of
 from recometer.sources.base import Source
 
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
-K = 10  # in these, or the most rows of a user
+K = 10  # the cut-off; smaller if no user has as many rows
 DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
 FORMATS = {"html": ".html", "markdown": ".md"}
 
@@ -176,9 +174,9 @@ def report(
     page: Page,
     results: Given = None,
     metrics: Metrics = None,
-    primary: Primary = None,
-    baseline: Baseline = None,
-    allow: Allow = None,
+    primary: options.Primary = None,
+    baseline: options.ComparedWith = None,
+    allow: options.Allow = None,
     by: options.By = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -197,7 +195,7 @@ def report(
     run = options.RunOptions(quiet=quiet, threads=threads)
     if data.score:
         _check_no_models(models)
-        found, more = _of_scores(results or [], data, asked, run), _titles(data)
+        found, more = _of_scores(results or [], data, asked, run, files)
         first = str(next(iter(found.values()))[0].metrics[0])
         primary = primary or ([first] if asked is None and len(found) > 1 else None)
     else:
@@ -315,22 +313,19 @@ def _of_results(
 def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
     """Audit test and train if only these are named, without models or anything else."""
     given = {name for name in DATA if getattr(data, name) is not None}
-    if given == {"split"} and data.split is not None:
-        return {"audit": audit(load_split(data.split))}
     if not given:
         return {}
-    if not {"test", "train"} <= given or given & {"split", "catalogue"}:
+    saved = given == {"split"}
+    if not saved and (not {"test", "train"} <= given or given & {"split", "catalogue"}):
         raise typer.BadParameter(
             "it has no effect without models. Hint: --run NAME=FILE with the names of the results; "
             "or only --split, or --test and --train, which are audited.",
             param_hint=", ".join(f"--{name}" for name in DATA if name in given),
         )
-    columns = {name: getattr(data, name) for name in ("user", "item", "value")}
+    columns = {"user": data.user, "item": data.item, "value": data.value, "time": None}
     with StandardInput(data.format_in) as stdin:
-        inputs = Inputs(stdin, {**columns, "time": None}, run.note, data.separator)
-        test = inputs.interactions("test", str(data.test), value=True, time=True)
-        train = inputs.interactions("train", str(data.train), value=False, time=True, test=test)
-    return {"audit": audit(train, test)}
+        inputs = Inputs(stdin, columns, note_unless(saved or run.quiet), data.separator)
+        return {"audit": audit_of(inputs, data.split, data.train, data.test)}
 
 
 def _check_saved(results: Sequence[str]) -> None:
@@ -384,35 +379,37 @@ def _read_models(
 
 
 def _of_scores(
-    results: Sequence[str], data: Data, metrics: str | None, run: options.RunOptions
-) -> dict[str, list[Evaluation]]:
-    """Evaluate a table of scored pairs, each column of scores as a model."""
+    results: Sequence[str], data: Data, metrics: str | None, run: options.RunOptions, files: Files
+) -> tuple[dict[str, list[Evaluation]], dict[str, Any]]:
+    """Evaluate a table of scored pairs, each column of scores as a model; read the catalogue."""
     if len(results) != 1:
         raise typer.BadParameter(
             "it reads columns of one table of scored pairs: name one file.", param_hint="--score"
         )
-    given = {name: getattr(data, name) for name in ("test", "train", "split")}
-    for name, value in given.items():
-        if value is not None:
+    for name in ("test", "train", "split"):
+        if getattr(data, name) is not None:
             raise typer.BadParameter(
                 "a table of scored pairs has the truth in a column of its own.",
                 param_hint=f"--{name}",
             )
     (path,) = results
-    found = {}
+    found: dict[str, list[Evaluation]] = {}
+    more: dict[str, Any] = {}
     with usage_of("--metrics"):
         asked = None if metrics is None else parse_under(metrics, Protocol())
     for column in _columns(path, data.score or []):
-        columns = {"user": data.user, "item": data.item, "value": data.value, "score": column}
-        with StandardInput(data.format_in) as stdin:
-            inputs = Inputs(
-                stdin, {**columns, "rank": None}, run.note, ignore_label=data.ignore_label
-            )
-            inputs.check_columns([path])
-            source = inputs.source(Model(column, "pairs", [path]), None, None)
+        catalogue = None if found else data.catalogue
+        read = dataclasses.replace(data.options(), score=column, catalogue=catalogue)
+        named = named_by(read, options.ModelOptions(pairs=[path]), files)
+        named = dataclasses.replace(named, models=[Model(column, "pairs", [path])])
+        with reading(named, read, options.RuleOptions(), run, rated=False) as jobs:
+            (job,) = jobs
+            _, source = job.only("shown")
         wanted = asked or parse_under(SCORED.format(k=_most_rows(source)), Protocol())
         found[column] = [evaluate(source, metrics=wanted, progress=False)]
-    return found
+        if job.given["catalogue"] is not None:
+            more["catalogue"] = job.given["catalogue"]
+    return found, more
 
 
 def _check_no_models(models: Models) -> None:
@@ -426,13 +423,13 @@ def _check_no_models(models: Models) -> None:
 
 
 def _most_rows(source: Source) -> int:
-    """Return the cut-off that some user has rows for, at most `K`."""
+    """Return the largest number of rows of a user, at most `K`."""
     truth = source.facts.truth
     return K if truth is None else max(min(int(np.diff(truth.indptr).max(initial=1)), K), 1)
 
 
 def _columns(path: str, asked: Sequence[str]) -> list[str]:
-    """Return the columns that are asked for, whose case may be another one."""
+    """Return the requested columns, ignoring case."""
     names = column_names(path)
     found = []
     for one in asked:
@@ -443,13 +440,3 @@ def _columns(path: str, asked: Sequence[str]) -> list[str]:
             )
         found.append(one if one in names else alike[0])
     return list(dict.fromkeys(found))
-
-
-def _titles(data: Data) -> dict[str, Any]:
-    """Return what is known of the items, for their titles."""
-    if data.catalogue is None:
-        return {}
-    with StandardInput(data.format_in) as stdin:
-        inputs = Inputs(stdin, {}, lambda text: None)
-        columns = catalogue_columns(data.catalogue, None, None, None)
-        return {"catalogue": inputs.catalogue(data.catalogue, None, columns)}

@@ -7,12 +7,10 @@ from typing import Annotated
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._by import groups_of
-from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import loaded, named_results, paths_of
-from recometer.cli._words import output
+from recometer.cli._results import Flat, check_flat, groups_of, loaded, named_results, paths_of
 from recometer.leaderboard import Leaderboard
+from recometer.rendering import output
 
 
 @command

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 import functools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,19 +16,17 @@ from recometer.cli import _options as options
 from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_part, usages
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
-from recometer.cli._stdin import StandardInput
 from recometer.cli._text import note_unless
 from recometer.data.paths import check_no_link
-from recometer.errors import FileError, RecometerError
+from recometer.data.pipes import StandardInput
+from recometer.errors import FileError
 from recometer.rendering import output
 from recometer.split import Folds, Split, saving
+from recometer.split.filters import Filter, SeenInTrain
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
-# A call as Python shows it, of what may hold another one.
-CALL = r"[A-Z]\w*\((?:[^()]|\([^()]*\))*\)"
-
-# Options in panels of the help beside the shared ones.
+# Panels of the help that only this command has.
 choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
 filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
@@ -178,24 +174,20 @@ class Filters:
     core: Core = None
     seen: SeenOption = None
 
-    def made(self) -> dict[str, Any]:
-        """Return the requested filters, by their options."""
-        found: dict[str, Any] = {}
+    def made(self) -> list[Filter | SeenInTrain]:
+        """Return the requested filters."""
+        found: list[Filter | SeenInTrain] = []
         if self.from_value is not None:
-            found[f"--from-value {self.from_value:g}"] = splits.ValuesFrom(self.from_value)
+            found.append(splits.ValuesFrom(self.from_value))
         if self.duplicates is not None:
-            kept: Any = self.duplicates.value
-            found[f"--duplicates {kept}"] = splits.Duplicates(kept)
-        least = {"user": self.min_user, "item": self.min_item}
-        given = {side: number for side, number in least.items() if number is not None}
-        if given:
-            text = " ".join(f"--min-{side} {number}" for side, number in given.items())
-            found[text] = splits.MinCounts(**given)
+            found.append(splits.Duplicates(self.duplicates.value))
+        if self.min_user or self.min_item:
+            found.append(splits.MinCounts(self.min_user or 1, self.min_item or 1))
         if self.core is not None:
-            found[f"--core {self.core}"] = make_core(self.core)
+            found.append(make_core(self.core))
         if self.seen is not None:
             users, items = self.seen is not Seen.items, self.seen is not Seen.users
-            found[f"--seen {self.seen.value}"] = splits.SeenInTrain(users=users, items=items)
+            found.append(splits.SeenInTrain(users=users, items=items))
         return found
 
 
@@ -232,32 +224,16 @@ def split(
         "min_test": choice.min_test,
         "seed": choice.seed,
         "threads": resolve_threads(threads),
-        "filters": list(left_out.values()),
+        "filters": left_out,
     }
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
-        words = {str(rule): option for option, rule in left_out.items()}
-        with _in_words_of(choice, words), inputs.stated(what="data"):
+        words = {repr(rule): rule.option for rule in left_out}
+        with inputs.stated(what="data"):
             table = _made(inputs, data, out, choice, settings, files).table()
     note(f"written: {out}")
     output(dataclasses.replace(table, notes=_in_options(table.notes, choice, words)), form)
-
-
-@contextlib.contextmanager
-def _in_words_of(choice: Choice, filters: Mapping[str, str]) -> Iterator[None]:
-    """Let errors name the options of the command line in place of Python's arguments."""
-    try:
-        yield
-    except RecometerError as error:
-        message = str(error)
-        for option in ("what", "who"):
-            asked = f"--{option} {getattr(choice, option)}"
-            message = asked.join(re.split(rf"\b{option}={CALL}", message))
-        for rule, option in filters.items():
-            message = message.replace(rule, option)
-        message = re.sub(r"\bmin_(train|test)=", r"--min-\1 ", message)
-        raise type(error)(message) from error
 
 
 def _made(
@@ -281,11 +257,11 @@ def _made(
         return Folds(lambda: _saved(folds, folders), len(folders))
     _check_folders(out, [], files)
     splits.split(path, held_out, **settings).save(out)
-    return Split.load(out)  # of a Parquet file, counts of what was written are cheap
+    return Split.load(out)  # Parquet files know their numbers of rows
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
-    """Say how a split was made in the options that made it."""
+    """Replace calls of Python in notes by the options that made the split."""
     defaults = Choice()
     given = {
         field.name: value
@@ -307,14 +283,14 @@ def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]
 
 
 def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:
-    """Save one fold after the other."""
+    """Save fold by fold."""
     for fold, folder in zip(folds, folders, strict=True):
         fold.save(folder)
         yield fold
 
 
 def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
-    """Refuse a folder whose files would be lost, or whose split or folds would be mixed in."""
+    """Refuse a folder whose files would be lost, or with another split or other folds."""
     if not out.is_dir():
         return
     for folder in folds:

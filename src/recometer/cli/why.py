@@ -10,13 +10,12 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._job import named_alone, reading
-from recometer.cli._rules import given_rules, protocol_of, with_users
-from recometer.cli._words import output
+from recometer.cli._job import given_rules, named_alone, protocol_of, reading, with_users
 from recometer.evaluating.arguments import protocol_names
 from recometer.evaluation import evaluate
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
+from recometer.rendering import output
 
 Metric = Annotated[
     list[str],

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from recometer.comparing.models import Model, Users
-from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    argument_text,
+    brief,
+    did_you_mean,
+)
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord, fingerprints
 
@@ -36,13 +43,14 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     """
     if not isinstance(allow, Iterable):
         raise InputTypeError(
-            f"allow names what may differ, found {brief(allow)}. Hint: allow='train', or several."
+            f"allow names what may differ, found {brief(allow)}. Hint: "
+            f"{argument_text('allow', 'train')}, or several."
         )
     names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
     if isinstance(allow, str) and not names:
         raise InputError(
-            f"allow={allow!r} names nothing that may differ. Hint: leave it out, or name "
-            f"{', '.join(INPUTS)}, protocol or a rule."
+            f"{argument_text('allow', allow)} names nothing that may differ. Hint: leave it out, "
+            f"or name {', '.join(INPUTS)}, protocol or a rule."
         )
     for name in names:
         if name not in MAY_DIFFER:
@@ -72,7 +80,7 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
         names = " ".join(refused)
         raise InputError(
             f"{first}{more} Hint: evaluate both the same way; or, if that is meant, "
-            f"allow={names!r} compares them nevertheless."
+            f"{argument_text('allow', names)} compares them nevertheless."
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
     unused = [

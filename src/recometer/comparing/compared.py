@@ -26,7 +26,13 @@ from recometer.comparing.rows import (
 )
 from recometer.data import sessions
 from recometer.data.numbers import flag
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    InputError,
+    UnknownNameError,
+    argument_text,
+    did_you_mean,
+    python_or_command,
+)
 from recometer.metrics.names import names_in
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.evaluation import EvaluationRecord, name_of, names_of
@@ -282,7 +288,8 @@ class Compared(Printed):
         differences, notes = self._differences(metrics), self.said(metrics)
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
-        notes.append("comparison.full() has all pairs by all metrics, and how they were compared.")
+        has = python_or_command("comparison.full() has", "--all shows")
+        notes.append(f"{has} all pairs by all metrics, and how they were compared.")
         return [*boards, *users, differences, self._others(others, notes)]
 
     def said(self, metrics: Sequence[str]) -> list[str]:
@@ -425,7 +432,7 @@ def primary_of(
         except UnknownNameError:
             raise _not_compared(one, metrics) from None
     if not found:
-        raise InputError("primary names no metric. Hint: primary='ndcg@10'.")
+        raise InputError(f"primary names no metric. Hint: {argument_text('primary', 'ndcg@10')}.")
     return list(found)
 
 

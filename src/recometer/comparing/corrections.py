@@ -12,7 +12,7 @@ from recometer import stats
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.stats import Tukey, several
 
 Correction = several.Correction | Literal["tukey"]
@@ -47,21 +47,23 @@ def check_correction(
         return
     if test != "randomisation":
         raise InputError(
-            f"correction='tukey' is a test by randomisation, and does not go with test={test!r}. "
-            "Hint: correction='holm'."
+            f"{argument_text('correction', 'tukey')} is a test by randomisation, and does not go "
+            f"with {argument_text('test', test)}. Hint: {argument_text('correction', 'holm')}."
         )
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
     if seeds is not None:
         raise InputError(
-            f"correction='tukey' shuffles the models of each user and knows no variance between "
-            f"seeds, but {seeds} has several. Hint: correction='holm'."
+            f"{argument_text('correction', 'tukey')} shuffles the models of each user and knows no "
+            f"variance between seeds, but {seeds} has several. Hint: "
+            f"{argument_text('correction', 'holm')}."
         )
     whole = [name for name in primary if name in together]
     if whole:
         others = [name for name in primary if name not in whole]
         raise InputError(
-            f"correction='tukey' shuffles the values of each user, and {', '.join(whole)} has one "
-            f"for all users. Hint: primary={' '.join(others) or 'ndcg@10'!r}."
+            f"{argument_text('correction', 'tukey')} shuffles the values of each user, and "
+            f"{', '.join(whole)} has one for all users. Hint: "
+            f"{argument_text('primary', ' '.join(others) or 'ndcg@10')}."
         )
 
 

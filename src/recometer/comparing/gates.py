@@ -14,7 +14,14 @@ from xml.etree import ElementTree
 from recometer.comparing.changes import PROFILES, Changes, Segment
 from recometer.comparing.compared import Compared
 from recometer.comparing.rows import PairRow
-from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, visible
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    argument_text,
+    brief,
+    visible,
+)
 from recometer.removed import ARGUMENTS
 from recometer.rendering import Column, Printed, Table, write_text
 from recometer.stats import Interval
@@ -290,8 +297,8 @@ def check_gates(
         )
     if comparison.baseline is None:
         raise InputError(
-            "A gate bounds the difference to a baseline, but there is no baseline. Hint: baseline= "
-            "names one of the models."
+            "A gate bounds the difference to a baseline, but there is no baseline. Hint: "
+            f"{argument_text('baseline')} names one of the models."
         )
     some: Sequence[object] = [given]
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):

@@ -18,7 +18,7 @@ from recometer import stats
 from recometer.arrays import Array, Bool, Float64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text, rule_text
 from recometer.metrics.registry import MetricDefinition, rules_of
 from recometer.remembered import cached_property
 from recometer.results.folds import FoldedRecord
@@ -52,8 +52,9 @@ class Options:
     def __post_init__(self) -> None:
         if self.margin is not None and not self.alpha < 0.5:
             raise InputError(
-                f"confidence={self.confidence:g} with margin= must be above 0.5: equivalence is "
-                "tested at the level 1 - confidence. Hint: 0.95 is usual."
+                f"{argument_text('confidence', self.confidence)} with {argument_text('margin')} "
+                "must be above 0.5: equivalence is tested at the level 1 - confidence. Hint: 0.95 "
+                "is usual."
             )
 
     @property
@@ -331,7 +332,7 @@ class UserPair:
         }
         if unequal := averages - {"users", "usual"}:
             notes.append(
-                f"By the rule average={min(unequal)!r} users weigh differently in the "
+                f"By the rule {rule_text('average', min(unequal))} users weigh differently in the "
                 "mean; a comparison counts every user once."
             )
         if row.runs is not None:
@@ -411,8 +412,8 @@ def resolve(
     bounds, remark = _bounds_of(metric, models, (one.column for one in found))
     if options.interval == "gaffke" and not np.isfinite(bounds).all():
         raise InputError(
-            f"interval='gaffke' needs a range, and {metric} has none. {remark} "
-            "Hint: interval='bca', or metrics= without it."
+            f"{argument_text('interval', 'gaffke')} needs a range, and {metric} has none. {remark} "
+            f"Hint: {argument_text('interval', 'bca')}, or {argument_text('metrics')} without it."
         )
     return [dataclasses.replace(one, bounds=bounds, remark=remark) for one in found]
 

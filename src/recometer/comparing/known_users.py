@@ -11,13 +11,19 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Bool, Float64
 from recometer.comparing.models import Model, Users
+from recometer.errors import python_or_command, rule_text
 
 FEW = 0.02  # share of the users, or relevant rows, that all models may lack
 MOST = 4  # metrics that a sentence names
-HINT = (
-    "Hint: cold_start=False in evaluate leaves out users without training items, and result.by "
-    "shows groups; see the page 'New users and new items'."
-)
+
+
+def _hint() -> str:
+    where = python_or_command("in evaluate", "of recometer evaluate")
+    return (
+        f"Hint: {rule_text('cold_start', False)} {where} leaves out users without training items, "
+        f"and {python_or_command('result.by', '--by')} shows groups; see the page 'New users and "
+        "new items'."
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,7 +106,7 @@ class KnownUsers:
         first = next(iter(self.reversed), None)
         if first is None:
             return ""
-        return " ".join((*self.sentences([first.metric]), HINT))
+        return " ".join((*self.sentences([first.metric]), _hint()))
 
     def _on_means(self, one: KnownMeans) -> str:
         if not one.n_known:

@@ -13,12 +13,26 @@ import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
-from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    argument_text,
+    brief,
+    did_you_mean,
+    python_or_command,
+)
 from recometer.ranks import UserFlag, raised
 from recometer.results.evaluation import EvaluationRecord
 from recometer.stats.runs import mean_of_runs
 
-HINT = 'Hint: rm.compare({"als": result, "pop": other}, baseline="pop").'
+
+def _hint() -> str:
+    call = python_or_command(
+        'rm.compare({"als": result, "pop": other}, baseline="pop").',
+        "recometer compare als.parquet pop.parquet --baseline pop.",
+    )
+    return f"Hint: {call}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,10 +92,10 @@ def read_models(given: Any) -> list[Model]:
     """
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
-    entries = named(given, "Models are compared by their evaluations", HINT)
+    entries = named(given, "Models are compared by their evaluations", _hint())
     if len(entries) < 2:
         found = f"found one, {next(iter(entries))!r}" if entries else "found none"
-        raise InputError(f"A comparison needs at least two models, {found}. {HINT}")
+        raise InputError(f"A comparison needs at least two models, {found}. {_hint()}")
     return [_model(name, one) for name, one in entries.items()]
 
 
@@ -147,11 +161,15 @@ def by_chance(models: Sequence[Model]) -> Model:
     first = models[0]
     runs = first.once()
     if any(model.name == "chance" for model in models):
-        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
+        raise InputError(
+            f"{argument_text('chance', True)} adds a model 'chance', but there is one. Hint: "
+            "rename it."
+        )
     if not all(run.chance for run in runs):
         raise InputError(
-            f"chance=True needs an evaluation that knows chance, which {first.name} does not. "
-            "Hint: evaluate(..., chance=True)."
+            f"{argument_text('chance', True)} needs an evaluation that knows chance, which "
+            f"{first.name} does not. Hint: "
+            f"{python_or_command('evaluate(..., chance=True)', 'recometer evaluate --chance')}."
         )
     return Model("chance", tuple(map(_random_order, runs)), first.batches, by_chance=True)
 
@@ -179,7 +197,7 @@ def _random_order(run: EvaluationRecord) -> EvaluationRecord:
 def _model(name: str, given: Any) -> Model:
     parts = given if isinstance(given, list | tuple) else [given]
     if not parts:
-        raise InputError(f"{name!r} has no evaluation. {HINT}")
+        raise InputError(f"{name!r} has no evaluation. {_hint()}")
     runs = tuple(_evaluation(name, one) for one in parts)
     metrics = [set(map(str, one.metrics)) for one in runs]
     for number, found in enumerate(metrics, start=1):
@@ -198,7 +216,7 @@ def _evaluation(name: str, given: Any) -> EvaluationRecord:
         return EvaluationRecord.read(given)
     raise InputTypeError(
         f"{name!r} is of type {type(given).__name__}, and no evaluation, path of one, or list of "
-        f"them. {HINT}"
+        f"them. {_hint()}"
     )
 
 

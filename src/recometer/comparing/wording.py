@@ -12,6 +12,7 @@ from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow, p_text, pair_name
 from recometer.data.sessions import are_pairs
+from recometer.errors import argument_text, rule_text
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
@@ -67,7 +68,10 @@ def on_correction(
     of = f"{_counted(len(primary), 'metric')}, {_counted(n_pairs, 'pair')} of models"
     text = f"adjusted p: {CORRECTIONS[correction]} over {over} ({of})."
     if not chosen and len(metrics) > 1:
-        text += " All metrics are primary. Hint: primary= names the one that decides."
+        text += (
+            f" All metrics are primary. Hint: {argument_text('primary')} names the one that "
+            "decides."
+        )
     elif len(primary) < len(metrics):
         text += f" Primary: {', '.join(primary)}; p of other metrics is exploratory."
     return [text]
@@ -242,9 +246,10 @@ def on_undefined(rows: Sequence[PairRow]) -> str:
         return ""
     more = f"; and {len(some) - MOST} more" if len(some) > MOST else ""
     return (
-        f"Users that only one of two models has a value for are left out ({'; '.join(parts)}"
-        f"{more}), which can favour a model. Hint: evaluate with undefined=0 and "
-        "constant_scores='ties' to count them, if that is right for your purpose."
+        "Users that only one of two models has a value for are left out "
+        f"({'; '.join(parts)}{more}), which can favour a model. Hint: evaluate with "
+        f"{rule_text('undefined', 0)} and {rule_text('constant_scores', 'ties')} to count them, if "
+        "that is right for your purpose."
     )
 
 

@@ -1,4 +1,4 @@
-"""What drop-ins are given, checked before it is read."""
+"""Checks of the arguments of drop-ins."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def several(name: str, given: Any, of: type = object) -> list[Any]:
         raise InputTypeError(wrong)
     try:
         found = list(given)
-    except Exception as error:  # what has __iter__ may refuse, as sparse matrices do
+    except (
+        Exception
+    ) as error:  # some objects with __iter__ refuse to iterate, such as sparse matrices
         raise InputTypeError(wrong) from error
     for one in found:
         if not isinstance(one, of):

@@ -46,8 +46,8 @@ def evaluated(
 ) -> Evaluation:
     """Evaluate as a library does, including its defects.
 
-    There are no warnings, and ids are what they are: a drop-in is expected to do what the library
-    does without a word.
+    There are no warnings, and ids are never taken for positions: a drop-in does silently what the
+    library does.
     """
     given.setdefault("defects", True)
     given.setdefault("shifted_ids", "kept")

@@ -1,4 +1,4 @@
-"""Lists of which every place counts, as in libraries that only look at the places."""
+"""Lists whose repeated items all count, as in libraries that only look at places."""
 
 from __future__ import annotations
 

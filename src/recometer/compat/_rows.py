@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def row(name: str, doc: str) -> Callable[[Function], Function]:
     """Return a decorator that gives a function the name and the docstring of a row.
 
-    Editors cannot follow this. `python tests/helpers/dropin_stubs.py` writes what they show.
+    Editors cannot follow this: `python tests/helpers/dropin_stubs.py` writes stubs for them.
     """
 
     def named(function: Function) -> Function:

@@ -181,7 +181,7 @@ class RankedHere(Source):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the source."""
+        """The facts about the source."""
         return self.source.facts
 
 

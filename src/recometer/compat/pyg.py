@@ -482,7 +482,7 @@ def lists_of(tensor: Any) -> Array:
 def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:
     try:
         source, item = index
-    except Exception:  # which of them depends on what was given
+    except Exception:  # the exception depends on the type of the argument
         raise InputTypeError("edge_label_index must be [2, n_edges], or two arrays.") from None
     source, item = (_checks.array_of("edge_label_index", one) for one in (source, item))
     for one in (source, item):

@@ -34,7 +34,7 @@ class _Queries:
         self.name = name
         self._columns = ("q_id", "doc_id", "score")
         self._data = {} if data is None else data
-        self._kept: dict[str, Any] = {}  # what was read, for the next evaluation
+        self._kept: dict[str, Any] = {}  # columns that were read, for the next evaluation
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
                 f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
@@ -124,7 +124,7 @@ class Qrels(_Queries):
 
 
 class Run(_Queries):
-    """The documents that were found, with scores, of which the highest is best.
+    """The retrieved documents with their scores; the highest score is best.
 
     Parameters
     ----------

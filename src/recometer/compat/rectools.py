@@ -16,7 +16,7 @@ from recometer.sources.lists import Lists
 __all__ = ["calc_metrics"]
 
 USER, ITEM, RANK = "user_id", "item_id", "rank"  # as in rectools.Columns
-# Which of a metric's attributes stand in brackets after its name, and what they are by default.
+# The attributes of a metric that stand in brackets after its name, and their defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
     "Precision": {"r_precision": False},
     "F1Beta": {"beta": 1.0},
@@ -44,7 +44,7 @@ def calc_metrics(
     Parameters
     ----------
     metrics : dict of str to metric
-        Metric objects of RecTools, such as ``NDCG(k=10)``, of which the class and the attributes
+        Metric objects of RecTools, such as ``NDCG(k=10)``, whose class and attributes
         are read.
     reco : data frame
         Recommendations, with the columns ``user_id``, ``item_id`` and ``rank``.
@@ -108,7 +108,7 @@ def _evaluated(
     interactions: Any,
     prev_interactions: Any,
 ) -> Evaluation:
-    # What is read of the lists alone needs some test, too.
+    # Metrics that only read the lists need some test, too.
     test = prev_interactions if interactions is None else interactions
     options: dict[str, Any] = {}
     if of_lists and prev_interactions is not None:

@@ -34,7 +34,7 @@ def ndcg_score(
     y_true : array (n_samples, n_labels)
         Gains, at least 0.
     y_score : array (n_samples, n_labels)
-        Scores, of which the highest is best. The gains of equal scores are averaged.
+        Scores; the highest is best. The gains of equal scores are averaged.
     k : int, optional
         The number of first places that count. None counts all places.
     sample_weight : array (n_samples,), optional
@@ -129,7 +129,7 @@ def label_ranking_average_precision_score(
     Returns
     -------
     float
-        The mean over rows; a row whose labels are all true, or none of which is, has 1.
+        The mean over rows; a row whose labels are all true or all false has 1.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, F
         if matrix.ndim != 2 or not matrix.size:
             raise InputError(
                 f"{name} has the shape {matrix.shape}, but must be [n_samples, n_labels]. Hint: "
-                f"[{name}] if there is one sample."
+                f"[{name}] for a single sample."
             )
         if matrix.dtype != np.float32:
             matrix = matrix.astype(np.float64)

@@ -14,7 +14,7 @@ from recometer.data import files, frames, ids
 from recometer.data.cells import integers
 from recometer.data.columns import KINDS, check_column, check_once, choose_columns, common_names
 from recometer.data.numbers import all_numbers, as_array, plain
-from recometer.errors import ColumnError, InputError, InputTypeError, brief
+from recometer.errors import ColumnError, InputError, InputTypeError, argument_text, brief
 from recometer.ragged import users_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Catalogue:
         features: object = None,
         propensity: object = None,
     ) -> None:
-        items = frames.in_numpy(items, "catalogue=")
+        items = frames.in_numpy(items, argument_text("catalogue"))
         table = _Table.of(items)
         self.item_ids: Array | None = None
         order: Int64 | None = None
@@ -364,16 +364,17 @@ class _Table:
         if given is not None:
             if not hasattr(given, "__len__") and not hasattr(given, "__array__"):
                 raise InputTypeError(
-                    f"{option}= is of type {type(given).__name__}. Hint: the name of a column, an "
-                    "entry for each item, or False for none."
+                    f"{argument_text(option)} is of type {type(given).__name__}. Hint: the name of "
+                    "a column, an entry for each item, or False for none."
                 )
             return given
         free = [name for name in self.names if name not in self.taken]
         near = common_names(option, free) if option in KINDS else []
         if len(near) > 1:
             raise ColumnError(
-                f"Several columns could be {option}=: {', '.join(map(repr, near))}. Hint: pass "
-                f"{option}= with the name of one, or {option}=False."
+                f"Several columns could be {argument_text(option)}: {', '.join(map(repr, near))}. "
+                f"Hint: pass {argument_text(option)} with the name of one, or "
+                f"{argument_text(option, False)}."
             )
         return self.fetch(near[0]) if near else None
 
@@ -383,13 +384,14 @@ def _size(items: object) -> int:
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(
-                f"catalogue= is {brief(items)}, expected a number of items from 1 to {MAX_ITEMS:,}."
+                f"{argument_text('catalogue')} is {brief(items)}, expected a number of items from "
+                f"1 to {MAX_ITEMS:,}."
             )
         return int(items)
     if not hasattr(items, "__len__"):
         raise InputTypeError(
-            f"catalogue= is of type {type(items).__name__}. Hint: pass the number of items, their "
-            "ids as a list, an array or a column, or a rm.Catalogue."
+            f"{argument_text('catalogue')} is of type {type(items).__name__}. Hint: pass the "
+            "number of items, their ids as a list, an array or a column, or a rm.Catalogue."
         )
     return -1
 

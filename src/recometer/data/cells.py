@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recometer.arrays import Array
 from recometer.data import ids
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError, InputTypeError, argument_text, brief, python_or_command
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,10 +42,11 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
         return
     text = several[0]
     way = JSON if _json_list(text) is not None else next((one for one in ";|," if one in text), " ")
+    of = python_or_command("of rm.Lists and rm.Interactions.of ", "")
     raise InputError(
-        f"The {what} look like several items in one cell: {brief(text)}. Hint: separator={way!r} "
-        "of rm.Lists and rm.Interactions.of reads such cells as lists; separator=False says that "
-        "each is one id."
+        f"The {what} look like several items in one cell: {brief(text)}. Hint: "
+        f"{argument_text('separator', way)} {of}reads such cells as lists; "
+        f"{argument_text('separator', False)} says that each is one id."
     )
 
 
@@ -53,9 +54,10 @@ def check_separator(separator: object) -> None:
     """Raise InputTypeError if this cannot stand between the items of a cell."""
     given = separator is not None and separator is not False
     if given and not (isinstance(separator, str) and (len(separator) == 1 or separator == JSON)):
+        none = python_or_command("False", "none")
         raise InputTypeError(
-            f"separator={brief(separator)} must be one character, 'json', or False for ids "
-            "that are no lists."
+            f"{argument_text('separator', separator)} must be one character, 'json', or {none} for "
+            "ids that are no lists."
         )
 
 
@@ -98,10 +100,11 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
 def _of_json(text: str | None, row: int, what: str) -> list[Any]:
     found = _json_list(text or "[]")
     if found is None:
+        comma = argument_text("separator", ",")
         raise InputError(
             f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a list in "
-            'JSON. Hint: expected a cell such as [46, 93] or ["a", "b"]; separator=\',\' also '
-            "reads texts in single quotes."
+            f'JSON. Hint: expected a cell such as [46, 93] or ["a", "b"]; {comma} also reads texts '
+            "in single quotes."
         )
     return found
 

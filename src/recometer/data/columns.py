@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
-from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
+from recometer.errors import (
+    ColumnError,
+    InputTypeError,
+    argument_text,
+    did_you_mean,
+    python_or_command,
+    warn,
+)
 
 
 class Kind(NamedTuple):
@@ -264,7 +271,11 @@ def choose_columns(
     for name in chosen:
         check_once(name, names)
         if chosen.count(name) > 1:
-            uses = [f"{option}=" for option, one in found.items() if name in single_names([one])]
+            uses = [
+                argument_text(option)
+                for option, one in found.items()
+                if name in single_names([one])
+            ]
             by = f"{' and '.join(uses)} at once" if len(uses) > 1 else f"{uses[0]} twice"
             raise ColumnError(f"The column {name!r} is named by {by}. Hint: name another.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
@@ -310,14 +321,15 @@ def _only(option: str, near: list[str], names: list[str], required: bool) -> str
     if near:
         raise ColumnError(
             f"Several columns could hold the {KINDS[option].what}: "
-            f"{', '.join(map(repr, near))}. Hint: pass {option}= with the name of one"
-            + ("." if required else f", or {option}=False for none.")
+            f"{', '.join(map(repr, near))}. Hint: pass {argument_text(option)} with the name "
+            "of one" + ("." if required else f", or {argument_text(option, False)} for none.")
         )
     if not required:
         return None
     raise ColumnError(
-        f"No column has a common name for {KINDS[option].what}. Hint: pass {option}= with its "
-        f"name. Columns: {', '.join(names) or 'none'}.{getattr(names, 'hint', '')}"
+        f"No column has a common name for {KINDS[option].what}. Hint: pass "
+        f"{argument_text(option)} with its name. Columns: {', '.join(names) or 'none'}."
+        f"{getattr(names, 'hint', '')}"
     )
 
 
@@ -360,8 +372,8 @@ def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
         warn(
             "No column has a common name for values, so all rows count alike, as relevant: "
             f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
-            f"Hint: {_call(whose, repr(others[0]))} reads that column; "
-            f"{_call(whose, 'False')} says that the rows are all there is to know."
+            f"Hint: {_call(whose, others[0])} reads that column; "
+            f"{_call(whose, False)} says that the rows are all there is to know."
         )
 
 
@@ -369,13 +381,15 @@ def warn_of_score(name: str, whose: str = "") -> None:
     """Warn that a score was taken for the truth, for lack of anything better."""
     warn(
         f"The column {name!r} was read as the relevance of items; a model's scores are not truth. "
-        f"Hint: {_call(whose, repr(name))} says that it is meant, {_call(whose, 'False')} that all "
+        f"Hint: {_call(whose, name)} says that it is meant, {_call(whose, False)} that all "
         "rows count alike."
     )
 
 
-def _call(whose: str, value: str) -> str:
-    return f"rm.Interactions.of({whose}, value={value})" if whose else f"value={value}"
+def _call(whose: str, value: str | bool) -> str:
+    named = argument_text("value", value)
+    call = f"rm.Interactions.of({whose}, value={value!r})" if whose else named
+    return python_or_command(call, named)
 
 
 def refuse_columns(data: Mapping[Any, Any]) -> None:

@@ -26,7 +26,7 @@ from recometer.data.structs import without_structs
 from recometer.data.texts import DAMAGED, MARK, check_marks, open_text
 from recometer.data.times import check_parsed, times_of_text
 from recometer.data.unpacking import check_nested, check_table
-from recometer.errors import ColumnError, FileError, brief
+from recometer.errors import ColumnError, FileError, argument_text, brief, python_or_command
 
 if TYPE_CHECKING:
     import polars as pl
@@ -349,9 +349,9 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
 
 def _unknown(path: pathlib.Path) -> FileError:
     """Return the error for a file that is neither a table nor one of TREC."""
-    known = (
-        f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; load others into a data "
-        "frame and pass that."
+    known = f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; " + python_or_command(
+        "load others into a data frame and pass that.",
+        "--factors reads arrays of factors (.npy, .npz).",
     )
     _, line = first_line_of(path)
     fields = line.split()
@@ -708,7 +708,7 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     comma = len(wrong) > 0 and wrong.str.contains(r"^[^,]*\d,\d[^,]*$")[0]
     expected = "a number" + (" with a decimal point" if comma else "")
     if option == "value":
-        expected += " (or pass value=False)"
+        expected += f" (or pass {argument_text('value', False)})"
     check_parsed(text, parsed, f"{path}: ", expected)
     if option in ("rank", "score"):
         check_told_apart(large_in_text(plain, parsed), f"{option}s of {path}")

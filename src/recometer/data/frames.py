@@ -20,7 +20,7 @@ from recometer.data.sessions import paired
 from recometer.data.structs import without_structs
 from recometer.data.tensors import is_a, is_nested, is_tensor
 from recometer.data.times import check_units, named_zone, offsets_of_text, times_of_text
-from recometer.errors import ColumnError, FileError, InputError, InputTypeError
+from recometer.errors import ColumnError, FileError, InputError, InputTypeError, argument_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +32,6 @@ DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
 )
-NO_VALUES = "or pass value=False if it contains something else"
 
 
 class Table(NamedTuple):
@@ -136,7 +135,8 @@ def read_frame(
     ratings = moments = None
     if columns.value is not None:
         what = f"values (column {columns.value!r})"
-        ratings = numbers(plain(series[columns.value]), what, NO_VALUES)
+        hint = f"or pass {argument_text('value', False)} if it contains something else"
+        ratings = numbers(plain(series[columns.value]), what, hint)
     if columns.time is not None:
         moments = times(series[columns.time], f"times (column {columns.time!r})")
     return Table(columns, series[columns.user], series[columns.item], ratings, moments, lengths)
@@ -265,7 +265,7 @@ def times(column: Any, what: str) -> Array:
     """
     import polars as pl
 
-    hint = "drop such rows, or pass time=False"
+    hint = f"drop such rows, or pass {argument_text('time', False)}"
     if not isinstance(column, pl.Series):
         if column.dtype.kind == "M":
             column = column.astype("datetime64[us]")
@@ -291,14 +291,14 @@ def times(column: Any, what: str) -> Array:
         column = column.dt.epoch("us")
     if len(column) and not (column.dtype.is_integer() or column.dtype.is_float()):
         raise InputTypeError(
-            f"The {what} must be numbers or dates, found {column.dtype} "
-            f"(for instance {column[0]!r}). Hint: convert them, or pass time=False."
+            f"The {what} must be numbers or dates, found {column.dtype} (for instance "
+            f"{column[0]!r}). Hint: convert them, or pass {argument_text('time', False)}."
         )
     wide = column.dtype.is_integer() and column.dtype != pl.Int64
     if wide and len(column) and int(column.max()) >= 2**63:
         raise InputError(
             f"The {what} must be below 2**63, found {column.max()}. Hint: convert them to another "
-            "unit, or pass time=False."
+            f"unit, or pass {argument_text('time', False)}."
         )
     if column.dtype.is_float():
         check_whole(column.to_numpy(), what)

@@ -12,7 +12,7 @@ from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions, check_positions
-from recometer.errors import InputError, warn
+from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
 
@@ -199,9 +199,10 @@ def both_have_ids(
         ways.append(f"{GIVEN[lacks].format(side=lacks, name=name)} gives it ids")
     if has in BY_POSITION:
         ways.append(BY_POSITION[has].format(side=has, name=name))
+    way = python_or_command("; or ".join(ways), "") or "give both ids, or neither"
     raise InputError(
         f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
-        f"which is which. Hint: {'; or '.join(ways) or 'give both ids, or neither'}."
+        f"which is which. Hint: {way}."
     )
 
 
@@ -351,9 +352,10 @@ def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str =
     first = f" (the first: {pair})" if pair else ""
     return InputError(
         f"{told} of test repeat a pair of user and item{first}, and {threshold} does not say for "
-        "which value: two ratings of 2 would be one of 4. Hint: repeated_test='summed' adds such "
-        "values up first (plays), repeated_test='largest' takes the largest (ratings); or leave "
-        "one row of each pair."
+        "which value: two ratings of 2 would be one of 4. Hint: "
+        f"{rule_text('repeated_test', 'summed')} adds such values up first (plays), "
+        f"{rule_text('repeated_test', 'largest')} takes the largest (ratings); or leave one row of "
+        "each pair."
     )
 
 

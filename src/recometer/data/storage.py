@@ -19,7 +19,7 @@ from recometer.data import ids, sessions
 from recometer.data.forks import check_threads
 from recometer.data.paths import as_path, check_readable, is_replaced, unreadable, write_whole
 from recometer.data.unpacking import check_nested, check_table
-from recometer.errors import FileError, InputTypeError
+from recometer.errors import FileError, InputTypeError, python_or_command
 
 if TYPE_CHECKING:
     import polars
@@ -138,6 +138,15 @@ def write_table(
     write_whole(path, sealed(content.getvalue()))
 
 
+def evaluations_hint() -> str:
+    """Say what writes the files that are read."""
+    way = python_or_command(
+        "recometer.load reads what result.save(path) wrote, nothing else.",
+        "recometer evaluate --out FOLDER writes saved evaluations.",
+    )
+    return f"Hint: {way}"
+
+
 def read_table(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Array], Array | None, dict[str, Any]]:
@@ -160,7 +169,7 @@ def read_table(
 
     check_threads()
     path = as_path(path, "a saved evaluation")
-    hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
+    hint = evaluations_hint()
     content = _verified(path, hint)
     try:
         header: dict[str, Any] = json.loads(pl.read_parquet_metadata(io.BytesIO(content))[KEY])
@@ -202,12 +211,18 @@ def _verified(path: Path, hint: str) -> bytes:
     Otherwise another file might be read in part, which another process has saved meanwhile.
     """
     if not path.is_file():
+        command = "recometer evaluate --out FOLDER writes saved evaluations"
+        writer = python_or_command("result.save(path) writes one", command)
+        saved = python_or_command(
+            "the file that result.save(path) wrote",
+            "a file NAME.parquet in the folder that recometer evaluate --out wrote",
+        )
         raise FileError(
-            f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
+            f"{str(path)!r} is a folder. Hint: name {saved}."
             if path.is_dir()
             else f"{str(path)!r} is a pipe or a device. Hint: copy what it holds into a file."
             if path.exists()
-            else f"There is no file {str(path)!r}. Hint: result.save(path) writes one."
+            else f"There is no file {str(path)!r}. Hint: {writer}."
         )
     check_readable(path)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +45,12 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
         parsed = text.str.to_datetime(time_unit="us", strict=False)
     except pl.exceptions.PolarsError:
         parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
-    check_parsed(text, parsed, where, "a number or a date such as 2024-05-31 (or pass time=False)")
+    check_parsed(
+        text,
+        parsed,
+        where,
+        f"a number or a date such as 2024-05-31 (or pass {argument_text('time', False)})",
+    )
     return parsed
 
 
@@ -89,9 +94,9 @@ def _check_days(text: pl.Series, where: str) -> None:
     if either.any() and either.sum() == first.count():
         row = int(either.arg_true()[0])
         raise InputError(
-            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}, and "
-            "no row says which number is the day and which the month. Hint: write dates such as "
-            "2024-05-31 (or pass time=False)."
+            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}, and no row says "
+            "which number is the day and which the month. Hint: write dates such as 2024-05-31 (or "
+            f"pass {argument_text('time', False)})."
         )
 
 
@@ -153,8 +158,8 @@ def check_units(numbers: Array, what: str) -> None:
     said = [f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first]
     raise InputError(
         f"The {what} count different units since 1970: {' and '.join(said)}. Hint: convert them to "
-        f"one unit, for instance those in {NAMES[high]} by // {high // low}; or pass time=False to "
-        "leave times unread."
+        f"one unit, for instance those in {NAMES[high]} by // {high // low}; or pass "
+        f"{argument_text('time', False)} to leave times unread."
     )
 
 

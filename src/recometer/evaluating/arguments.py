@@ -12,7 +12,14 @@ from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.numbers import flag
 from recometer.draws import seed_of
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    argument_text,
+    did_you_mean,
+    rule_text,
+)
 from recometer.evaluating.unused_rules import given_by_hand, usual_protocol
 from recometer.measuring.side_data import Popularity, check_side_data, needed_by
 from recometer.metrics.conventions import conventions, find, parse_under
@@ -180,8 +187,8 @@ def protocol_of(
         protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
         raise InputTypeError(
-            f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
-            "by name, for instance ties='random'."
+            f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given by "
+            f"name, for instance {rule_text('ties', 'random')}."
         )
     for rule in rules:
         if rule not in protocol.declared:
@@ -202,7 +209,10 @@ def _not_here(name: str) -> str:
     if name.lower() in THRESHOLDS:
         return "Hint: relevant_from=4 says from which value of test on an item is relevant."
     if name.lower() in CUTOFFS:
-        return "Hint: cut-offs are part of the names of metrics, as in metrics='ndcg@5,10'."
+        return (
+            "Hint: cut-offs are part of the names of metrics, as in "
+            f"{argument_text('metrics', 'ndcg@5,10')}."
+        )
     # Common names of columns count as well: user_id="uid" means user="uid".
     column = next((kind for kind in COLUMNS if kind == name or common_names(kind, [name])), None)
     if column is not None:
@@ -235,8 +245,9 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     if protocol.version:
         return protocol.replace(ties="item")
     raise InputError(
-        f"ties={protocol.ties!r} keeps the order in which items were given, but "
-        f"{type(source).__name__} has none. Hint: ties='item' orders equal scores by item id."
+        f"{rule_text('ties', protocol.ties)} keeps the order in which items were given, but "
+        f"{type(source).__name__} has none. Hint: {rule_text('ties', 'item')} orders equal scores "
+        "by item id."
     )
 
 
@@ -246,14 +257,14 @@ def baseline_of(baseline: object) -> Source | EvaluationRecord:
         return baseline
     if not isinstance(baseline, EvaluationRecord):
         raise InputTypeError(
-            f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
-            "rm.baselines.most_popular(train), or an evaluation of one."
+            f"{argument_text('baseline')} is of type {type(baseline).__name__}, expected another "
+            "source, such as rm.baselines.most_popular(train), or an evaluation of one."
         )
     if baseline.lists is None:
         raise InputError(
-            "The evaluation in baseline= has no lists. Hint: it keeps them if you ask for a metric "
-            "of lists, such as coverage@10, but a file does not contain them; or pass the source "
-            "itself."
+            f"The evaluation in {argument_text('baseline')} has no lists. Hint: it keeps them if "
+            "you ask for a metric of lists, such as coverage@10, but a file does not contain them; "
+            "or pass the source itself."
         )
     return baseline
 

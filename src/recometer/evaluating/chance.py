@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text, python_or_command
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics.registry import Metric
@@ -33,19 +33,20 @@ def chance_of(
     ranked = [one for one in metrics if knows_chance(one)]
     if ranks is None or not ranked:
         raise InputError(
-            "chance=True needs metrics of rankings, such as ndcg@10: a random order changes no "
-            "other."
+            f"{argument_text('chance', True)} needs metrics of rankings, such as ndcg@10: a random "
+            "order changes no other."
         )
     if ranks.ends_early.any():
+        whole = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
         raise InputError(
-            "chance=True needs all candidates to be ranked, but lists end early: which of the "
-            "other items could have been listed is not known. Hint: rm.Factors, rm.Scores and "
-            "rm.Pairs rank all."
+            f"{argument_text('chance', True)} needs all candidates to be ranked, but lists end "
+            "early: which of the other items could have been listed is not known. Hint: "
+            f"{whole} rank all."
         )
     if ranks.score is not None:
         raise InputError(
-            "chance=True is about the order of the candidates, but the rule score_above reads the "
-            "scores themselves. Hint: leave one of them out."
+            f"{argument_text('chance', True)} is about the order of the candidates, but the rule "
+            "score_above reads the scores themselves. Hint: leave one of them out."
         )
     changed = [
         dataclasses.replace(one, rules=tuple(rule for rule in one.rules if rule[0] not in EXPECTED))

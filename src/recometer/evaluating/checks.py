@@ -11,7 +11,7 @@ from recometer.arrays import Bool, Int64, any_of
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import is_threshold
-from recometer.errors import InputError, warn
+from recometer.errors import InputError, argument_text, python_or_command, rule_text, warn
 from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
@@ -70,12 +70,16 @@ def check_known(
     """Refuse a source without any known user or finite scores; warn if there are few."""
     if not facts.n_known:
         named = source.facts.arrays.get("user_ids")
-        hint = "give the source the ids that test has: user_ids=..."
+        hint = python_or_command(
+            "give the source the ids that test has: user_ids=...",
+            "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
+        )
         if isinstance(named, np.ndarray) and len(named):
-            hint = (
-                "are users written alike in both? The source has "
-                f"{', '.join(map(repr, named[:3].tolist()))}."
+            alike = python_or_command(
+                "are users written alike in both?",
+                "does --user name the users' column, and are users written alike in both files?",
             )
+            hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
         raise InputError(
             f"The source ({source.describe()}) knows none of the {facts.n_users:,} users of test, "
             f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
@@ -83,16 +87,17 @@ def check_known(
     n_judged, n_unusable = facts.n_judged, facts.n_unusable
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
-        "large for their dtype; nan_scores='last' ranks NaN last, and "
-        "infinite_scores='ranked' infinity like other numbers."
+        f"large for their dtype; {rule_text('nan_scores', 'last')} ranks NaN last, and "
+        f"{rule_text('infinite_scores', 'ranked')} infinity like other numbers."
     )
     if protocol.nan_scores == "undefined_for_all":
         return  # `warn_of_undefined` names the metrics
     if n_judged and n_unusable == n_judged:
         raise InputError(
-            f"All {n_judged:,} users have a NaN or infinite score among their "
-            f"candidates ({source.describe()}), so there is nothing to measure. {hint} "
-            "nan_scores='undefined_for_all' gives a mean of NaN, for loops that should go on."
+            f"All {n_judged:,} users have a NaN or infinite score among their candidates "
+            f"({source.describe()}), so there is nothing to measure. {hint} "
+            f"{rule_text('nan_scores', 'undefined_for_all')} gives a mean of NaN, for loops that "
+            "should go on."
         )
     if 2 * n_unusable > n_judged:
         warn(
@@ -107,17 +112,24 @@ def check_overlaps(
     """Warn if most of test is in train or is not a candidate, so that little is measured."""
     overlap = counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
+        split = python_or_command("rm.split(data, ...)", "recometer split")
+        audit = python_or_command("rm.audit(train, test)", "recometer audit")
         warn(
             f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
-            "Hint: test must be apart from train (rm.split(data, ...) divides data, "
-            "rm.audit(train, test) says more); without train= nothing is left out."
+            f"Hint: test must be apart from train ({split} divides data, "
+            f"{audit} says more); without {argument_text('train')} nothing is left "
+            "out."
         )
     lost = counts.get("relevant_not_candidates", 0)
     if not lost or 2 * lost <= np.sum(n_relevant):
         return
-    hint = "candidates= and exclude= must leave what should be found"
+    hint = (
+        f"{argument_text('candidates')} and {argument_text('exclude')} must leave what should be "
+        "found"
+    )
     if isinstance(candidates, Interactions):
-        hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
+        negatives = python_or_command("candidates=rm.Negatives(candidates)", "--negatives FILE")
+        hint = f"{negatives} adds the items of test to each user's"
     warn(
         f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they "
         f"are misses. Hint: {hint}."
@@ -133,8 +145,8 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
         n, depth = ranks.n_candidates[user], ranks.depth[user]
         found = (
             f"nothing says how many items there were beyond the {depth:,} in the list of user "
-            f"{name}. Hint: if the lists are complete, pass catalogue= (the number of items, or "
-            "their ids)"
+            f"{name}. Hint: if the lists are complete, pass {argument_text('catalogue')} (the "
+            "number of items, or their ids)"
             if n < 0
             else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
             "metrics with a cut-off"
@@ -213,8 +225,9 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
         assert metric.cutoff is not None
         if any_of(DEFECTS[refused.where](ranks, metric, metric.cutoff)):
             raise InputError(
-                f"{metric}: defects=True is refused for users {refused.where}. {refused.says} "
-                f"Hint: {refused.way}; or leave defects=True out for what is documented."
+                f"{metric}: {rule_text('defects', True)} is refused for users {refused.where}. "
+                f"{refused.says} Hint: {refused.way}; or leave "
+                f"{python_or_command('defects=True', 'it')} out for what is documented."
             )
 
 
@@ -269,8 +282,9 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
     """Refuse a correction if the ranks or the number of candidates are unknown."""
     if ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0):
         raise InputError(
-            f"correction={protocol.correction!r} needs the ranks of all candidates, and the number "
-            f"of items that they were drawn from. The source ({source.describe()}) does not tell."
+            f"{rule_text('correction', protocol.correction)} needs the ranks of all candidates, "
+            f"and the number of items that they were drawn from. The source ({source.describe()}) "
+            "does not tell."
         )
 
 
@@ -300,7 +314,8 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
     if value_range is None:
         return (
             " Test has no values, so that each of its rows counts as 1, and relevant_from is "
-            f"{relevant_from:g}. Hint: rm.Interactions.of(test, value=...) names the column of "
-            "ratings."
+            f"{relevant_from:g}. Hint: "
+            f"{python_or_command('rm.Interactions.of(test, value=...)', '--value')} names the "
+            "column of ratings."
         )
     return f" The largest value of test is {high:g}, and relevant_from is {relevant_from:g}."

@@ -13,7 +13,7 @@ from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, relevant_rows
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text, python_or_command
 from recometer.evaluating.case import Case
 from recometer.evaluating.checks import (
     below_relevant,
@@ -199,16 +199,20 @@ def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Rat
     """Request ratings."""
     ratings = source.ratings(request)
     if ratings is None:
+        hint = python_or_command(
+            "rm.Pairs(frame, score=..., rating=...).",
+            "--pairs FILE reads predicted ratings; --value names the column of the true ones.",
+        )
         raise InputError(
             f"The metric {str(metrics[0])!r} reads predicted and true ratings, which the source "
-            f"({source.describe()}) does not give. Hint: rm.Pairs(frame, score=..., rating=...)."
+            f"({source.describe()}) does not give. Hint: {hint}"
         )
     for metric in metrics:
         if metric.definition.reads == "relevance" and ratings.threshold is None:
             raise InputError(
                 f"The metric {str(metric)!r} needs to know from which rating on an item is "
                 f"relevant, and the source ({source.describe()}) does not say. Hint: "
-                "rm.Pairs(..., threshold=3.5)."
+                f"{python_or_command('rm.Pairs(..., threshold=3.5)', '--relevant-from 3.5')}."
             )
     return dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, request.protocol))
 
@@ -241,15 +245,16 @@ def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -
     assert lists is not None
     if lists.depth < min(depth, lists.n_items):
         raise InputError(
-            f"The evaluation in baseline= keeps lists of {lists.depth} places, but {depth} are "
-            f"read. Hint: ask there for a metric of lists at {depth}, or pass the source itself."
+            f"The evaluation in {argument_text('baseline')} keeps lists of {lists.depth} places, "
+            f"but {depth} are read. Hint: ask there for a metric of lists at {depth}, or pass the "
+            "source itself."
         )
     what = "baseline"
     if not both_have_ids("user", what, baseline.user_ids, "test", test.user_ids):
         if test.n_users != baseline.n_users:
             raise InputError(
-                f"The evaluation in baseline= has {baseline.n_users:,} users, test has "
-                f"{test.n_users:,}. Hint: evaluate both on the same test."
+                f"The evaluation in {argument_text('baseline')} has {baseline.n_users:,} users, "
+                f"test has {test.n_users:,}. Hint: evaluate both on the same test."
             )
         return lists.users(np.arange(test.n_users))
     assert test.user_ids is not None

@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
 from recometer.data.matching import settled_repeats
-from recometer.errors import warn
+from recometer.errors import argument_text, python_or_command, rule_text, warn
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.requirements import requirements_of, rules_for_source
@@ -198,8 +198,8 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
         warn(
             f"{count:,} value{' of train is' if count == 1 else 's of train are'} 0, and count as "
             "seen: their items are removed as all items of train are (the rule "
-            f"seen={protocol.seen!r}; in test, an item with a value of 0 is not relevant). "
-            "Hint: if such a row says that nothing happened, leave it out of train."
+            f"{rule_text('seen', protocol.seen)}; in test, an item with a value of 0 is not "
+            "relevant). Hint: if such a row says that nothing happened, leave it out of train."
         )
 
 
@@ -250,14 +250,15 @@ def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
     if protocol.correction != "none":
         return (
             "The values are estimates of those of the whole catalogue, from the ranks among "
-            f"sampled candidates (correction={protocol.correction!r}). Without candidates= they "
-            "would be exact."
+            f"sampled candidates ({rule_text('correction', protocol.correction)}). Without "
+            f"{argument_text('candidates')} they would be exact."
         )
     sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
     return (
         f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
         "values are too high, and may put systems in another order than the whole catalogue does "
-        "(Krichene & Rendle 2020). Leave candidates= out, or see correction=."
+        f"(Krichene & Rendle 2020). Leave {argument_text('candidates')} out, or see "
+        f"{python_or_command('correction=', '--rule correction=VALUE')}."
     )
 
 

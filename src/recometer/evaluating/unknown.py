@@ -11,7 +11,7 @@ from recometer.arrays import Array, Int64
 from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.data.spelling import guess
-from recometer.errors import InputError, brief, warn
+from recometer.errors import InputError, brief, python_or_command, rule_text, warn
 from recometer.evaluating.checks import BlockFacts
 from recometer.protocol import Protocol
 from recometer.sources.base import Kind, Source
@@ -158,8 +158,8 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
     if protocol.shifted_ids == "kept":
         if "shifted_ids" in by_hand and not found:
             warn(
-                "The rule shifted_ids='kept' changes nothing here: no ids of the model look like "
-                "positions."
+                f"The rule {rule_text('shifted_ids', 'kept')} changes nothing here: no ids of the "
+                "model look like positions."
             )
     elif found:
         raise InputError(found)
@@ -252,7 +252,7 @@ def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
         f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
         f"({source.describe()}) are 1 to {n:,}: positions seem to stand for ids, so that each "
         f"{kind} would be taken for another. Hint: name the {kind}s of both sides by the same ids; "
-        "shifted_ids='kept' says that the numbers are ids on both sides."
+        f"{rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
     )
 
 
@@ -288,12 +288,13 @@ def said_of_shifted(
         else f"have no {kind} 0, and have {kind} {n:,}"
     )
     offset = ", or item_offset=n_users for nodes of a graph" if nodes else ""
+    by = python_or_command(f" ({kind}_ids=..., or ids[positions]{offset})", "")
     whose = "items of test and train" if nodes else "test and train"
     return (
         f"The {kind}s of the source ({source.describe()}) are 0 to {n - 1:,}, but {whose} {found}: "
         f"positions seem to stand for ids, so that each {kind} would be taken for another. Hint: "
-        f"name the {kind}s by their ids, in the order of the positions ({kind}_ids=..., or "
-        f"ids[positions]{offset}); shifted_ids='kept' says that the numbers are ids on both sides."
+        f"name the {kind}s by their ids, in the order of the positions{by}; "
+        f"{rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
     )
 
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recometer.errors import warn
+from recometer.errors import rule_text, warn
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -100,9 +100,9 @@ def warn_without_effect(
     for rule in given:
         said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if protocol.defects and convention is not None and rule in convention.defect_rules:
-            why = f"{convention.library} does not obey it (defects=True)"
+            why = f"{convention.library} does not obey it ({rule_text('defects', True)})"
         elif rule == "gamma" and protocol.correction != "cv":
-            why = "it belongs to correction='cv'"
+            why = f"it belongs to {rule_text('correction', 'cv')}"
         elif rule in ("seen", "cold_start") and not trained:
             why = "there is no train"
         elif rule == "seen" and source.facts.removes_train(protocol):
@@ -116,7 +116,9 @@ def warn_without_effect(
         elif all(said):
             why = "; ".join(dict.fromkeys(filter(None, said)))
         if why:
-            warn(f"The rule {rule}={getattr(protocol, rule)!r} changes nothing here: {why}.")
+            warn(
+                f"The rule {rule_text(rule, getattr(protocol, rule))} changes nothing here: {why}."
+            )
 
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:

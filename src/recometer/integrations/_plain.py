@@ -8,7 +8,7 @@ from typing import Any
 
 from recometer.errors import InputError
 
-# What makes arrays and ids; nothing of it calls what it is given.
+# The functions that rebuild arrays and ids; none of them calls its arguments.
 KNOWN = {
     "numpy._core.multiarray": {"_reconstruct", "scalar"},
     "numpy._core.numeric": {"_frombuffer"},

@@ -55,7 +55,7 @@ class Evaluating:
         try:
             return self.source(model)
         except RecometerError:
-            raise  # says itself what is wrong
+            raise  # its message is clear already
         except Exception as error:
             raise ModelError(
                 f"The function source= raised {type(error).__name__}: {error}. Hint: it is called "

@@ -21,7 +21,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Parameters
     ----------
     evaluator
-        Defines what is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
+        Has the test data and the metrics: ``rm.Evaluator(test, train=train, metrics=...)``.
     source
         A function that takes the model and returns the source to evaluate, for instance ``lambda
         model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or

@@ -38,7 +38,7 @@ class RankingMetrics(GroupedMetrics):
     -----
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
     For a query without a relevant document, LightGBM adds 1 independently of its weight, so that
-    its mean may be above 1. A table of gains (``label_gain``) is refused beside ``ndcg@10``, whose
+    its mean may be above 1. A table of gains (``label_gain``) is refused with ``ndcg@10``, whose
     gains are 2^label - 1. `of_ranker` does not see the table.
 
     Examples

@@ -30,7 +30,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     Parameters
     ----------
     evaluator
-        Defines what is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
+        Has the test data and the metrics: ``rm.Evaluator(test, train=train, metrics=...)``.
     source
         A function that takes the module and returns the source to evaluate, for instance ``lambda
         module: rm.Factors(module.users.weight, module.items.weight)``. None means that the module
@@ -89,7 +89,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If there is one.
+            If there is such a callback.
         """
         for other in trainer.callbacks:
             if isinstance(other, RecometerCallback) and other is not self:

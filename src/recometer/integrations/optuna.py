@@ -60,7 +60,7 @@ def report(
     metric
         One of its metrics, with one cut-off.
     step
-        As in ``trial.report``: a whole number, of which the first report counts.
+        As in ``trial.report``: a whole number; only the first report of a number counts.
     prune
         Whether to ask the pruner of the study.
 

@@ -38,9 +38,9 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     Parameters
     ----------
     evaluator
-        Defines what is measured. With a test, it takes scores of all items, or lists; without one,
-        it takes candidates together with the truth. None also takes candidates, with ``metrics=``
-        and other options of `Evaluator`.
+        Has the metrics, and perhaps a test. With a test, it takes scores of all items, or lists;
+        without one, it takes candidates together with the truth. None also takes candidates, with
+        ``metrics=`` and other options of `Evaluator`.
     item_ids, repeated, ignore_label
         As in `Evaluator.stream`. By default the first occurrence of a user counts, because samplers
         of several processes repeat some users.
@@ -102,7 +102,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._names["ignore_label"] = ignore_label
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # of all processes, while they are synchronised
-        # No two metrics look alike, so that a MetricCollection updates each of them.
+        # All metrics look different, so that a MetricCollection updates each of them.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
 
@@ -223,7 +223,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._plot(val, ax)
 
     def _reduce_states(self, incoming_state: Any) -> None:
-        """Refuse what some wrappers do with the states of their metric, which hold no batches."""
+        """Refuse wrappers that merge the states of a metric: these hold no batches."""
         raise InputError(
             "RankingMetrics keeps its batches in a stream, so that wrappers that put states "
             "together, such as Running, cannot be used. Hint: a RankingMetrics for each window; "

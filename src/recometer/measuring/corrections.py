@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64
-from recometer.errors import InputError
+from recometer.errors import InputError, python_or_command, rule_text
 from recometer.metrics.registry import Metric
 from recometer.metrics.sums import log2_of, ratio
 from recometer.protocol import Protocol
@@ -134,11 +134,15 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
     """
     if protocol.correction == "none":
         return
-    found = f"correction={protocol.correction!r}"
+    found = rule_text("correction", protocol.correction)
     if uniform is None:
+        wanted = python_or_command(
+            "candidates=rm.SampledCandidates(...), or a set of candidates per user.",
+            "--negatives FILE, or --candidates FILE.",
+        )
         raise InputError(
-            f"{found} needs a sample to correct: candidates=rm.SampledCandidates(...), or a set of "
-            "candidates per user. Hint: leave it out if the whole catalogue is ranked."
+            f"{found} needs a sample to correct: {wanted} Hint: leave it out if the whole "
+            "catalogue is ranked."
         )
     if not uniform:
         raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Int64
-from recometer.errors import InputError
+from recometer.errors import InputError, python_or_command, rule_text
 from recometer.protocol import Protocol, RepeatedTest, TieRule
 from recometer.ranks import Ranks, UserFlag
 
@@ -67,9 +67,13 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
     score_above, duplicates, repeated_test = how
     if score_above is not None:
         if ranks.score is None:
+            having = python_or_command(
+                "rm.Scores, rm.Pairs, and rm.Lists with scores do",
+                "runs with a column of scores do",
+            )
             raise InputError(
-                f"score_above={score_above} needs the scores of what was recommended, which this "
-                "source does not give. Hint: rm.Scores, rm.Pairs, and rm.Lists with scores do."
+                f"{rule_text('score_above', score_above)} needs the scores of what was "
+                f"recommended, which this source does not give. Hint: {having}."
             )
         found = ranks.score > score_above
         ranks = dataclasses.replace(ranks, above=np.where(found, ranks.above, -1))
@@ -97,9 +101,10 @@ def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
         same &= column[1:] == column[:-1]
     if same.any():
         raise InputError(
-            f"repeated_test={rule!r} counts all rows of a pair at the place of the item, but "
-            f"{np.count_nonzero(same):,} of these rows are of items whose score others have, too, "
-            f"and ties={ties!r} gives such items no place of their own. Hint: ties='item' does."
+            f"{rule_text('repeated_test', rule)} counts all rows of a pair at the place of the "
+            f"item, but {np.count_nonzero(same):,} of these rows are of items whose score others "
+            f"have, too, and {rule_text('ties', ties)} gives such items no place of their own. "
+            f"Hint: {rule_text('ties', 'item')} does."
         )
 
 

@@ -14,7 +14,7 @@ from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import both_have_ids, in_train, places_of_users, relevant_rows
-from recometer.errors import InputError, InternalError, warn
+from recometer.errors import InputError, InternalError, python_or_command, warn
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
@@ -366,5 +366,6 @@ def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
 
 
 def _lacking(metric: Metric, side: SideData) -> InputError:
-    what, argument = SIDE_DATA[side]
-    return InputError(f"The metric {str(metric)!r} needs {what}. Hint: pass {argument}.")
+    what, python, command = SIDE_DATA[side]
+    way = python_or_command(python, command)
+    return InputError(f"The metric {str(metric)!r} needs {what}. Hint: pass {way}.")

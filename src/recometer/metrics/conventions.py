@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, did_you_mean, rule_text
 from recometer.metrics.cutoffs import cutoff_without_number
 from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, read_once, split
 from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
@@ -340,10 +340,14 @@ class Convention:
         if self.defect_rules:
             faulty = self.protocol.replace(**self.defect_rules)
             said = map(faulty.sentence, self.defect_rules)
-            lines += ["", f"With defects=True, for all metrics: {' '.join(said)}"]
+            lines += ["", f"With {rule_text('defects', True)}, for all metrics: {' '.join(said)}"]
         if self.refused is not None:
             of, where = ", ".join(self.refused.metrics), self.refused.where
-            lines += ["", f"Refused with defects=True, {of}: users {where}. {self.refused.says}"]
+            lines += [
+                "",
+                f"Refused with {rule_text('defects', True)}, {of}: users {where}. "
+                f"{self.refused.says}",
+            ]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
 
     def _describe_entry(self, entry: Entry) -> Iterator[str]:
@@ -358,7 +362,7 @@ class Convention:
         if entry.read:
             yield "    Read from the library's source, not compared with what it prints."
         if entry.defect:
-            yield f"    With defects=True: {_readable(entry.defect)}"
+            yield f"    With {rule_text('defects', True)}: {_readable(entry.defect)}"
             faulty = changed.replace(**_without_cutoffs(entry.defect_rules))
             yield from (f"      {sentence}" for sentence in faulty.sentences(changed))
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, SupportsIndex
 
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, argument_text
 from recometer.metrics.cutoffs import bad_cutoff
 from recometer.metrics.parameters import Value
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition, canonical
@@ -110,7 +110,8 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
     if "@" in name or len(NAMES.findall(name)) != 1:
         raise InputError(
             f"{name!r} stands before cut-offs, so it must be one name without any. Hint: write "
-            "metrics={'ndcg': [5, 10], 'rr': None}, or metrics='ndcg@5,10 rr'."
+            "metrics={'ndcg': [5, 10], 'rr': None}, or "
+            f"{argument_text('metrics', 'ndcg@5,10 rr')}."
         )
     head, bracket, parameters = name.strip().partition("(")
     for cutoff in _listed(head, cutoffs):

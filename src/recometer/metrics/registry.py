@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from recometer.arrays import Float64, Int64
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    did_you_mean,
+    python_or_command,
+)
 from recometer.metrics.adding_up import AddsUp
 from recometer.metrics.cutoffs import bad_cutoff, misplaced_cutoff
 from recometer.metrics.parameters import Parameter, Value
@@ -34,26 +40,41 @@ SideData = Literal[
     "catalogue",
     "catalogue_items",
 ]
-SIDE_DATA: dict[SideData, tuple[str, str]] = {
-    "train": ("training data", "train="),
-    "test": ("test", "test"),
-    "baseline": ("other lists to compare with", "baseline= (another source, or an evaluation)"),
+SIDE_DATA: dict[SideData, tuple[str, str, str]] = {
+    "train": ("training data", "train=", "--train"),
+    "test": ("test", "test", "test"),
+    "baseline": (
+        "other lists to compare with",
+        "baseline= (another source, or an evaluation)",
+        "--baseline (a model's name, or a file)",
+    ),
     "catalogue": (
         "the number of items that could have been recommended",
         "catalogue= (their number, or ids)",
+        "--catalogue (their number, or ids)",
     ),
-    "catalogue_items": ("the items that could have been recommended", "catalogue= (their ids)"),
+    "catalogue_items": (
+        "the items that could have been recommended",
+        "catalogue= (their ids)",
+        "--catalogue (their ids)",
+    ),
     "categories": (
         "categories of the items",
         "catalogue= with a column of categories, or rm.Catalogue(frame, categories=...)",
+        "--catalogue FILE --categories COLUMN",
     ),
-    "features": ("features of the items", "rm.Catalogue(frame, features=...) as catalogue="),
+    "features": (
+        "features of the items",
+        "rm.Catalogue(frame, features=...) as catalogue=",
+        "--catalogue FILE --features COLUMN",
+    ),
     "propensity": (
         "propensities of the items",
         "rm.Catalogue(frame, propensity=...) as catalogue=",
+        "--catalogue FILE --propensity COLUMN",
     ),
 }
-"""The side data that metrics read, and the arguments of `evaluate` for them."""
+"""The side data that metrics read, and the arguments and options of `evaluate` for them."""
 Without = Literal[
     "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
@@ -261,7 +282,12 @@ class MetricDefinition(metric):
 
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
-LISTED = "The command recometer metrics lists all; in Python they are in recometer.metrics.METRICS."
+
+
+def listed_hint() -> str:
+    """Say where the names of all metrics are."""
+    also = python_or_command("; in Python they are in recometer.metrics.METRICS", "")
+    return f"The command recometer metrics lists all{also}."
 
 
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
@@ -449,7 +475,9 @@ def canonical(name: str) -> str:
     """
     found = meaning(name)
     if found is None:
-        hint = misplaced_cutoff(str(name), meaning) or did_you_mean(str(name), METRICS, LISTED)
+        hint = misplaced_cutoff(str(name), meaning) or did_you_mean(
+            str(name), METRICS, listed_hint()
+        )
         if not name:
             hint = "Hint: write the cut-off without a space: ndcg@10."
         raise UnknownNameError(f"There is no metric {name!r}. {hint}")

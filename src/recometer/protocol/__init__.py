@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar
 
 from recometer.arrays import plain_number
-from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
+from recometer.errors import (
+    InputError,
+    UnknownNameError,
+    brief,
+    did_you_mean,
+    python_or_command,
+    rule_text,
+)
 from recometer.remembered import cached_property
 from recometer.removed import ARGUMENTS, VALUES
 
@@ -119,10 +126,10 @@ class Rule:
             named = list(map(repr, self.choices))
             if numbers:
                 takes = " or ".join([*numbers, *named])
-                raise InputError(f"{name}={brief(value)} must be {takes}.") from None
+                raise InputError(f"{rule_text(name, value)} must be {takes}.") from None
             hint = VALUES.get((name, str(value)), f"{name} is one of {', '.join(named)}.")
             raise InputError(
-                f"The rule {name}={brief(value)} does not exist. Hint: {hint}"
+                f"The rule {rule_text(name, value)} does not exist. Hint: {hint}"
             ) from None
 
     def sentence(self, value: object) -> str:
@@ -576,15 +583,19 @@ class Protocol:
         for name, declared in self.declared.items():
             declared.check(name, getattr(self, name))
         if self.defects and not self.version:
+            example = python_or_command(
+                "evaluate(..., protocol='evidently', defects=True)",
+                "--protocol evidently --rule defects=true",
+            )
             raise InputError(
-                "defects=True gives what a library computes against its own documentation, and the "
-                f"rules of the protocol {self.name!r} are not those of a library. Hint: name one, "
-                "as in evaluate(..., protocol='evidently', defects=True)."
+                f"{rule_text('defects', True)} gives what a library computes against its own "
+                f"documentation, and the rules of the protocol {self.name!r} are not those of a "
+                f"library. Hint: name one, as in {example}."
             )
         if self.correction != "none" and self.ties != "expected":
             raise InputError(
-                f"correction={self.correction!r} is known for ties='expected' alone, found "
-                f"ties={self.ties!r}."
+                f"{rule_text('correction', self.correction)} is known for "
+                f"{rule_text('ties', 'expected')} alone, found {rule_text('ties', self.ties)}."
             )
 
     def replace(self: AnyProtocol, **rules: Any) -> AnyProtocol:
@@ -603,8 +614,8 @@ class Protocol:
         if wanted != self.version:
             of = f"those of version {self.version!r} alone" if self.version else "recometer's own"
             raise InputError(
-                f"version={wanted!r} cannot be chosen: the rules of the protocol {self.name!r} are "
-                f"{of}. Hint: leave it out."
+                f"{rule_text('version', wanted)} cannot be chosen: the rules of the protocol "
+                f"{self.name!r} are {of}. Hint: leave it out."
             )
         return dataclasses.replace(self, **rules)
 

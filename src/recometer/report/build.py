@@ -11,7 +11,7 @@ import numpy as np
 from recometer.auditing import Audit
 from recometer.auditing import audit as run_audit
 from recometer.comparing.wording import on_power
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, argument_text, python_or_command
 from recometer.report.facts import call_of, facts
 from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
 from recometer.report.inputs import Inputs, read_inputs
@@ -27,10 +27,6 @@ from recometer.version import __version__
 
 DEPTH, LONGEST = 10, 50  # places of a list that is shown
 MOST_AUDITED = 5_000_000  # rows of train, without being asked
-NOT_AUDITED = (
-    "The split was not audited: {}. Hint: report(..., audit=rm.audit(train, test)); on the command "
-    "line --split, or --train and --test."
-)
 
 
 def build(
@@ -113,17 +109,24 @@ def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audi
         )
     one = next((one for one in known.values() if one.train is not None), None)
     if wanted is False:
-        return NOT_AUDITED.format("audit=False left it out")
+        return _not_audited("audit=False left it out")
     if one is None or one.train is None:
         if wanted:
             raise InputError(
                 "audit=True looks at train and test, which are not known here. Hint: "
                 "audit=rm.audit(train, test)."
             )
-        return NOT_AUDITED.format("the report was made without train and test")
+        return _not_audited("the report was made without train and test")
     if wanted is None and len(one.train) > MOST_AUDITED:
-        return NOT_AUDITED.format(f"train has more than {MOST_AUDITED:,} rows")
+        return _not_audited(f"train has more than {MOST_AUDITED:,} rows")
     return run_audit(one.train, one.test, relevant_from=one.protocol.relevant_from)
+
+
+def _not_audited(why: str) -> str:
+    way = python_or_command(
+        "report(..., audit=rm.audit(train, test))", ("--split, or --train and --test")
+    )
+    return f"The split was not audited: {why}. Hint: {way}."
 
 
 def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
@@ -163,25 +166,32 @@ def _missing(
     there = {chart.name for chart in charts}
     found = []
     if not known:
+        lists = python_or_command(
+            "report(..., lists={'als': source}, test=test, train=train)",
+            "--run, --test and --train",
+        )
         found.append(
             "No lists of single users, and no popularity of what is recommended: results that were "
-            "loaded from files do not keep the lists. Hint: report(..., lists={'als': source}, "
-            "test=test, train=train); on the command line --run, --test and --train."
+            f"loaded from files do not keep the lists. Hint: {lists}."
         )
     elif "popularity" not in there:
-        found.append("No popularity of what is recommended: there is no train. Hint: train=...")
+        found.append(
+            "No popularity of what is recommended: there is no train. Hint: "
+            f"{python_or_command('train=...', '--train FILE')}."
+        )
     if "cutoffs" not in there:
-        found.append("No curve over cut-offs. Hint: metrics='ndcg@1..20'.")
+        found.append(f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}.")
     if "tradeoff" not in there and given.comparison is not None:
         found.append(
             "No accuracy against the rest: no metric of lists was evaluated. Hint: "
-            "metrics='ndcg@10 coverage@10 novelty@10'."
+            f"{argument_text('metrics', 'ndcg@10 coverage@10 novelty@10')}."
         )
     if "groups" not in there:
-        found.append(
-            "No groups of users: train is not known. Hint: groups=..., or rm.evaluate(..., "
-            "train=train)."
+        way = python_or_command(
+            "groups=..., or rm.evaluate(..., train=train)",
+            "--by FILE, or --train FILE",
         )
+        found.append(f"No groups of users: train is not known. Hint: {way}.")
     elif "found" not in there:
         found.append(
             "No share of relevant items found by their popularity: not all models were evaluated "

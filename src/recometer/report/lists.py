@@ -15,7 +15,13 @@ from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import relevant_rows
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    did_you_mean,
+    python_or_command,
+)
 from recometer.evaluating.arguments import settled, test_of
 from recometer.evaluating.sides import as_counted
 from recometer.protocol import Protocol
@@ -171,7 +177,9 @@ def _known(
     if test is None and not brings:
         raise InputError(
             f"The lists of {model.name!r} are shown with test, which is not known: the result was "
-            "loaded from a file, or is large. Hint: test=..., and train=... if there was one."
+            "loaded from a file, or is large. Hint: "
+            f"{python_or_command('test=...', '--test FILE')}, and "
+            f"{python_or_command('train=...', '--train FILE')} if there was one."
         )
     train, catalogue = kept.get("train"), kept.get("catalogue")
     truth = (

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from recometer.comparing.rows import PairRow
+from recometer.errors import python_or_command
 from recometer.report import charts, themes
 from recometer.report.model import Chart, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
@@ -174,9 +175,10 @@ def included(inspector: Inspector | None) -> str:
     who, n = inspector.who, len(inspector.users)
     if n == inspector.n_all:
         return f"Has all {n:,} {who}s."
+    named = python_or_command("users=['4711']", "--show 4711")
     return (
         f"Has {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some at random, "
-        f"and those named when the report is made, as in users=['4711'] or --show 4711."
+        f"and those named when the report is made, as in {named}."
     )
 
 

@@ -14,7 +14,14 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids, sessions
 from recometer.data.columns import choose_columns
 from recometer.data.frames import in_numpy, is_frame, open_frame
-from recometer.errors import ColumnError, InputError, InputTypeError, brief
+from recometer.errors import (
+    ColumnError,
+    InputError,
+    InputTypeError,
+    argument_text,
+    brief,
+    python_or_command,
+)
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
@@ -222,15 +229,15 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
     if values is None:
         raise InputError(
-            f"groups={name!r} reads the training items of the users, and there is no train. "
-            "Hint: rm.evaluate(..., train=...)."
+            f"{argument_text('groups', name)} reads the training items of the users, and there is "
+            f"no train. Hint: {python_or_command('rm.evaluate(..., train=...)', '--train FILE')}."
         )
     n = min(int(n), len(values) + 1)  # more make no difference
     known = ~np.isnan(values)
     if not known.any():
         raise InputError(
-            f"groups={name!r} reads the training items of the users, and none of the "
-            f"{len(values):,} users has any. Hint: are the user ids of train those of test?"
+            f"{argument_text('groups', name)} reads the training items of the users, and none of "
+            f"the {len(values):,} users has any. Hint: are the user ids of train those of test?"
         )
     edges = np.unique(np.quantile(values[known], np.arange(1, n) / n, method="inverted_cdf"))
     found = np.searchsorted(edges, values, side="left")
@@ -259,13 +266,13 @@ def read_groups(
         users, groups = _columns(groups, column, user)
     elif isinstance(groups, str):
         raise InputError(
-            f"groups={groups!r} does not exist. Hint: 'activity', 'popularity', or the group of "
-            "each user as an array, a dict or a data frame."
+            f"{argument_text('groups', groups)} does not exist. Hint: 'activity', 'popularity', or "
+            "the group of each user as an array, a dict or a data frame."
         )
     elif column is not None or user is not None:
         raise InputTypeError(
-            f"column= and user= name columns of a data frame, but groups is of type "
-            f"{type(groups).__name__}."
+            f"column= and {argument_text('user')} name columns of a data frame, but groups is of "
+            f"type {type(groups).__name__}."
         )
     elif isinstance(groups, Mapping):
         users, groups = list(groups), list(groups.values())

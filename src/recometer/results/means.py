@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8, mean_of
 from recometer.data.numbers import numbers
-from recometer.errors import InputError
+from recometer.errors import InputError, rule_text
 from recometer.measuring.compute import computed_for_all
 from recometer.measuring.measured import Together
 from recometer.measuring.reasons import Reason, entering
@@ -319,7 +319,9 @@ def mean_of_parts(
     for users who do not count. R is `n_relevant`, and `depth` the places that are known.
     """
     if metric.name != "f":
-        raise InputError(f"average='parts' is known only for f, found {str(metric)!r}.")
+        raise InputError(
+            f"{rule_text('average', 'parts')} is known only for f, found {str(metric)!r}."
+        )
     parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}
     parameters |= dict(metric.parameters)
     places = depth if metric.cutoff is None else np.full(len(depth), metric.cutoff)

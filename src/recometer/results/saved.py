@@ -90,8 +90,8 @@ def read(
     columns, user_ids, header = storage.read_table(path)
     if header.get("kind") != KIND:
         raise FileError(
-            f"{str(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
-            "recometer.load reads what result.save(path) wrote, nothing else."
+            f"{str(path)!r} holds no evaluation, but: {header.get('kind')}. "
+            f"{storage.evaluations_hint()}"
         )
     try:
         fields, intervals = _read(columns, user_ids, header)

@@ -15,7 +15,7 @@ from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, check_number_of_positions
 from recometer.data.spelling import FEWEST, guess, variants
-from recometer.errors import InputError, warn
+from recometer.errors import InputError, argument_text, python_or_command, warn
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
@@ -67,7 +67,8 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     ):
         raise InputError(
             f"{request.candidates} needs to know the items to draw from, and lists do not contain "
-            "those that were recommended to no user. Hint: catalogue= takes the ids of all items."
+            f"those that were recommended to no user. Hint: {argument_text('catalogue')} takes the "
+            "ids of all items."
         )
     if table.item_ids is not None:
         given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
@@ -135,7 +136,7 @@ def _check_positions(table: ListTable, n_items: int) -> None:
         f"The list in row {user} holds the item position {table.items[entry]:,}, but the items of "
         f"test, train and the catalogue are the positions 0 to {n_items - 1:,}. Hint: if items are "
         "the nodes of a graph after its users, rm.Lists(array, item_offset=n_users); if there are "
-        "more items, catalogue= takes their number."
+        f"more items, {argument_text('catalogue')} takes their number."
     )
 
 
@@ -159,11 +160,13 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
         return
     if any(_shared(named, other) for other in (test.item_ids, *others)):
         return
+    nodes = python_or_command(
+        " Those of a graph's nodes begin after its users: rm.Lists(array, item_offset=n_users).", ""
+    )
     warn(
         f"Lists and test share no item: every relevant item is a miss. Hint: are the item ids of "
         f"Lists, such as {ids.show(named, 0)}, written like those of test, such as "
-        f"{ids.show(test.item_ids, 0)}? Those of a graph's nodes begin after its users: "
-        "rm.Lists(array, item_offset=n_users)."
+        f"{ids.show(test.item_ids, 0)}?{nodes}"
     )
 
 

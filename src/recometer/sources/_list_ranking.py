@@ -14,7 +14,7 @@ from recometer.arrays import Array, Bool, Int32, Int64, slices
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids
-from recometer.errors import InputError, warn
+from recometer.errors import InputError, argument_text, rule_text, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top_lists
 from recometer.sources._list_catalogue import ListCatalogue
@@ -268,9 +268,10 @@ class ListWork:
         if (listed > n_candidates).any():
             user = int(np.argmax(listed > n_candidates))
             raise InputError(
-                f"catalogue= leaves {n_candidates[user]:,} items to recommend to user "
-                f"{self._user(user)} (the items of train are not recommended), but the list has "
-                f"{listed[user]:,}. Hint: the catalogue is all that could have been recommended."
+                f"{argument_text('catalogue')} leaves {n_candidates[user]:,} items to recommend to "
+                f"user {self._user(user)} (the items of train are not recommended), but the list "
+                f"has {listed[user]:,}. Hint: the catalogue is all that could have been "
+                "recommended."
             )
 
     def _counts(self, known: Bool, catalogue: ListCatalogue, beside: Int64) -> dict[str, int]:
@@ -370,9 +371,9 @@ class Repeats:
         train, candidates = request.train, request.candidates
         if isinstance(candidates, SampledCandidates):
             raise InputError(
-                f"duplicates={request.protocol.duplicates!r} keeps the places of items that a list "
-                f"repeats, but {candidates} does not say whether a repetition is drawn. Hint: "
-                "lists without repetitions, or duplicates='removed'."
+                f"{rule_text('duplicates', request.protocol.duplicates)} keeps the places of items "
+                f"that a list repeats, but {candidates} does not say whether a repetition is "
+                f"drawn. Hint: lists without repetitions, or {rule_text('duplicates', 'removed')}."
             )
         if isinstance(candidates, Interactions):
             candidates = self._added(candidates, "candidates")

@@ -22,7 +22,7 @@ from recometer.data.columns import (
 from recometer.data.files import FileColumn, in_memory, open_file
 from recometer.data.numbers import all_numbers, as_array
 from recometer.data.tensors import is_a
-from recometer.errors import FileError, InputError, InputTypeError, warn
+from recometer.errors import FileError, InputError, InputTypeError, argument_text, warn
 from recometer.sources import _list_columns, _list_runs
 from recometer.sources._list_table import ListTable
 
@@ -53,7 +53,10 @@ def read_lists(
     columns = {"user": user, "item": item, "rank": rank, "score": score}
     given_ids = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
     if rank not in (None, False) and score not in (None, False):
-        raise InputError("rank= and score= were both given. Hint: name the one to rank by.")
+        raise InputError(
+            f"{argument_text('rank')} and {argument_text('score')} were both given. Hint: name the "
+            "one to rank by."
+        )
     if isinstance(score, str):
         columns["rank"] = False
     if isinstance(data, str | os.PathLike):
@@ -152,14 +155,15 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
         return
     places = could_be_places(others)
     by_that = (
-        f"rank={places[0]!r} ranks by that column, the lowest first"
+        f"{argument_text('rank', places[0])} ranks by that column, the lowest first"
         if places
-        else f"score={others[0]!r} ranks by that column, the highest first"
+        else f"{argument_text('score', others[0])} ranks by that column, the highest first"
     )
     warn(
-        "No column has a common name for ranks or scores: the order of the rows is the "
-        f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: {by_that}; "
-        "rank=False, score=False says that the order is meant."
+        "No column has a common name for ranks or scores: the order of the rows is the ranking, "
+        f"and {', '.join(map(repr, others))} says nothing. Hint: {by_that}; "
+        f"{argument_text('rank', False)}, {argument_text('score', False)} says that the order is "
+        "meant."
     )
 
 

@@ -14,7 +14,7 @@ from recometer.data import ids
 from recometer.data.columns import check_column, choose_columns, common_names, single_names
 from recometer.data.files import in_memory, open_file
 from recometer.data.frames import is_frame, open_frame
-from recometer.errors import InputTypeError, warn
+from recometer.errors import InputTypeError, python_or_command, warn
 from recometer.sources._list_table import ListTable
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def check(
     read = single_names(found.values())
     runs = common_names("run", [name for name in names if name not in read])
     by, values = _run_column(runs, str(found["user"]), fetch)
-    hint = f"rm.Lists.each(data, by={by or 'COLUMN'!r}) takes the runs apart."
+    column = by or "COLUMN"
+    each = python_or_command(f"rm.Lists.each(data, by={column!r})", f"--each {column}")
+    hint = f"{each} takes the runs apart."
     twice = None
     if found["rank"] is not None and lists.scores is not None:
         twice = _repeated_ranks(lists.indptr, lists.scores)

@@ -32,7 +32,7 @@ from recometer.data import ids, matching
 from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import SourceIndex
 from recometer.draws import mix
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text, python_or_command
 from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
 from recometer.ranks import UserFlag
 from recometer.sources.base import Request
@@ -303,7 +303,9 @@ def _choose(
         popularity = None
         if wanted.by == "popularity":
             if train is None:
-                raise InputError(f"{wanted} needs train=, whose interactions it counts.")
+                raise InputError(
+                    f"{wanted} needs {argument_text('train')}, whose interactions it counts."
+                )
             popularity = _popularity(index, train, request)
         aligned = draw(aligned, wanted, keys, popularity, request.threads, request.progress)
     if aligned.candidates is not None and not request.some_users:
@@ -336,13 +338,16 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
     what, sorted_ids = f"items of {items.what}", index.sorted_items[1]
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
-            matching.both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
+            matching.both_have_ids(
+                "item", f"the list {argument_text(items.what)}", items.ids, index.what, None
+            )
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
+            way = python_or_command("give the source item_ids=", "add files of ids to --factors")
             raise InputError(
                 f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
                 f"are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, or "
-                "give the source item_ids=."
+                f"{way}."
             )
         return items.ids.astype(np.int64)
     positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")
@@ -372,8 +377,8 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
         return aligned
     if not kept.any():
         raise InputError(
-            f"No candidate is left of the {aligned.n_items:,} items that the source has. "
-            "Hint: see candidates= and exclude=."
+            f"No candidate is left of the {aligned.n_items:,} items that the source has. Hint: see "
+            f"{argument_text('candidates')} and {argument_text('exclude')}."
         )
     left = np.flatnonzero(kept)
     numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
@@ -423,8 +428,8 @@ def draw(
     """
     if sample.n > aligned.n_items:
         raise InputError(
-            f"{sample} draws more items than there are: {aligned.n_items:,}. "
-            "Hint: leave candidates= out to rank all of them."
+            f"{sample} draws more items than there are: {aligned.n_items:,}. Hint: leave "
+            f"{argument_text('candidates')} out to rank all of them."
         )
     pool, weights = np.arange(aligned.n_items, dtype=np.int32), None
     if popularity is not None:

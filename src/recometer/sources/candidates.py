@@ -20,7 +20,13 @@ from recometer.data.frames import (
 )
 from recometer.data.interactions import Interactions, build, in_either, read_interactions
 from recometer.data.rows import Rows
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    argument_text,
+    did_you_mean,
+)
 
 WAYS = ("uniform", "popularity")
 
@@ -153,7 +159,7 @@ def check_sets(n_without: int, n_known: int) -> None:
     if n_without == n_known > 0:
         raise InputError(
             "No user of test has a candidate that the source knows and that is not in train. "
-            "Hint: are the ids of users and items in candidates= those of test?"
+            f"Hint: are the ids of users and items in {argument_text('candidates')} those of test?"
         )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 
 import numpy.typing as npt
 
+from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import flag
 from recometer.data.tensors import dtype_and_device, is_tensor
@@ -106,6 +108,48 @@ class Factors(Source):
             _torch.check_tf32(self._factors.items)
         n_items = len(self._factors.items)
         self._index = SourceIndex.of("Factors", self._factors.n_users, n_items, user_ids, item_ids)
+
+    @classmethod
+    def from_files(
+        cls,
+        *paths: str,
+        test: object = None,
+        user: str | None = None,
+        item: str | None = None,
+        note: Callable[[str], object] = lambda text: None,
+    ) -> Factors:
+        """Read factors, and the ids of their rows, from files.
+
+        Parameters
+        ----------
+        *paths
+            The files of the users, of the items, of the users' ids and of the items' ids; the last
+            two may be left out. Factors are NumPy arrays (.npy), which are mapped into memory, or
+            Parquet files with a column of ids and the factors in a column of lists or in columns
+            of numbers. Ids are texts with one per line (.txt), a NumPy array, or a column of a
+            table; the word ``"positions"`` in place of a file says that the ids count the rows
+            from 0. One archive of arrays (.npz), called as the parameters of `Factors` are, can
+            stand in place of the first two files.
+        test
+            What the factors will be evaluated on, see `recometer.evaluate`. Ids in text are read as
+            texts or as numbers, as those of test are.
+        user, item
+            Columns of the ids in tables. By default they are found by their names.
+        note
+            Called with sentences about what was read.
+
+        Raises
+        ------
+        FileError
+            If a file cannot be read.
+        InputError
+            If files do not fit each other, or the rows have no ids and test has.
+        """
+        from recometer.data.factor_files import read_factors  # most factors are not in files
+
+        data = test if test is None or isinstance(test, Interactions) else Interactions.of(test)
+        arrays = read_factors(paths, data, {"user": user, "item": item}, note)
+        return cls(arrays.pop("user_factors"), arrays.pop("item_factors"), **arrays)
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""

@@ -22,7 +22,15 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, is_relevant
 from recometer.data.numbers import all_numbers, are_ignored, as_array, sizes_of, without_mask
 from recometer.draws import mix
-from recometer.errors import InputError, InputTypeError, brief, warn
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    argument_text,
+    brief,
+    python_or_command,
+    rule_text,
+    warn,
+)
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.remembered import cached_property
@@ -357,8 +365,9 @@ class Pairs(Source):
             f"{self.n_repeated:,} of {len(rows.user):,} rows of Pairs repeat a pair of user and "
             f"item (the first: user {user} and item "
             f"{ids.show(rows.item_ids, int(rows.item[row]))}); each pair is ranked once, by its "
-            "best score, and its truths are added up. Hint: duplicates='joined' ranks every row as "
-            "an item of its own; repeated_test='largest' takes the largest truth."
+            f"best score, and its truths are added up. Hint: {rule_text('duplicates', 'joined')} "
+            f"ranks every row as an item of its own; {rule_text('repeated_test', 'largest')} takes "
+            "the largest truth."
         )
 
     def ratings(self, request: Request) -> Ratings | None:
@@ -375,8 +384,8 @@ class Pairs(Source):
             # A convention whose rule names no value does not mean ratings.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
-                    f"Both threshold= of Pairs and relevant_from={rule!r} say what is relevant. "
-                    "Hint: leave one out."
+                    f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
+                    "relevant. Hint: leave one out."
                 )
             return self._threshold
         if self.facts.replaces_relevant_from(protocol):
@@ -501,14 +510,15 @@ class Pairs(Source):
         for name in ("train", "candidates", "exclude"):
             if getattr(request, name) is not None and self._rows.item_ids is None:
                 raise InputError(
-                    f"{name}= names items, but these Pairs have none. Hint: pass item= with their "
-                    "column."
+                    f"{argument_text(name)} names items, but these Pairs have none. Hint: pass "
+                    f"{argument_text('item')} with their column."
                 )
         if not own and self.n_repeated:
+            truth = python_or_command("relevance= or rating=", "--value")
             raise InputError(
                 f"{self.n_repeated:,} of the {len(self._rows.user):,} rows "
                 "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
-                "keep one of each, or add a column of the truth (relevance= or rating=)."
+                f"keep one of each, or add a column of the truth ({truth})."
             )
 
 
@@ -678,7 +688,9 @@ def per_user(rows: PairRows, threshold: Threshold) -> Float64:
 
 def _from_dict(rows: PairRows, threshold: Mapping[Any, float]) -> Float64:
     if rows.user_ids is None:
-        raise InputError("A threshold for each user needs users. Hint: pass groups=.")
+        raise InputError(
+            f"A threshold for each user needs users. Hint: pass {argument_text('groups')}."
+        )
     found = ids.match(rows.user_ids, list(threshold), "user ids of Pairs", "keys of threshold")
     if (found < 0).any():
         lacking = ids.show(rows.user_ids, int((found < 0).argmax()))
@@ -826,7 +838,10 @@ def from_arrays(
         found = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         hint = ""
         if users is not None and _add_up(groups, len(truth)):
-            hint = " Hint: groups= has the user of each row; sizes= the number of rows of each."
+            hint = (
+                f" Hint: {argument_text('groups')} has the user of each row; sizes= the number of "
+                "rows of each."
+            )
         raise InputError(f"Pairs.of takes arrays of one length, found {found}.{hint}")
     return _sorted(users, None, score, truth, "relevance")
 
@@ -903,9 +918,10 @@ def _without_ignored(truth: Float64, ignored: object) -> Float64:
     """Return NaN for labels that are to be ignored; refuse to ignore all."""
     padding = are_ignored(truth, ignored)
     if len(padding) and padding.all():
+        ignoring = python_or_command(f"ignore_label={brief(ignored)}", "--ignore-label")
         raise InputError(
-            f"All {len(padding):,} rows of Pairs have a label that ignore_label={brief(ignored)} "
-            "leaves out. Hint: name only labels of padding, not those of items that were judged."
+            f"All {len(padding):,} rows of Pairs have a label that {ignoring} leaves out. Hint: "
+            "name only labels of padding, not those of items that were judged."
         )
     return np.where(padding, np.nan, truth)
 

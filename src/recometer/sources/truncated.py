@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from recometer.data.rows import MAX_NUMBER
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top_lists
 from recometer.sources._top_lists import Rule
@@ -37,7 +37,9 @@ class Cut(Source):
 
     def __init__(self, source: Source, depth: int) -> None:
         if not 1 <= depth <= MAX_NUMBER:
-            raise InputError(f"depth={depth} must be a whole number from 1 to {MAX_NUMBER:,}.")
+            raise InputError(
+                f"{argument_text('depth', depth)} must be a whole number from 1 to {MAX_NUMBER:,}."
+            )
         self._source = source
         self._depth = depth
 

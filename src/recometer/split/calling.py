@@ -1,4 +1,4 @@
-"""``rm.split(...)``: the package of splits, which is called as its function `split`."""
+"""``rm.split(...)``: calling the package of splits calls its function `split`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class CallableModule(types.ModuleType):
     """A module that is called as `split` is."""
 
     __call__ = staticmethod(splitting.split)
-    # Python takes the first parameter of an object that is called for the object.
+    # Python passes the called object as the first argument.
     __signature__ = inspect.signature(splitting.split)
 
 

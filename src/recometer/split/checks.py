@@ -1,4 +1,4 @@
-"""What the parts of a split are given, checked."""
+"""Checks of the arguments of a split's parts."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Container:
     Attributes
     ----------
     table : Table
-        What the split reads of them.
+        The columns that the split reads.
     columns : Columns or None
         The names of the columns that it reads. None for data without columns.
     """
@@ -69,7 +69,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         return _Interactions(Interactions.of(data, **options))
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        data = collected(data)  # its rows might come in another order the next time
+        data = collected(data)  # rows could have another order the next time
     return _Frame(data, options)
 
 
@@ -149,7 +149,7 @@ def _is_date(column: Any) -> bool:
             return any(isinstance(entry, datetime.date) for entry in column[:1])
     if isinstance(column, pl.Series):
         if column.dtype == pl.String:
-            # What it is not shows when all of it is read.
+            # Whether it is one shows when all of it is read.
             return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
         return column.dtype in (pl.Date, pl.Datetime)
     return bool(column.dtype.kind == "M")

@@ -12,7 +12,7 @@ from recometer import _kernel
 from recometer._kernel import RowOrder
 from recometer.arrays import Bool, Float64
 from recometer.data.numbers import flag
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text, python_or_command
 from recometer.split.checks import check_whole
 from recometer.split.grouping import number_rows
 from recometer.split.table import Table
@@ -25,7 +25,19 @@ class Kept(NamedTuple):
     values: Float64 | None = None
 
 
-class Filter:
+class Named:
+    """A filter; messages show its call in Python, or its option."""
+
+    @property
+    def option(self) -> str:
+        """The option of the command line with its value."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return python_or_command(repr(self), self.option)
+
+
+class Filter(Named):
     """Leaves out rows before the split."""
 
     def kept(self, table: Table, threads: int) -> Kept:
@@ -48,6 +60,12 @@ class MinCounts(Filter):
     def __post_init__(self) -> None:
         check_whole("user", self.user, 1)
         check_whole("item", self.item, 1)
+
+    @property
+    def option(self) -> str:
+        """The options of the command line with their values."""
+        least = {"user": self.user, "item": self.item}
+        return " ".join(f"--min-{side} {number}" for side, number in least.items() if number > 1)
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows of such users and items."""
@@ -80,6 +98,12 @@ class KCore(Filter):
         for name, number in (("user", user), ("item", item)):
             chosen = ("k", k) if number is None else (name, number)
             object.__setattr__(self, name, check_whole(*chosen, 1))
+
+    @property
+    def option(self) -> str:
+        """The option of the command line with its value."""
+        same = self.user == self.item
+        return f"--core {self.user}" if same else f"--core user={self.user},item={self.item}"
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows of the core."""
@@ -118,6 +142,11 @@ class Duplicates(Filter):
         if self.keep not in ("first", "last", "sum"):
             raise InputError(f"keep={self.keep!r} must be 'first', 'last' or 'sum'.")
 
+    @property
+    def option(self) -> str:
+        """The option of the command line with its value."""
+        return f"--duplicates {self.keep}"
+
     def kept(self, table: Table, threads: int) -> Kept:
         """Return a row per pair."""
         order = RowOrder.OLD_PAIRS if self.keep == "first" else RowOrder.PAIRS
@@ -133,7 +162,7 @@ class Duplicates(Filter):
             user = table.users.named(table.users.codes[row]).tolist()[0]
             item = table.items.named(table.items.codes[row]).tolist()[0]
             raise InputError(
-                f"{self!r} adds up the values of user {user!r} and item {item!r}, of which one is "
+                f"{self} adds up the values of user {user!r} and item {item!r}, and one is "
                 "missing or NaN. Hint: drop such rows, or keep the 'last'."
             )
         at = at[np.lexsort((table.values[at], pairs[at]))]
@@ -158,23 +187,30 @@ class ValuesFrom(Filter):
     def __post_init__(self) -> None:
         number = isinstance(self.threshold, numbers.Real) and not isinstance(self.threshold, bool)
         if not number or self.threshold != self.threshold:
+            name = python_or_command("threshold=", "--from-value ")
+            example = python_or_command("ValuesFrom(4)", "--from-value 4")
             raise InputError(
-                f"threshold={self.threshold!r} must be a number. Hint: ValuesFrom(4) keeps values "
-                "of 4 and more."
+                f"{name}{self.threshold!r} must be a number. Hint: {example} keeps values of 4 and "
+                "more."
             )
+
+    @property
+    def option(self) -> str:
+        """The option of the command line with its value."""
+        return f"--from-value {self.threshold:g}"
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows with such values."""
         if table.values is None:
             raise InputError(
-                f"{self!r} reads values, and the data have none. Hint: name their column with "
-                "value=."
+                f"{self} reads values, and the data have none. Hint: name their column with "
+                f"{argument_text('value')}."
             )
         return Kept(table.values >= self.threshold)
 
 
 @dataclasses.dataclass(frozen=True)
-class SeenInTrain:
+class SeenInTrain(Named):
     """Leave out test rows whose user or item is not in the training data.
 
     An item counts as seen if it is in train or in remainder, and a user if it is in train.
@@ -190,6 +226,12 @@ class SeenInTrain:
     def __post_init__(self) -> None:
         flag("users", self.users)
         flag("items", self.items)
+
+    @property
+    def option(self) -> str:
+        """The option of the command line with its value."""
+        both = self.users and self.items
+        return f"--seen {'both' if both else 'users' if self.users else 'items'}"
 
     def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
         """Return the test rows that are left out."""

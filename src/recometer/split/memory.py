@@ -1,4 +1,4 @@
-"""Whether a split fits in memory, said before it is too late."""
+"""Checks whether a split fits in memory before it starts."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _drawn(
 
     n_rows = table.users.counts
     n_test = holdout_sizes(n_rows, items_test_fraction)
-    # What a minimum in train and test cannot say: how many items are left to choose from.
+    # A minimum in train and test cannot express how many items are left to choose from.
     roomy = (n_rows < n_items - 1) & (n_items - (n_rows - n_test) >= min_items_pool)
     least_train = 0 if flag("consider_cold_start", consider_cold_start) else 1
     possible = roomy & (n_rows > 0) & (n_test >= min_pos_test) & (n_rows - n_test >= least_train)

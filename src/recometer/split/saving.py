@@ -29,7 +29,7 @@ from recometer.data.storage import (
     read_frame,
     sealed,
 )
-from recometer.errors import FileError, InputTypeError
+from recometer.errors import FileError, InputTypeError, python_or_command
 
 try:
     import fcntl
@@ -195,9 +195,8 @@ def _frame(part: Any) -> pl.DataFrame:
     """Return a frame as one of Polars that can be written, and read again as it is."""
     import polars as pl
 
-    hint = (
-        "Hint: convert the column before the split, for instance to texts; splits of "
-        "rm.Interactions.of(data) keep ids of any type."
+    hint = "Hint: convert the column before the split, for instance to texts" + python_or_command(
+        "; splits of rm.Interactions.of(data) keep ids of any type.", "."
     )
     pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
     if pandas is not None and isinstance(part, pandas.DataFrame):
@@ -258,8 +257,7 @@ def undamaged(folder: Path) -> Iterator[None]:
         raise
     except unreadable() + DAMAGED as error:
         raise FileError(
-            f"The split in {str(folder)!r} is damaged: {error}. Hint: rm.Split.load reads what "
-            "split.save(folder) wrote."
+            f"The split in {str(folder)!r} is damaged: {error}. Hint: {_hint()}"
         ) from error
 
 
@@ -285,10 +283,7 @@ def _header(folder: Path) -> bytes:
                 f"{str(folder)!r} holds folds. Hint: load one of them: {str(folder / 'fold_0')!r}; "
                 "rm.evaluate takes a list of several."
             ) from None
-        raise FileError(
-            f"There is no split in {str(folder)!r}. Hint: rm.Split.load reads what "
-            "split.save(folder) wrote."
-        ) from None
+        raise FileError(f"There is no split in {str(folder)!r}. Hint: {_hint()}") from None
 
 
 def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, Any]]:
@@ -375,3 +370,10 @@ def _read_interactions(
             item_ids=ids["item"],
         )
     return found
+
+
+def _hint() -> str:
+    return python_or_command(
+        "rm.Split.load reads what split.save(folder) wrote.",
+        "recometer split --out FOLDER writes splits.",
+    )

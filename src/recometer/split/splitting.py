@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer.arrays import Array, Bool, UInt8
 from recometer.draws import seed_of
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, InputTypeError, python_or_command, warn
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.data import open_data
 from recometer.split.filters import Filter, SeenInTrain
@@ -220,7 +220,7 @@ class _Work:
         self.untested, self.min_train, self.min_test = untested, min_train, min_test
         self.seed, self.threads = seed_of(seed), resolve_threads(threads)
         listed = listed_filters(filters)
-        self.filters = tuple(map(repr, listed))
+        self.filters = listed
         self.after = [one for one in listed if isinstance(one, SeenInTrain)]
         self.container = open_data(data, columns)
         self.table = self.container.table
@@ -298,7 +298,7 @@ class _Work:
         protocol = SplitProtocol(
             who=repr(named),
             what=repr(what),
-            filters=self.filters,
+            filters=tuple(map(repr, self.filters)),
             untested=self.untested,
             min_train=self.min_train,
             min_test=self.min_test,
@@ -386,27 +386,36 @@ class _Work:
         if n_test if self.min_test else tested is None or tested.any():
             return
         if not self.table.n:
-            gone = "".join(f", {name} left out {n:,}" for name, n in self.removed.items() if n)
+            counts = {str(one): self.removed.get(repr(one)) for one in self.filters}
+            gone = "".join(f", {name} left out {n:,}" for name, n in counts.items() if n)
             raise NoTestUsersError(
                 f"{where}no user can be tested: the data have {self.container.table.n:,} "
                 f"interactions{gone}. Hint: "
                 + ("loosen the filters." if gone else "is it the right data?")
             )
-        unseen = "".join(f"; {one!r} left out {removed[repr(one)]:,}" for one in self.after)
+        unseen = "".join(f"; {one} left out {removed[repr(one)]:,}" for one in self.after)
+        by = python_or_command(
+            f"who={who!r}, what={what!r}, min_train={self.min_train}, min_test={self.min_test}",
+            f"{_option(who)}, {_option(what)}, --min-train {self.min_train}, "
+            f"--min-test {self.min_test}",
+        )
         raise NoTestUsersError(
             f"{where}no user can be tested: of {self.table.n:,} interactions that the filters "
-            f"leave, none of them is held out for test by who={who!r}, what={what!r}, "
-            f"min_train={self.min_train}, min_test={self.min_test}{unseen}. Hint: loosen one of "
-            "them."
+            f"leave, none of them is held out for test by {by}{unseen}. Hint: loosen one of them."
         )
 
     def _warn_of_no_train(self, who: object, what: object, where: str) -> None:
-        filters = f", filters=[{', '.join(self.filters)}]" if self.filters else ""
+        filters = f", filters={list(self.filters)}" if self.filters else ""
+        by = python_or_command(f"what={what!r}, who={who!r}{filters}", "--what and --who")
         warn(
             f"{where}train is empty: none of {self.container.table.n:,} interactions is left "
-            f"there by what={what!r}, who={who!r}{filters}. Hint: hold out less; a split by time "
-            "takes a later one."
+            f"there by {by}. Hint: hold out less; a split by time takes a later one."
         )
+
+
+def _option(part: object) -> str:
+    """Return the option that made a part of the split, with its value."""
+    return str(getattr(part, "option", part))
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from recometer import _kernel
 from recometer.arrays import Array, Bool, Int64, UInt32, UInt64
 from recometer.data.ids import as_ids, encode, match, user_keys
-from recometer.errors import InputError
+from recometer.errors import InputError, python_or_command
 from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
@@ -186,9 +186,12 @@ class Table:
     def times(self) -> Array:
         """The times; InputError, if there are none."""
         if self._times is None:
+            hint = python_or_command(
+                "name their column with time=, or draw at random: Fraction(0.2), Number(1)",
+                "--time names their column; --what fraction=0.2 and --what number=1 draw at random",
+            )
             raise InputError(
-                "This split is by time, and the data have no times. Hint: name their column with "
-                "time=, or draw at random: Fraction(0.2), Number(1)."
+                f"This split is by time, and the data have no times. Hint: {hint}."
                 + (f" Columns: {', '.join(map(str, self.names))}." if self.names else "")
             )
         return self._times()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from recometer._kernel import RowOrder
 from recometer.arrays import Array, Bool, Int64
 from recometer.data.numbers import flag
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, python_or_command
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.grouping import hold_first, hold_share, number_rows
@@ -160,7 +160,9 @@ class LeaveOneOut(What):
 
     def __post_init__(self) -> None:
         if self.by not in ("time", "random"):
-            raise InputError(f"by={self.by!r} must be 'time' or 'random'.")
+            raise InputError(
+                f"{python_or_command('by=', '')}{self.by!r} must be 'time' or 'random'."
+            )
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return one row per user."""
@@ -179,8 +181,8 @@ class After(What):
     Parameters
     ----------
     time : number, date, or text in ISO 8601
-        Interactions at exactly this time are in test. A date without a time is midnight; what has
-        no time zone is meant in that of the data's times.
+        Interactions at exactly this time are in test. A date without a time is midnight. A
+        time without a zone is in the zone of the data's times.
     until : same type, or None
         Interactions from this time on are left out.
     since : same type, or None

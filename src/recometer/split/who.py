@@ -162,7 +162,7 @@ class UserFolds:
     def parts(self, table: Table, seed: int) -> list[Who]:
         """Return who is tested in each fold."""
         draw = draws.draw_users(table.users.keys, seed)
-        # The high half is enough to tell folds apart, and its product does not overflow.
+        # The high half is enough to choose a fold, and its product does not overflow.
         fold = ((draw >> np.uint64(32)) * np.uint64(self.k)) >> np.uint64(32)
         return [_Fold(fold == number) for number in range(self.k)]
 

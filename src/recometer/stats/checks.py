@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Sequence, Sized
 
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError, InputTypeError, argument_text, brief
 
 Bounds = tuple[float, float]
 
@@ -20,13 +20,13 @@ def check_alpha(alpha: float) -> None:
 def check_number(name: str, given: object) -> None:
     """Raise InputTypeError or InputError unless an argument is a finite number."""
     if not isinstance(given, numbers.Real) or isinstance(given, bool):
-        raise InputTypeError(f"{name}={brief(given)} must be a number.")
+        raise InputTypeError(f"{argument_text(name, given)} must be a number.")
     try:
         finite = math.isfinite(given)
     except OverflowError:  # a whole number beyond 1.8e308
         finite = False
     if not finite:
-        raise InputError(f"{name}={brief(given)} must be a finite number, at most 1.8e308.")
+        raise InputError(f"{argument_text(name, given)} must be a finite number, at most 1.8e308.")
 
 
 def check_whole(name: str, given: object, least: int, most: int | None = None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from recometer.errors import InputError, brief
+from recometer.errors import InputError, brief, python_or_command
 
 __all__ = ["METHODS", "Interval", "check_confidence"]
 
@@ -90,7 +90,7 @@ def check_confidence(confidence: float) -> float:
         If it is not.
     """
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
-        raise InputError(
-            f"confidence={brief(confidence)} must be above 0 and below 1. Hint: 0.95 is usual."
-        )
+        shown = brief(confidence)
+        named = python_or_command(f"confidence={shown}", f"--confidence {shown}")
+        raise InputError(f"{named} must be above 0 and below 1. Hint: 0.95 is usual.")
     return float(confidence)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.stats.comparing import Pairs, difference_interval, paired_test
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import column
@@ -149,7 +149,9 @@ def equivalence_over_runs(
 
 def _check(margin: float, alpha: float) -> None:
     if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
-        raise InputError(f"margin={margin!r} must be above 0: the difference that would matter.")
+        raise InputError(
+            f"{argument_text('margin', margin)} must be above 0: the difference that would matter."
+        )
     if not isinstance(alpha, numbers.Real) or not 0 < alpha < 0.5:
         raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
 

@@ -181,7 +181,7 @@ def expected_lies_between_pessimistic_and_optimistic(
 def without_ties_every_rule_gives_the_same_bits(
     metrics: Sequence[Metric], case: RankingCase
 ) -> None:
-    """Check that rules for ties change nothing where there are none."""
+    """Check that rules for ties change nothing without ties."""
     order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
     ranks = _ranks(case, order.astype(np.float64))
     expected = _values(ranks, metrics)

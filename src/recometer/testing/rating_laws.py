@@ -157,7 +157,7 @@ def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: Ratin
 def without_ties_every_rule_gives_the_same_bits(
     metrics: Sequence[Metric], case: RatingCase
 ) -> None:
-    """Check that rules for ties change nothing where there are none."""
+    """Check that rules for ties change nothing without ties."""
     steps = np.arange(case.actual.shape[1]) / 64
     ratings = dataclasses.replace(case, predicted=case.predicted + steps).ratings()
     expected = _values(ratings, metrics)

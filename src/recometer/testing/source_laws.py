@@ -95,7 +95,7 @@ def check_source(
     source
         A function that makes a source from a matrix of scores: ``make(scores, user_ids,
         item_ids)``, float64 [n_users, n_items] without NaN, with ids of its rows and columns in any
-        order. It is called with generated scores, many of which are equal. It may also be an
+        order. It is called with generated scores, among them many equal ones. It may also be an
         existing source, for which fewer laws can be checked.
     test, train
         For an existing source, the arguments of `evaluate`. Test is None if the source contains
@@ -462,7 +462,7 @@ def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, 
     if test is not None:
         users = _names(test.user_ids, users_of(ranks.indptr))
     items = _names(ranks.item_ids, ranks.item)
-    # Items without a position, and rows that repeat a pair, are told apart by their order.
+    # Items without a position, and rows that repeat a pair, differ by their order.
     found: dict[tuple[Any, Any], Any] = {}
     columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
     for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):

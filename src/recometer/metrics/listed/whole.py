@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Bool, Float64, Int64
-from recometer.errors import InputError
+from recometer.errors import InputError, argument_text
 from recometer.metrics.adding_up import AddsUp, Summed
 from recometer.metrics.listed.data import ListData, exposures, lengths, log2, needed, powers
 from recometer.metrics.registry import METRICS, Metric
@@ -120,9 +120,9 @@ def _size(known: Known, n_listed: int, padded: bool = False) -> int:
     n = needed(known.n_catalogue)
     if n_listed > n + padded:
         raise InputError(
-            f"catalogue={n} is less than the {n_listed:,} items that are listed. Hint: it is the "
-            "number of all items that could be recommended; if some that are listed are not among "
-            "these, pass the ids of those that are."
+            f"{argument_text('catalogue', n)} is less than the {n_listed:,} items that are listed. "
+            "Hint: it is the number of all items that could be recommended; if some that are "
+            "listed are not among these, pass the ids of those that are."
         )
     return n + padded
 

@@ -92,7 +92,7 @@ class StandardInput:
         return self._copies[name]
 
     def named(self, message: str) -> str:
-        """Return a message that does not know of copies."""
+        """Return a message with the names of pipes instead of those of their copies."""
         for name, copy in self._copies.items():
             message = message.replace(str(copy), _called(name))
         return message

@@ -1,0 +1,193 @@
+"""Factor models in files: NumPy arrays with files of ids, or Parquet files that hold both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data import ids
+from recometer.data.array_files import DAMAGED, open_array
+from recometer.data.columns import REQUIRED
+from recometer.data.files import check_file, read_columns
+from recometer.data.id_files import id_column, known_ids, read_ids
+from recometer.data.interactions import Interactions
+from recometer.data.unpacking import check_archive
+from recometer.errors import ColumnError, FileError, InputError, python_or_command
+
+if TYPE_CHECKING:
+    import polars as pl
+
+POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
+ARRAYS = ("user_factors", "item_factors", "user_bias", "item_bias", "user_ids", "item_ids")
+Note = Callable[[str], object]
+
+
+def read_factors(
+    paths: Sequence[str],
+    test: Interactions | None,
+    columns: Mapping[str, str | None],
+    note: Note,
+) -> dict[str, Any]:
+    """Read the arguments of `Factors` from files; see `Factors.from_files`.
+
+    `columns` names the columns of ids, ``"user"`` and ``"item"``, or says None; `note` is called
+    with notes for the user.
+    """
+    if is_archive(paths[0]):
+        arrays = _from_archive(paths[0], note)
+        sources, of_ids = (paths[0], paths[0]), paths[1:]
+    else:
+        arrays, sources, of_ids = {}, (paths[0], paths[1]), paths[2:]
+        for what, path in zip(REQUIRED, sources, strict=True):
+            arrays[f"{what}_factors"], own = _matrix(Path(path), what, columns[what])
+            if own is not None:
+                arrays[f"{what}_ids"] = own
+    for what, path, ids_path in zip(REQUIRED, sources, [*of_ids, "", ""], strict=False):
+        known, name, n_rows = known_ids(test, what), f"{what}_ids", len(arrays[f"{what}_factors"])
+        if ids_path and name in arrays:
+            owner = f"{what} ids" if is_archive(path) else "ids"
+            raise InputError(f"{path} has {owner} of its own. Hint: leave out {ids_path}.")
+        if ids_path == POSITIONS:
+            arrays[name] = _positions(path, what, known, n_rows)
+            if not is_archive(path):
+                note(f"{path}: its rows are the {what}s 0 to {n_rows - 1:,}")
+        elif ids_path:
+            arrays[name] = read_ids(Path(ids_path), what, columns[what], known)
+        elif name not in arrays and known is not None:
+            _lacking(path, what, known)
+    return arrays
+
+
+def is_archive(path: str) -> bool:
+    """Return whether a file is an archive of arrays, by its name."""
+    return path.lower().endswith(".npz")
+
+
+def _from_archive(path: str, note: Note) -> dict[str, Any]:
+    """Return the arrays of an archive that `Factors` takes."""
+    check_file(Path(path))
+    try:
+        check_archive(Path(path))
+        with np.load(path, allow_pickle=False) as archive:
+            unread = [name for name in archive.files if name not in ARRAYS]
+            arrays = {name: archive[name] for name in ARRAYS if name in archive.files}
+    except FileError:
+        raise
+    except DAMAGED as error:
+        raise FileError(
+            f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
+            "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one; arrays of "
+            "Python objects are not read: give texts as user_ids.tolist()."
+        ) from error
+    for name in ARRAYS[:2]:
+        if name not in arrays:
+            raise InputError(
+                f"{path} holds no array {name!r}. Hint: the arrays are called {', '.join(ARRAYS)}."
+            )
+    if unread:
+        note(f"{path}: not read: {', '.join(unread)}")
+    return arrays
+
+
+def _lacking(path: str, what: str, known: Array) -> NoReturn:
+    example = f", such as {ids.show(known, 0)}" if len(known) else ""
+    files, positions = _ways()
+    raise InputError(
+        f"{path} has no {what} ids, but test has{example}: its rows are positions, and nothing "
+        f"says which is which. Hint: add files of ids, {files}; or, if the ids count the rows from "
+        f"0, {positions}."
+    )
+
+
+def _ways() -> tuple[str, str]:
+    """Return how files of ids are named, and how positions are."""
+    call = python_or_command("Factors.from_files({})", "--factors NAME={}")
+    listed = python_or_command(", ", ",")
+    files = ("USERS", "ITEMS", "USER_IDS", "ITEM_IDS")
+    word = python_or_command(repr(POSITIONS), POSITIONS)
+    return call.format(listed.join(files)), call.format(listed.join((*files[:2], word, word)))
+
+
+def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
+    """Return factors, and their ids where the file has them."""
+    if path.name.lower().endswith(".npy"):
+        array = open_array(path, "factors")
+        if array.ndim != 2:
+            raise InputError(
+                f"{path} holds an array of shape {array.shape}. Hint: factors have the shape "
+                f"[n_{what}s, n_factors]."
+            )
+        return array, None
+    if path.name.lower().endswith(".parquet"):
+        return _from_parquet(path, what, column)
+    check_file(path)
+    raise FileError(
+        f"{path} has an extension that is not read as factors. Hint: known are .npy and .parquet."
+    )
+
+
+def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, object]:
+    import polars as pl
+
+    frame = read_columns(path)
+    own = id_column(path, frame.columns, what, column)
+    rest = frame.drop(own)
+    nested = [name for name in rest.columns if isinstance(rest[name].dtype, pl.List | pl.Array)]
+    if nested:
+        if len(nested) > 1:
+            raise ColumnError(
+                f"{path}: several columns hold lists: {', '.join(nested)}. Hint: keep the one "
+                "with the factors."
+            )
+        return _from_lists(path, rest[nested[0]]), frame[own]
+    wrong = [name for name in rest.columns if not rest[name].dtype.is_numeric()]
+    if wrong or not rest.width:
+        found = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
+        raise ColumnError(
+            f"{path}: expected factors in addition to the ids (column {own!r}), found {found}. "
+            "Hint: one column of lists, or a column of numbers for each factor."
+        )
+    return rest.to_numpy(), frame[own]
+
+
+def _from_lists(path: Path, column: pl.Series) -> Array:
+    import polars as pl
+
+    lists = column.cast(pl.List(column.dtype.inner))  # type: ignore[attr-defined]
+    lengths = lists.list.len()
+    if lists.null_count() or lengths.n_unique() > 1:
+        odd = int((lengths != lengths[0]).fill_null(True).arg_true()[0]) if len(lists) else 0
+        raise InputError(
+            f"{path}: row {odd} (counted from 0) of column {column.name!r} holds "
+            f"{lengths[odd] or 'no'} factors, the first row {lengths[0] or 'none'}. "
+            "Hint: every row needs the same number."
+        )
+    width = int(lengths[0]) if len(lists) else 0
+    if not width:
+        return np.zeros((len(lists), 0))
+    flat: Array = lists.explode().to_numpy()
+    return flat.reshape(len(lists), width)
+
+
+def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
+    """Return the numbers of the rows as their ids; refuse ids of test that cannot be such."""
+    if known is None or not len(known):
+        return np.arange(n_rows)
+    if ids.kind(known) != "int":
+        raise InputError(
+            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the {what}s of "
+            f"test are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files "
+            f"of ids: {_ways()[0]}."
+        )
+    outside = (known < 0) | (known >= n_rows)
+    if outside.any():
+        raise InputError(
+            f"{POSITIONS}: {path} has the {what}s 0 to {n_rows - 1:,}, but test has the {what} "
+            f"{known[outside][0]}. Hint: are the ids of test numbered from 1, or not at all? "
+            f"Files of ids say which row is whose: {_ways()[0]}."
+        )
+    return np.arange(n_rows)

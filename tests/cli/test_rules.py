@@ -1,0 +1,43 @@
+"""``recometer rules``: every rule with its values."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from command_line import CliRunner, Result
+
+from recometer import Protocol
+from recometer.cli._app import app
+
+
+def run(*arguments: str, columns: int = 80) -> Result:
+    return CliRunner().invoke(app, ["rules", *arguments], env={"COLUMNS": str(columns)})
+
+
+def test_overview_has_every_rule_with_its_default() -> None:
+    rows = {row["rule"]: row for row in csv.DictReader(run("--format", "csv").stdout.splitlines())}
+    assert rows.keys() == {name for name, rule in Protocol.declared.items() if rule.says}
+    assert rows["seen"] == {
+        "rule": "seen",
+        "default": "removed",
+        "values": "removed, kept_in_lists, kept",
+    }
+    assert rows["decimals"]["values"] == "none, x (a whole number from 0 to 15)"
+
+
+@pytest.mark.parametrize("name", [name for name, rule in Protocol.declared.items() if rule.says])
+def test_an_explanation_fits_the_terminal(name: str) -> None:
+    lines = run(name).stdout.splitlines()
+    assert lines[0].startswith(f"--rule {name}=VALUE; default: ")
+    assert max(map(len, lines)) <= 100
+
+
+def test_an_unknown_rule_is_wrong_usage() -> None:
+    result = run("tie")
+    assert result.exit_code == 2
+    assert "There is no rule 'tie'. Hint: Did you mean 'ties'" in result.stderr
+
+
+def test_a_format_is_for_the_list_alone() -> None:
+    assert run("ties", "--format", "csv").exit_code == 2
