@@ -29,7 +29,7 @@ DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 def in_place(given: Any, what: str) -> Any:
     """Return the array in the file that a path names; anything else is returned as it is.
 
-    `what` it is stands in messages.
+    Messages call it `what`.
     """
     return open_array(given, what) if isinstance(given, str | os.PathLike) else given
 
@@ -57,7 +57,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "array) writes one."
         )
     try:
-        with np.errstate(over="ignore"):  # of a shape that no file has room for
+        with np.errstate(over="ignore"):  # the shape is too large for any file
             array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
         raise FileError(
@@ -65,7 +65,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "numpy.save(path, array) writes one; arrays of Python objects are not read: "
             "numpy.save(path, array.tolist()) writes texts."
         ) from error
-    if not isinstance(array, np.ndarray):  # of what is inside, not of the name
+    if not isinstance(array, np.ndarray):  # of the content, not of the name
         raise FileError(
             f"{found} is an archive of arrays. Hint: call it {found.with_suffix('.npz').name}, or "
             "write a single array with numpy.save."
@@ -115,9 +115,9 @@ def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | No
 class MappedFiles:
     """The files that some arrays are mapped from, which must stay as they are.
 
-    The system ends a process that reads beyond the end of a file that became shorter. A block
-    under ``with`` looks for changes at the begin and at the end, and wherever it calls `check`:
-    this takes some microseconds for each file, and nothing for arrays in memory.
+    The system ends a process that reads beyond the end of a file that became shorter. A ``with``
+    block looks for changes at its begin and end, and in each call of `check`. A look takes some
+    microseconds per file, and no time for arrays in memory.
     """
 
     def __init__(self, arrays: Iterable[object]) -> None:
@@ -151,14 +151,14 @@ class _MappedFile:
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # What may be written to through the mapping itself is changed at no certain time.
+        # Writes through the mapping itself change the file at no certain time.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
         self.before = self.state()
 
     def state(self) -> tuple[int, tuple[tuple[int, int], int] | None]:
-        """Return its size, at most as it was, and when which file was changed, where known."""
+        """Return the size (at most the first one), the file, and when it changed, if known."""
         size, changed = self.before
         with contextlib.suppress(OSError, ValueError):  # of a mapping without a descriptor
             size = min(self._mapped.size(), size)
@@ -166,7 +166,7 @@ class _MappedFile:
             with contextlib.suppress(OSError, ValueError):
                 found = os.stat(self.name)
                 file = found.st_dev, found.st_ino
-                # Another file of that name, or none, leaves the mapped one as it is.
+                # If the name now belongs to another file, or to none, the mapped file is unchanged.
                 if changed is None or changed[0] == file:
                     changed = file, found.st_mtime_ns
         return size, changed

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[str], Any]
 
-MAX_ITEMS = 2**53  # float64 counts as far
-ROUNDING = 1e-9  # by which a share may be above 1
+MAX_ITEMS = 2**53  # float64 represents all whole numbers up to here
+ROUNDING = 1e-9  # rounding may lift a share above 1 by this much
 SEPARATOR = "|"  # between the categories of an item in one text
 
 
@@ -184,7 +184,7 @@ class Catalogue:
         return found
 
     def _take_ids(self, column: object) -> Int64 | None:
-        """Sort the ids; return the order of the rows, None where it stays."""
+        """Sort the ids; return the order of the rows, None if they are sorted already."""
         if isinstance(column, set | frozenset | range):
             column = list(column)
         codes, distinct = ids.encode(column, "item ids of the catalogue")
@@ -275,7 +275,7 @@ class Catalogue:
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
-        # Shares that were computed may be above 1 by their rounding.
+        # Computed shares may exceed 1 by rounding errors.
         values = np.where((values > 1) & (values < 1 + ROUNDING), 1.0, values)
         wrong = ~((values > 0) & (values <= 1))
         if wrong.any():
@@ -301,7 +301,7 @@ class _Table:
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
         self.names = names
         self.fetch = fetch
-        self.text = text  # all columns are texts, whatever they hold
+        self.text = text  # all columns are texts, even those of numbers
         self.taken: list[str] = []
 
     @classmethod
@@ -316,7 +316,7 @@ class _Table:
             return cls(list(columns), columns.__getitem__)
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
-            # Together: a lazy frame that is executed twice may come in another order.
+            # In one call: a lazy frame may return its rows in another order the next time.
             once = [name for name in names if names.count(name) == 1]
             columns = dict(zip(once, fetch(once), strict=True))
 
@@ -342,7 +342,7 @@ class _Table:
         return all_numbers(column, f"{what} (column {name!r})")
 
     def several(self, given: Any) -> tuple[str, ...] | None:
-        """Return the columns that a list names, or None if it names none."""
+        """Return the columns whose names are in a list; None if it is no list of names."""
         several = isinstance(given, list | tuple) and given and self.names
         if not several or not all(isinstance(name, str) for name in given):
             return None
@@ -354,7 +354,7 @@ class _Table:
         return tuple(given)
 
     def column(self, given: object, option: str) -> Any:
-        """Return the column that is named or has a common name, or the argument itself."""
+        """Return the named column, or the one with a common name, or the argument itself."""
         if given is False:
             return None
         given = frames.in_numpy(given, f"{option}=")

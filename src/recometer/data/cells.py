@@ -17,8 +17,8 @@ Separator = str | bool | None
 JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
 PROBE = 1000  # ids
-SHARE = 0.1  # of the ids that are looked at: titles such as "1, 2" are few
-# Whole numbers with something between them, words with semicolons, or what is in brackets.
+SHARE = 0.1  # of the sampled ids; single titles such as "1, 2" are rare
+# Whole numbers with separators, words with semicolons, or a text in brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 
@@ -32,7 +32,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     what
         The name of the ids in the message.
     separator
-        What the user said: False means that they are ids.
+        The option of the user: False means that each text is one id.
     """
     if separator is not None or not len(item_ids) or ids.kind(item_ids) != "str":
         return
@@ -51,7 +51,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
 
 
 def check_separator(separator: object) -> None:
-    """Raise InputTypeError if this cannot stand between the items of a cell."""
+    """Raise InputTypeError if this cannot separate the items of a cell."""
     given = separator is not None and separator is not False
     if given and not (isinstance(separator, str) and (len(separator) == 1 or separator == JSON)):
         none = python_or_command("False", "none")
@@ -110,7 +110,7 @@ def _of_json(text: str | None, row: int, what: str) -> list[Any]:
 
 
 def _json_list(text: str) -> list[Any] | None:
-    import json  # of no use to most
+    import json  # few calls need it
 
     try:
         found = json.loads(text)
@@ -120,7 +120,7 @@ def _json_list(text: str) -> list[Any] | None:
 
 
 def integers(text: pl.Series) -> pl.Series:
-    """Return integers if every entry is written as one and nothing would be lost."""
+    """Return integers if every entry is written as a plain integer."""
     import polars as pl
 
     for dtype in (pl.Int64, pl.UInt64):

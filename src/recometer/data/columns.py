@@ -16,12 +16,12 @@ from recometer.errors import (
 
 
 class Kind(NamedTuple):
-    """What a column may hold.
+    """A meaning that a column may have.
 
     Attributes
     ----------
     what
-        Its entries, for messages.
+        The word for its entries in messages.
     names
         The names that are common for it, in lower case and without punctuation: ``"user_id"``,
         ``"userId"`` and ``"USER ID"`` are one.
@@ -45,7 +45,7 @@ RELEVANCE = (
     *("bought", "liked", "isliked", "converted"),
 )
 RATING = ("rating", "ratings", "stars", "rui", "truerating", "actual", "actualrating")
-# Every list of common names, of all that recometer reads.
+# The common names of every meaning that recometer reads.
 KINDS: dict[str, Kind] = {
     "user": Kind(
         "users",
@@ -113,12 +113,12 @@ KINDS: dict[str, Kind] = {
 }
 REQUIRED = ("user", "item")
 PAIRED = ("user",)  # what two columns may name together
-# How names of numbers end that are places in a list rather than scores.
+# Last words of column names whose numbers are places in a list rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
     *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
 }
-# Numbers that are nobody's opinion of an item: how their names end, in parts as "item_price".
+# Last words of column names whose numbers do not rate an item, such as "item_price".
 NO_VALUES = {
     *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
     *("split", "train", "test", "group", "cluster", "level", "0"),
@@ -144,11 +144,11 @@ class ColumnPair(str):  # noqa: SLOT000  # it has parts
         return pair
 
     def __str__(self) -> str:
-        """Return the pair itself, so that what takes a name keeps the parts."""
+        """Return the pair itself, so that code that takes a name keeps the parts."""
         return self
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """Return what a copy, or a process that receives the pair, makes it of."""
+        """Return the arguments with which a copy of the pair is made."""
         return self.parts
 
     @classmethod
@@ -162,13 +162,13 @@ class ColumnPair(str):  # noqa: SLOT000  # it has parts
 
 
 class Names(list[str]):
-    """The names of columns, and what to do where a wanted one is not among them: `hint`."""
+    """The names of columns, with a `hint` for errors about a missing one."""
 
     hint = ""
 
 
 def single_names(names: Iterable[object]) -> list[str]:
-    """Return the names of columns, those of a pair one by one; what is not a name is left out."""
+    """Return the names of columns, with both parts of each pair; ignore all other objects."""
     known = [name for name in names if isinstance(name, str)]
     return [part for one in known for part in (one.parts if isinstance(one, ColumnPair) else [one])]
 
@@ -249,9 +249,9 @@ def choose_columns(
         The meaning of each column (one of `KINDS`) and, as there, the option: a name, None, or
         False for no column.
     required
-        What there must be, and cannot be False.
+        The meanings that need a column; they cannot be False.
     strict
-        What is not found by the names that count only otherwise.
+        The meanings for which `Kind.otherwise` is not used.
     """
     hint = getattr(names, "hint", "")
     names = Names(str(name) for name in names)
@@ -301,7 +301,7 @@ def check_column(option: str, name: object, names: Collection[str]) -> None:
 
 
 def _there(name: object, names: Collection[str]) -> object:
-    """Return a pair that is a column already as the name that it is."""
+    """Return a pair as a single name if there is a column of that name."""
     return name[:] if isinstance(name, str) and name in names else name
 
 
@@ -336,7 +336,7 @@ def _only(option: str, near: list[str], names: list[str], required: bool) -> str
 def could_hold_values(names: Iterable[str]) -> list[str]:
     """Return which columns of numbers could be values although their names are not common.
 
-    Those of ids, times, places and of what a user or an item costs or measures could not.
+    Columns of ids, times, places, prices and measures could not.
     """
     return [
         name
@@ -378,7 +378,7 @@ def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
 
 
 def warn_of_score(name: str, whose: str = "") -> None:
-    """Warn that a score was taken for the truth, for lack of anything better."""
+    """Warn that a score was taken for the truth, because no other column could be."""
     warn(
         f"The column {name!r} was read as the relevance of items; a model's scores are not truth. "
         f"Hint: {_call(whose, name)} says that it is meant, {_call(whose, False)} that all "
@@ -400,7 +400,7 @@ def refuse_columns(data: Mapping[Any, Any]) -> None:
     InputTypeError
         If keys are common names of users and items, with values of one length.
     """
-    # Users may well be called "u" and "i".
+    # "u" and "i" may be the names of users.
     keys = [key for key in data if isinstance(key, str) and len(key) > 1]
     if len(keys) < len(data) or not (common_names("user", keys) and common_names("item", keys)):
         return

@@ -149,7 +149,7 @@ class FileColumn:
 
 
 def in_memory(column: Any) -> Any:
-    """Return a column as it is, one of a file that is not read yet as a series."""
+    """Return a column in memory, reading a `FileColumn`."""
     return column.read() if isinstance(column, FileColumn) else column
 
 
@@ -165,7 +165,7 @@ def open_file(
     found
         The name of the column, or None, for every key of `wanted`.
     fetch
-        A function that returns the column of a key; that of a Parquet file is not read yet.
+        A function that returns the column of a key; a column of a Parquet file is not read yet.
     """
     path = as_path(path, WHAT)
     table = scan(path)
@@ -177,7 +177,7 @@ def open_file(
             _check_header(path, names)
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
-        # All at once: a single column would be read without looking at the others.
+        # All columns at once: only then are lines with too few fields noticed.
         text = collect(table, single_names(found.values()), path)
         text = _without_blank_lines(text, path)
         for column in text:
@@ -189,9 +189,9 @@ def open_file(
 
 
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
-    """Return the names of the columns that hold numbers; of text, the first rows tell.
+    """Return the names of the columns of numbers; in text files, judging by the first rows.
 
-    Those of True and False are among them with `booleans`.
+    `booleans` includes columns of True and False.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def check_file(path: pathlib.Path) -> None:
     if path.is_file():
         check_readable(path)
         return
-    import difflib  # needed for messages alone
+    import difflib  # only needed for messages
 
     if path.is_dir():
         raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
@@ -269,7 +269,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
         none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
         certain = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
-        names_in(pathlib.Path(*certain))  # what cannot be listed has no names for `glob`
+        names_in(pathlib.Path(*certain))  # raises, where `glob` would find nothing
         found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
         none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
@@ -287,7 +287,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
 
 
 def names_in(folder: pathlib.Path) -> list[str]:
-    """Return the sorted names of what is in a folder; none if there is no such folder.
+    """Return the sorted names in a folder; none if there is no such folder.
 
     Raises
     ------
@@ -391,7 +391,7 @@ def not_of_trec(path: pathlib.Path) -> str:
 
 
 def _source(path: pathlib.Path) -> pathlib.Path | io.BytesIO:
-    """Return what Polars reads: the file itself, unless its name is none that Polars can have."""
+    """Return the path for Polars, or the content if Polars cannot represent the name."""
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:
@@ -459,7 +459,7 @@ def _check_parts(
 
 
 def _kind(dtype: pl.DataType) -> str:
-    """Return what a type has in common with those that it can be read together with."""
+    """Return the kind of a type: columns of one kind can be concatenated."""
     if dtype.is_numeric():
         return "number"
     if dtype.is_temporal():
@@ -474,9 +474,9 @@ def _kind(dtype: pl.DataType) -> str:
 def _partitions(
     path: pathlib.Path, parts: Sequence[pathlib.Path], columns: Iterable[str]
 ) -> list[tuple[tuple[str, str | None], ...]]:
-    """Return what the folders of each file say that are called as ``model=als``, as Hive writes.
+    """Return the names and values of each file's folders such as ``model=als`` (of Hive).
 
-    What files have a column of is left out.
+    Names that are columns of the files are left out.
     """
     fixed = path.parts
     if not path.is_dir():
@@ -503,7 +503,7 @@ def _partitions(
 
 
 class _Form(NamedTuple):
-    """How a text file is written, as its first lines tell."""
+    """The format of a text file, judging by its first lines."""
 
     names: list[str]  # of the columns
     separator: str
@@ -549,7 +549,7 @@ def _form(path: pathlib.Path) -> _Form:
 
 
 def _plain(field: str) -> str:
-    """Return a field without blanks around it, around its quotes, and without a second mark."""
+    """Return a field without surrounding blanks, quotes and byte order mark."""
     field = field.lstrip(MARK).strip()
     return field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else field
 
@@ -564,7 +564,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
         raise ColumnError(
             f"{path}: {form.names.count(twice)} columns are called {twice!r}. Hint: rename one."
         )
-    # All text at first: the types of ids are settled by every row, not the first few.
+    # All columns as text: all rows decide on the types of ids, not only the first few.
     table = pl.scan_csv(
         _source(path),
         separator=form.separator,
@@ -580,7 +580,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
 
 
 def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
-    """Raise if the first line of a text file is one of data, as the numbers in it tell."""
+    """Raise if the first line of a text file is one of data, judging by numbers in it."""
     fields = names if len(names) > 1 else " ".join(names).split()
     if not any(map(NUMBER.fullmatch, fields)):
         return
@@ -671,7 +671,7 @@ def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl
 
 
 def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
-    """Return the number of rows, if this number of columns may be read from Parquet files."""
+    """Return the number of rows; raise if so many columns may not be read from Parquet files."""
     import polars as pl
 
     n_rows = int(collect(table.select(pl.len()), ["len"], path).item())

@@ -27,7 +27,7 @@ TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the lo
 
 @runtime_checkable
 class Piecewise(Protocol):
-    """Numbers that are not in an array, and are brought here in C order, piece by piece."""
+    """Numbers outside an array, which come piece by piece in C order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -49,15 +49,15 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
     up other data on purpose. In return it is several times faster than SHA-256 of everything,
     which would take longer than to rank.
 
-    Strides, byte order and threads make no difference. Memory stays bounded, whatever the
-    array: what is not contiguous, or lies in a file, is read piece by piece.
+    Strides, byte order and threads make no difference. Memory stays bounded: an
+    array that is not contiguous, or lies in a file, is read piece by piece.
 
     Parameters
     ----------
     array
         An array of any dtype, or numbers that come piece by piece.
     cancelled
-        Once set, the rest of the array is left out (the fingerprint is then worthless).
+        Once set, hashing stops, and the fingerprint is worthless.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
 
 
 def _digest(array: Array | Piecewise) -> hashlib._Hash:
-    """Return the digest of what is hashed before the values."""
+    """Return the digest of the dtype and the shape."""
     kind = "objects" if _is_text(array) else array.dtype.newbyteorder("<").str
     return hashlib.sha256(f"{kind} {array.shape} ".encode())
 
@@ -86,7 +86,7 @@ def _is_text(array: Array | Piecewise) -> bool:
 
 
 def _is_plain(array: Array) -> bool:
-    """Return whether the bytes of an array are what is hashed."""
+    """Return whether the bytes of an array are hashed as they are."""
     return not _is_text(array) and _as_it_lies(array)
 
 
@@ -101,10 +101,10 @@ def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
 
 
 def glimpse(array: object) -> bytes:
-    """Return some evenly spaced numbers of an array in memory, all of them where it is short.
+    """Return some evenly spaced numbers of an array in memory; all numbers of a short array.
 
-    They differ if most of the array was changed, which a fingerprint would take too long to tell
-    again and again. Of what is not an array of numbers, nothing is taken.
+    They differ if most of the array was changed. Fingerprints would notice more, and take too long
+    for every call. Other objects than arrays of numbers give none.
     """
     if not isinstance(array, np.ndarray) or _is_text(array) or lies_in_file(array):
         return b""
@@ -115,8 +115,8 @@ def glimpse(array: object) -> bytes:
 class Fingerprinting:
     """Takes fingerprints on threads of its own, while other work goes on.
 
-    A context manager; the threads end with the block, whatever happens in it. Where there is
-    little to hash, that is done when the result is asked for, without a thread.
+    A context manager; the threads end with the block, even if it fails. If there is little to
+    hash, `result` does it, without a thread.
 
     Parameters
     ----------
@@ -124,10 +124,10 @@ class Fingerprinting:
         Named groups of named arrays, for instance ``{"test": {"items": array}}``. None
         instead of an array is ignored.
     threads
-        Maximum number of threads that hash numbers as they lie in memory, where these are many.
+        Maximum number of threads that hash large arrays in memory.
     before
-        Adds steps to the background, which are taken before anything is hashed. Where there is
-        little to hash, it is called with the kernel, which takes the same steps at once.
+        Adds steps to the background that run before any hashing. If there is little to hash, it
+        is called with the kernel, which runs the same steps at once.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class Fingerprinting:
         self._threads = threads
         self._before = before
         self._background: _kernel.Background | None = None
-        self._hashes: dict[tuple[str, str], UInt64] = {}  # of what lies in memory
-        self._work: _Work | None = None  # all else
+        self._hashes: dict[tuple[str, str], UInt64] = {}  # of arrays in memory
+        self._work: _Work | None = None  # everything else
 
     def __enter__(self) -> Fingerprinting:
         if sum(map(_size, self._arrays.values())) > BRIEF_NUMBERS:
@@ -156,13 +156,13 @@ class Fingerprinting:
             if sum(map(_size, others.values())) > BRIEF_NUMBERS:
                 work = _Work(others)
                 if was_started(work):
-                    self._work = work  # or else they are taken when they are asked for
+                    self._work = work  # otherwise `result` takes them
         else:
             self._before(_kernel)
         return self
 
     def _start_background(self) -> None:
-        """Start to hash what lies in memory: the interpreter is free for the other thread."""
+        """Start hashing arrays in memory, which leaves the interpreter to the other thread."""
         self._background, n_bytes = _kernel.Background(), 0
         self._before(self._background)
         for name, array in self._arrays.items():
@@ -234,12 +234,12 @@ class _Work(threading.Thread):
 
 
 def _size(array: object) -> float:
-    """Return how many values are to be hashed; of what is not an array, more than a few."""
+    """Return the number of values to hash; for other objects than arrays, a large number."""
     return array.size if isinstance(array, np.ndarray) else math.inf
 
 
 def _parts(data: UInt8) -> tuple[UInt64, list[tuple[UInt8, UInt64]]]:
-    """Return room for the hash of each piece, and what is hashed at once, with its hashes."""
+    """Return an array for all hashes, and the parts to hash, each with its own hashes."""
     hashes, at_once = np.zeros(-(-len(data) // PIECE), np.uint64), AT_ONCE // PIECE
     starts = range(0, len(hashes), at_once)
     return hashes, [
@@ -258,7 +258,7 @@ def _hashes(data: UInt8, cancelled: threading.Event) -> UInt64:
 
 
 def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
-    """Cut a stream elsewhere: all but the last part are as long as some pieces."""
+    """Cut a stream anew, so that all parts but the last are whole pieces."""
     rest = np.zeros(0, np.uint8)
     for part in stream:
         if len(rest):
@@ -272,7 +272,7 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
 
 
 def _as_it_lies(array: npt.NDArray[np.generic]) -> bool:
-    """Return whether the bytes of an array are those of its values in order, little-endian."""
+    """Return whether an array is contiguous, little-endian and in C order."""
     return array.flags.c_contiguous and array.dtype.str[0] in "<|"
 
 

@@ -7,7 +7,7 @@ import re
 
 from recometer.errors import InputError
 
-THREAD = re.compile(r"polars-\d+$")  # how Polars names those that work
+THREAD = re.compile(r"polars-\d+$")  # the name of the worker threads of Polars
 _lost = False
 
 
@@ -42,7 +42,7 @@ def _forget() -> None:
 
 
 def _threads() -> list[str]:
-    """Return the names of the threads of this process; none where the system does not tell."""
+    """Return the names of the threads of this process; none if the system does not list them."""
     names = []
     try:
         for thread in os.listdir("/proc/self/task"):

@@ -26,8 +26,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 100  # rows
-BEIR_ITEM = "corpus-id"  # of judgements, which are called "score"
-PLAIN_ROWS = {list, tuple, set, frozenset, dict, np.ndarray}  # of a user, which need no look
+BEIR_ITEM = "corpus-id"  # of judgements, whose values are called "score"
+PLAIN_ROWS = {
+    list,
+    tuple,
+    set,
+    frozenset,
+    dict,
+    np.ndarray,
+}  # of a user; need no check
 DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
@@ -42,14 +49,14 @@ class Table(NamedTuple):
     items: Any
     values: Float64 | None
     times: Array | None
-    lengths: Int64 | None = None  # where a row holds a list of items: of its list
+    lengths: Int64 | None = None  # of the list of each row, if rows hold lists
 
 
 def is_column(data: object) -> bool:
     """Return whether an object is one column: a series, or an array of one dimension."""
     if _is_series(data):
         return True
-    # DuckDB would execute a relation to tell its shape.
+    # The shape of a DuckDB relation would execute it.
     several = _is_relation(data) or is_nested(data) or _is_structured(data)
     shape = None if several else getattr(data, "shape", None)
     return shape is not None and len(shape) == 1
@@ -104,7 +111,7 @@ def read_frame(
     user, item, value, time
         As in `find_columns`.
     whose
-        For warnings of values that were found in no column, or in one of scores: see
+        For warnings that no column has values, or that scores were read as values: see
         `warn_of_unread`. None gives no such warnings.
     separator
         What stands between the items of a cell, see `taken_apart`.
@@ -143,7 +150,7 @@ def read_frame(
 
 
 def holds_lists(column: Any) -> bool:
-    """Return whether the entries of a column are lists, as the first of them says."""
+    """Return whether the entries of a column are lists, judging by the first one."""
     # This includes a column in a file.
     if is_a(column.dtype, "polars", "DataType"):
         return is_a(column.dtype, "polars", "List", "Array")
@@ -183,11 +190,11 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
 def flat_dict(
     data: Mapping[Any, Any], refused: tuple[type, ...], of: str, expected: str
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
-    """Return what ``{user: [items]}`` or ``{user: {item: number}}`` holds.
+    """Return the content of ``{user: [items]}`` or ``{user: {item: number}}``.
 
-    These are the users, all items, how many of them each user has, and the numbers, if any.
-    `refused` are types that are not a user's row although they have a length; `of` and `expected`
-    are what a row is, and which are understood, for messages.
+    These are the users, all items, the number of items of each user, and the numbers, if any.
+    `refused` are types with a length that are no row of a user. For messages, `of` names a row, and
+    `expected` lists the supported types of rows.
 
     Raises
     ------
@@ -199,7 +206,7 @@ def flat_dict(
         rows = [in_numpy(row, f"The {of} of user {user!r}") for user, row in data.items()]
     mappings = [isinstance(row, Mapping) for row in rows]
     for user, row, mapping in zip(users, rows, mappings, strict=True):
-        # An array of no dimension is called Sized, and has no length.
+        # An array without dimensions is Sized, but has no length.
         single = not isinstance(row, Sized) or getattr(row, "ndim", 1) == 0
         if isinstance(row, refused) or single or mapping != mappings[0]:
             raise InputTypeError(
@@ -237,7 +244,7 @@ def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
 
 
 def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
-    """Warn of values that were looked for, and found in a column of scores or in none.
+    """Warn if values were looked for, and found in no column, or in one of scores.
 
     `numeric` returns the names of the columns that hold numbers, or True and False.
     """
@@ -350,7 +357,7 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
 
 
 def twice_readable(data: Any) -> Any:
-    """Return a data frame as it is; a stream of Arrow, which ends, as a Polars frame."""
+    """Return a data frame that can be read twice: an Arrow stream as a Polars frame."""
     if is_a(data, "pandas", "DataFrame") or is_a(data, "polars", "LazyFrame"):
         return data
     stays = _is_arrow_table(data) or _is_relation(data) or not hasattr(data, "__arrow_c_stream__")
@@ -390,7 +397,7 @@ def _is_relation(data: object) -> bool:
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads the wanted ones.
 
-    The function reads a pair of columns as one of both, see `paired`.
+    The function reads a pair of columns as a single one, see `paired`.
 
     Raises
     ------
@@ -482,7 +489,7 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     if is_a(data, "pandas", "DataFrame"):
         import pandas.api.types as known
 
-        # Objects have no type but that of the first of them.
+        # Columns of objects have the type of their first entries.
         types = data.iloc[:PROBE].infer_objects().dtypes
         return [
             str(name)
@@ -542,7 +549,7 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
-    """Let DuckDB read the wanted columns alone."""
+    """Let DuckDB read only the wanted columns."""
     import duckdb
     import polars as pl
 
@@ -590,7 +597,7 @@ def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
 
     # Polars would read an extension type (arrow.uuid) as the bytes that it is stored as.
     plain = [n for n in wanted if not hasattr(table.schema.field(n).type, "extension_name")]
-    # Together: Polars reads the columns of a table on all processors, single ones on one.
+    # In one call, Polars reads the columns of a table on all processors.
     frame = pl.DataFrame(table.select(plain))
     return [
         frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)

@@ -164,8 +164,8 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
 def many_strings(ids: Any) -> Any:
     """Return ids as a Polars series if they are strings, and many; all others as they are.
 
-    What is missing, or no string, is left to `as_ids`, which says so. For few strings the import
-    of Polars would take longer.
+    Missing ids and other types are left to the checks of `as_ids`. For few strings, importing
+    Polars would take longer.
     """
     objects = isinstance(ids, np.ndarray) and ids.dtype == object and ids.ndim == 1
     if not (objects or isinstance(ids, list)) or len(ids) < MANY_STRINGS:
@@ -264,14 +264,14 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
 
 
 def as_column(ids: Array) -> Any:
-    """Return ids as Polars takes them: of a type that it lacks, such as UUIDs, as texts."""
+    """Return ids for Polars; ids of types that it lacks, such as UUIDs, become texts."""
     if ids.dtype != object:
         return ids
     return ids.tolist() if kind(ids) in POLARS_KINDS else list(map(str, ids.tolist()))
 
 
 def kind(ids: Ids) -> str:
-    """Return what the ids of an array of `as_ids` are: ``"int"``, ``"str"``, ``"UUID"``, ..."""
+    """Return the type of the ids in an array of `as_ids`: ``"int"``, ``"str"``, ``"UUID"``, ..."""
     return "int" if ids.dtype != object or not len(ids) else _kind_of(type(ids[0]))
 
 
@@ -378,7 +378,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     series = series.cast(pl.String)
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
-    # A thread numbers the strings of each part; then the distinct ones of all are numbered.
+    # Threads number the strings of their part; then the distinct strings of all parts are numbered.
     rows = a_part_each(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
@@ -391,7 +391,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     )
     # The order of UTF-8 bytes is that of code points: Polars sorts as Python does.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
-    # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
+    # Strings after the sorted ones get the numbers of these. (An argsort takes far longer.)
     places = np.empty(len(distinct) + len(together), np.uint32)
     number_strings(pl.concat([distinct, together]), places)
     ends = np.cumsum([len(distinct), *map(len, parts)])
@@ -402,7 +402,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
 
 
 def number_strings(series: pl.Series, numbers: UInt32) -> pl.Series:
-    """Write the number of each string, by first sight; return the string of each number.
+    """Write the numbers of strings, in order of first occurrence; return the distinct strings.
 
     No string is missing.
     """

@@ -35,7 +35,7 @@ from recometer.tasks import ROWS_PER_TASK, any_in_blocks, on_all_threads
 if TYPE_CHECKING:
     import scipy.sparse
 
-MAX_REPEATED = 5  # pairs that are kept as examples
+MAX_REPEATED = 5  # pairs that `repeated` keeps
 DTYPES = {
     "indptr": ("int64",),
     "items": ("int32",),
@@ -345,7 +345,7 @@ def _read(data: object, options: Options) -> Interactions:
 
 
 def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
-    """Put rows in order, those that repeat a pair together, and make interactions of them."""
+    """Sort rows, merge those that repeat a pair, and make interactions of them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
@@ -501,7 +501,7 @@ def check_rows(data: Interactions) -> None:
 
 
 def check_count(n: object, what: str) -> None:
-    """Raise unless this is how many users or items there can be."""
+    """Raise unless this is a valid number of users or items."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise InputTypeError(f"The number of {what} must be a whole number, found {brief(n)}.")
     if not 0 <= n <= MAX_NUMBER:
@@ -509,9 +509,9 @@ def check_count(n: object, what: str) -> None:
 
 
 def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
-    """Refuse more positions than can be meant, before memory is taken for each.
+    """Refuse implausibly many positions, before memory is allocated for each.
 
-    `whose` positions they are, and how many entries are `named`, stands in the message.
+    The message contains `whose` positions they are, and how many entries are `named`.
     """
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
@@ -539,7 +539,7 @@ def _check_ids(name: str, ids: Array) -> None:
     except (TypeError, ValueError):
         fit = False
     if not fit or len(ids) == 1:
-        as_ids(ids, name)  # says which are missing, or of several types
+        as_ids(ids, name)  # names a missing id, or the types
     if not fit:
         raise InputError(
             f"{name} must be sorted and distinct, of a type that can be compared and hashed."
@@ -606,15 +606,15 @@ MOST_PARTS = 2**16  # parts are numbered with 16 bits
 def order_of_pairs(
     users: Int64, items: Array, n_users: int, n_items: int
 ) -> npt.NDArray[np.intp] | None:
-    """Return the stable order by user, then item; None where the pairs ascend already."""
+    """Return the stable order by user, then item; None if the pairs ascend already."""
     same = users[1:] == users[:-1]
     if ((users[1:] > users[:-1]) | (same & (items[1:] > items[:-1]))).all():
         return None
     n_parts = min(-(-len(users) // ROWS_PER_TASK), MOST_PARTS, n_users)
     if n_parts == 1:
         return _order(users, items, n_items, n_users)
-    # Part by part, so that several threads sort, and none of them long: Ctrl-C has to wait for it.
-    # Numbers of 16 bits are sorted in one pass each byte.
+    # In parts, for several threads, and so that Ctrl-C does not wait long.
+    # Numbers of 16 bits are sorted in one pass per byte.
     part = (users * n_parts // n_users).astype(np.uint16)
     order = np.argsort(part, kind="stable")
     ends = np.cumsum(np.bincount(part, minlength=n_parts)).tolist()

@@ -60,14 +60,14 @@ def _why(given: object, error: Exception) -> str:
 
 
 def without_mask(array: Array) -> Array:
-    """Return numbers with NaN in the place of those that are masked."""
+    """Return numbers with NaN in place of masked entries."""
     if np.ma.is_masked(array) and array.dtype.kind in "biuf":
         array = np.ma.filled(array.astype(np.float64), np.nan)
     return np.asarray(array)
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None where all are True, which says nothing beyond the row.
+    """Return numbers as float64; None if all are True, which adds nothing to the rows.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) -> None:
-    """Refuse whole numbers that their type of floats cannot tell from those next to them.
+    """Refuse whole numbers that their float type cannot distinguish from neighbours.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _not_told_apart(what: str, one: int, other: int) -> InputError:
 
 
 def all_numbers(column: Any, what: str) -> Float64:
-    """Return a column of numbers to rank by as float64; 1 where all are True.
+    """Return a column of numbers to rank by as float64; ones if all are True.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def all_numbers(column: Any, what: str) -> Float64:
 
 
 def check_told_apart(integers: Iterable[int], what: str) -> None:
-    """Refuse numbers to rank by that are not in an array, as `in_float64` refuses them in one.
+    """Refuse integers that differ, but are equal in float64; see `in_float64` for arrays.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def check_told_apart(integers: Iterable[int], what: str) -> None:
 
 
 def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:
-    """Return the integers from 2**53 on that numbers of a file are written as."""
+    """Return the integers from 2**53 on among the numbers of a text file."""
     import polars as pl
 
     large = text.filter(parsed.is_finite() & (parsed.abs() >= 2**EXACT_BITS))
@@ -228,8 +228,8 @@ def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:
 def _large_integers(column: Any) -> list[int]:
     """Return the integers from 2**53 on of a column that is no array of integers.
 
-    They are Python's among None and floats, those of columns with missing entries, of 128 bits,
-    and whole decimals.
+    Such columns are lists with None or floats, columns with missing entries, integers of 128 bits,
+    and decimals.
     """
     if is_a(column, "polars", "Series"):
         kind = column.dtype
@@ -294,7 +294,7 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
             "The groups must be whole numbers of rows, at least 0, in one dimension, found "
             f"{brief(sizes)}. {hint}"
         )
-    most = int(given.max(initial=0))  # of huge numbers, the sum would be another one
+    most = int(given.max(initial=0))  # the sum of huge numbers would overflow
     total = most if most > n_rows else int(given.sum())
     if total != n_rows:
         raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
@@ -302,7 +302,7 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
 
 
 def are_ignored(truth: Float64, ignored: object) -> Bool:
-    """Return which truths are among labels that say that a row is padding, as -100 may do.
+    """Return which truths are labels of padding, such as -100.
 
     `ignored` is a number, several of them, or None.
     """

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, NoReturn
 
 from recometer.errors import FileError, InputTypeError, brief
 
-PATIENCE = 5.0  # seconds that a pipe is waited for which nobody reads yet
-# What a scheme stands before; a path makes one slash of two. One letter is a drive of Windows.
+PATIENCE = 5.0  # seconds to wait for a reader of a pipe
+# A scheme; `Path` turns two slashes into one. A single letter is a drive of Windows.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 
 
@@ -31,7 +31,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     Raises
     ------
     InputTypeError
-        If it is not a path, or one that cannot say where it is.
+        If it is not a path, or its `__fspath__` fails.
     FileError
         If the path is empty, or one that no file can have: with a NUL, a lone surrogate, or a part
         that is too long; if it leads through a folder that may not be entered; or if it is an
@@ -39,7 +39,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     """
     try:
         text = os.fsdecode(path)
-    except Exception as error:  # what `__fspath__` raises may be anything
+    except Exception as error:  # `__fspath__` may raise anything
         said = "" if isinstance(error, TypeError) else f", which cannot say where it is: {error!r}"
         raise InputTypeError(
             f"The path of {what} is of type {type(path).__name__}{said}. Hint: pass a string or a "
@@ -56,7 +56,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
             "digits and punctuation."
         ) from None
     except (FileNotFoundError, NotADirectoryError):
-        # Whoever reads or writes says that there is no file.
+        # The caller reports a missing file.
         if address := ADDRESS.match(text):
             _refuse_address(address[1].lower(), text, what)
     except PermissionError:
@@ -66,7 +66,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
         ) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return Path(text)  # whoever reads or writes says so
+            return Path(text)  # the caller reports it
         raise FileError(
             f"The path of {what} is {brief(text)}: {error.strerror}. Hint: choose a shorter name, "
             "of at most 255 bytes."
@@ -112,8 +112,8 @@ def check_no_link(folder: Path) -> None:
 def is_replaced(path: Path) -> bool:
     """Tell whether writing puts a new file in the place of a path.
 
-    What is not a file, such as a pipe or a device, is written into instead, as is what
-    ``/dev/stdout`` and ``/dev/fd/3`` stand for, even if that is a file.
+    Pipes and devices are not replaced but written to, and so are the open files that
+    ``/dev/stdout`` and ``/dev/fd/3`` stand for.
     """
     return _descriptor(path) is None and (path.is_file() or not path.exists())
 
@@ -132,9 +132,9 @@ def _descriptor(path: Path) -> int | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, and replaces another one only then.
+    """Write a file completely, or leave the earlier one as it is.
 
-    What is not a file is written into, see `is_replaced`.
+    Pipes and devices are written to, see `is_replaced`.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def write_whole(path: Path, content: bytes) -> None:
         If the file cannot be written.
     """
     replaces = is_replaced(path)
-    # A name of its own: that of the file may be as long as names can be.
+    # A short name: that of the file may already have the maximum length.
     written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
     try:
         if replaces:
@@ -164,7 +164,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _stream_to(path: Path) -> BinaryIO:
-    """Open what is not a file; a pipe must be read by another program within some seconds."""
+    """Open a pipe or a device; another program must open a pipe for reading within seconds."""
     number = _descriptor(path)
     if number is not None:
         for stream in (sys.stdout, sys.stderr):

@@ -1,8 +1,8 @@
-"""Users all of whose candidates have the same score, where no judged item of theirs shows it.
+"""Users whose candidates all have the same score, if no judged item shows it.
 
-A judged item that is a candidate is compared with all others, so that it is known whether all of
-them tie with it (`recometer.sources._rank_counts`). Where a user has none, some candidates are
-looked at, then more: nearly always, two of the first few differ.
+A judged item that is a candidate is compared with all others, which shows whether all of them tie
+with it (`recometer.sources._rank_counts`). For users without such an item, a few candidates are
+compared, then more: nearly always, two of the first few differ.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from recometer.sources.alignment import Aligned
 
 AT_FIRST = 8  # candidates of each user
 TIMES_MORE = 4
-MOST_AT_ONCE = 2**18  # candidates of all users, for which there is memory
+MOST_AT_ONCE = 2**18  # candidates of all users in memory at once
 USERS_AT_ONCE = 4096
 
-# Takes some of the users, by their numbers, and items of each as a ragged table; returns the
-# scores, and which of them are of candidates (None: all).
+# Takes some of the users by number, and items of each as a ragged table. Returns the scores, and
+# which of them belong to candidates (None: all).
 Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
 
 def to_look_at(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
     """Return the users to check: their judged items do not show whether all scores are equal.
 
-    Others have no value anyway, unless the rules say that they have one.
+    Other users are undefined anyway, unless the rules give them a value.
     """
     everybody = protocol.no_relevant == "computed"
     return np.flatnonzero(~shown & (everybody | (steps(judged_indptr) > 0)))
@@ -55,7 +55,7 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
         common[left[first]] = scores[(np.cumsum(counts) - counts)[first]]
         n_candidates[left] += counts
         same = np.ones(len(left), bool)
-        same[who[scores != common[left][who]]] = False  # NaN is not the same as NaN, either
+        same[who[scores != common[left][who]]] = False  # NaN does not equal NaN
         found[left[same & ended]] = n_candidates[left[same & ended]] > 1
         left, begin, size = left[same & ~ended], end, size * TIMES_MORE
     return found
@@ -64,8 +64,8 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
     """Return candidates of some users as a ragged table, and which users have no more.
 
-    They are at places from `begin` to `end` among those of each user where users have candidates of
-    their own, or else among all items.
+    They are the candidates from `begin` to `end` of each user, or these items if users have no
+    candidates of their own.
     """
     if aligned.offered is not None:
         offsets, candidates = aligned.offered

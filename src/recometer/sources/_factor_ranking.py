@@ -41,20 +41,20 @@ from recometer.tasks import Ticker, run_tasks
 # stay in the cache, memory is bounded, and no thread waits long for the last task.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
-# Times as many where users leave early: few of them are left when the last items are packed.
+# Tasks have more users if users may finish early: few are left when the last items are packed.
 TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
-# Items of a file that are converted at once, where the kernel cannot read them in place.
+# Items of a file that are converted at once, if the kernel cannot read them in place.
 CONVERTED_AT_ONCE = 2**14
-# A call of the kernel: short, so that Ctrl-C and the progress bar live.
+# Calls of the kernel are short, so that Ctrl-C works and the progress bar moves.
 SECONDS_PER_CALL = 0.1
-# Work that takes at most this many seconds is done before another thread could help.
+# Shorter work runs on one thread: it ends before another thread could help.
 BRIEF_SECONDS = 0.001
 
 
 class FactorsWork:
-    """What the tasks of one call share; each writes the part of its users."""
+    """State that the tasks of a call share; each task writes the part of its users."""
 
     def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
         self.factors, self.aligned = factors, aligned
@@ -62,7 +62,7 @@ class FactorsWork:
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
-        # The judged items of each user, best first, where a task finds it for its users.
+        # The order of each user's judged items, best first, if tasks find it for their users.
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
@@ -77,7 +77,7 @@ class FactorsWork:
         if one is not None:
             lengths = item_lengths(factors.items, factors.item_bias, one)
         self.check = not self._finite_for_sure(lengths)
-        # To know that all scores are finite, all must be looked at.
+        # Only a look at all scores shows that they are finite.
         whole = self.check or aligned.candidates is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
@@ -116,7 +116,7 @@ class FactorsWork:
     def run_all(
         self, run: Callable[[slice, Ticker], None], tasks: list[slice], label: str, request: Request
     ) -> None:
-        """Call a function that counts, or lists, the items for each block of users."""
+        """Call a function for each block of users."""
         n_items = self.aligned.n_items
         weights = [float(block.stop - block.start) * n_items for block in tasks]
         run_tasks(run, tasks, weights=weights, label=label, brief=self.brief, **request.pace)
@@ -137,7 +137,7 @@ class FactorsWork:
             mine = users[block]
             factors = self.user_factors(aligned.rows[mine])
             if not self.check and self.factors.item_bias is None:
-                # Where all factors are 0, so are all scores: a model that knows nothing of them.
+                # Users with factors of 0 have equal scores: the model knows nothing about them.
                 nothing = ~factors.any(axis=1)
                 several = aligned.n_candidates[mine] > 1
                 aligned.flags[mine[nothing & several]] |= np.uint32(UserFlag.CONSTANT_SCORES)
@@ -185,7 +185,7 @@ class FactorsWork:
         return {"items": factors.items, "bias": factors.item_bias, "rows": self.aligned.item_rows}
 
     def _converted(self, items: slice | Int32, rows: Int64 | None) -> dict[str, Any]:
-        """Return some items converted, and in which row the kernel finds each of all."""
+        """Return some converted items, and the row of each item among them."""
         of_file, bias = self.aligned.item_rows, self.factors.item_bias
         chosen = items if of_file is None else of_file[items]
         return {
@@ -197,7 +197,7 @@ class FactorsWork:
     def shown(
         self, first: int, finished: UInt8, judged_per_user: float = 0.0
     ) -> tuple[dict[str, Any], int]:
-        """Return what the next call of the kernel is shown of the items, and where it ends."""
+        """Return the items for the next call of the kernel, and the end of these items."""
         n_items = self.aligned.n_items
         if self.converted_rows is not None:
             last = min(first + CONVERTED_AT_ONCE, n_items)
@@ -206,7 +206,7 @@ class FactorsWork:
         return self._items(), min(first + step, n_items)
 
     def settle(self, block: slice) -> None:
-        """Apply the rules for scores that are NaN or infinite, before anything is counted."""
+        """Apply the rules for NaN and infinite scores before counting."""
         mine = self.judged_of(block)
         if self.check:
             rows = np.maximum(self.aligned.rows[block], 0)
@@ -222,9 +222,9 @@ class FactorsWork:
         """After counting, drop items that are beyond the depth or cannot be ranked."""
         mine, flags = self.judged_of(block), self.aligned.flags[block]
         if self.check:
-            # Users without factors were given those of row 0.
+            # Users without factors got those of row 0.
             flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-            # By other rules than that for undefined scores none is NaN any more.
+            # All rules but `undefined` have replaced NaN by now.
             self.above[mine][np.isnan(self.scores[mine])] = -1
         if self.limit is not None:
             beyond = self.above[mine] >= self.limit
@@ -265,12 +265,12 @@ class FactorsWork:
             ticker.advance(float((last - first) * n_users))
 
     def judged_of(self, block: slice) -> slice:
-        """Return where the judged items of a block of users stand."""
+        """Return the rows of the judged items of a block of users."""
         indptr = self.aligned.ranked_indptr
         return slice(int(indptr[block.start]), int(indptr[block.stop]))
 
     def ranks(self, threads: int) -> Ranks:
-        """Put the blocks together."""
+        """Return the ranks of all users."""
         counts = self.above, self.tied, self.before
         return of_ranked(self.aligned, *counts, self.limit, threads, self.best)
 
@@ -290,7 +290,7 @@ class FactorsWork:
 
     @cached_property
     def brief(self) -> bool:
-        """Whether all scores are made, and counted or listed, in BRIEF_SECONDS, roughly."""
+        """Whether all the work takes at most BRIEF_SECONDS, roughly."""
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
         one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
@@ -315,11 +315,11 @@ class FactorsWork:
         return 10 * seconds if self.instruction_set == "plain" else seconds
 
 
-# Fewer are ranked faster than they are put in order.
+# Fewer items are ranked faster than sorted.
 LEAST_ITEMS = 1024
 LEAST_USERS = 16
 
-# Where the median length of some rows is nearer to the longest, hardly a user leaves early.
+# If the median length of rows is closer to the longest, hardly any user finishes early.
 MOST_ALIKE = 0.6
 SAMPLE = 256
 
@@ -336,7 +336,7 @@ class LongestFirst:
         By place, descending. No score, as it is computed, of a user and the item at a place or a
         later one is above the product of this and the user's bound.
     one : float
-        The factor of each user that an item's bias is multiplied with, 0 without biases.
+        The factor of each user for the items' biases; 0 without biases.
     """
 
     by_place: Int32
@@ -346,7 +346,7 @@ class LongestFirst:
 
     @classmethod
     def of(cls, lengths: Float64, one: float) -> LongestFirst:
-        """Put items of these lengths (float64 [n_items]) in order."""
+        """Sort items by their lengths (float64 [n_items])."""
         by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
         _kernel.longest_first(lengths, by_place, bounds)
         places = np.empty(len(lengths), np.int32)
@@ -367,7 +367,7 @@ OWN_ORDER: dict[str, Any] = dict.fromkeys(("by_place", "places", "item_bound", "
 
 
 def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
-    """Return `LongestFirst.one`, or None where no order pays."""
+    """Return `LongestFirst.one`, or None if sorting the items does not pay."""
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
         return None
     one, typical = 0.0, _some(factors.items)
@@ -383,10 +383,10 @@ def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
 
 
 def item_lengths(items: Array, bias: Array | None, one: float) -> Float64:
-    """Return bounds of the lengths of items, their biases being one more factor."""
+    """Return bounds of the lengths of items with their biases as one more factor."""
     if bias is None:
         return length_bounds(items)
-    # A bias below 0 lowers scores, also where they are rounded.
+    # A bias below 0 lowers scores, even rounded ones.
     return length_bounds(items, np.maximum(bias, 0).astype(np.float64) / one)
 
 
@@ -407,7 +407,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
 
     Both bounds being larger by a factor of 1 + 2 (n + 4) e and then by 2 sqrt((n + 1) t), their
     product is at least the score, and there is room for the few roundings here and in the kernel.
-    What is too large for its square to be a number gets an infinite bound.
+    A number whose square overflows gets an infinite bound.
     """
     n, limits = matrix.shape[1], np.finfo(matrix.dtype)
     with np.errstate(over="ignore", under="ignore"):
@@ -415,7 +415,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     room = (n + 4) * float(limits.eps)
     if room > 0.25:
         return np.full(len(matrix), np.inf)
-    # Mostly there are no biases, and this function takes longer than all else here.
+    # Usually there are no biases, and this function takes longer than everything else here.
     bounds: Float64 = np.hypot(lengths, more) if np.any(more) else lengths
     bounds *= 1 + 2 * room
     bounds += 2 * np.sqrt((n + 1) * float(limits.tiny))
@@ -423,7 +423,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
 
 
 def _some(rows: Array) -> Array:
-    """Return some of the rows, from all over."""
+    """Return a sample of the rows, evenly spaced."""
     return rows[:: max(1, len(rows) // SAMPLE)]
 
 
@@ -450,7 +450,7 @@ def candidate_blocks(aligned: Aligned) -> list[Int64]:
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
-    # Users with as many candidates come together: little of a table is padding.
+    # Users with equal numbers of candidates share a block, so that tables have little padding.
     users = users[np.argsort(lengths[users], kind="stable")]
     found, start = [], 0
     while start < len(users):
@@ -484,7 +484,7 @@ def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None
         work.factors.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        # In the table -inf is not a candidate; these users' counts are not read any more.
+        # In the table, -inf marks items that are no candidates. These users' counts are not read.
         scores[infinite] = np.finfo(scores.dtype).min
     judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
     judged = aligned.ranked_items[judged_at]
@@ -548,7 +548,7 @@ USERS_PER_BLOCK = 4096
 
 
 def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
-    """Return the best candidates of each user, all items being scored."""
+    """Return the best candidates of each user, if all items are candidates."""
     aligned = work.aligned
     k = min(k, aligned.n_items)
     shelf = Shelf.of(rule.keys, k, work.factors.items.dtype)
@@ -594,7 +594,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
 
 
 def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
-    """Return the best candidates of each user, where users have candidates of their own."""
+    """Return the best candidates of each user, if users have candidates of their own."""
     aligned = work.aligned
     assert aligned.candidate_indptr is not None
     assert aligned.candidates is not None
@@ -666,7 +666,7 @@ def _first_places(
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:
-    """Return which of some users, who have scores, have but one."""
+    """Return which users have only one distinct score; each has scores."""
     if not len(users):
         return np.zeros(0, bool)
     differs = np.zeros(len(scores) + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Which items lists could have recommended, if this is known."""
+"""The items that lists could have recommended, if known."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
 PROBE = 1024  # entries
-PROBED_ITEMS = 16  # of test, that are looked for among the listed ones in another spelling
-FEW_ITEMS = 5  # entries that share no item without a warning
+PROBED_ITEMS = 16  # of test, for each of which other spellings are tried
+FEW_ITEMS = 5  # so few entries may have no item of test without a warning
 
 
 class ListCatalogue(NamedTuple):
-    """What could have been recommended."""
+    """The items that could have been recommended."""
 
     n_items: int | None  # None if unknown
     inside: Bool | None = None  # which of the items; None if unknown
@@ -45,7 +45,7 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
 
 
 def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
-    """Tell which items are in a catalogue, all of whose items are there: bool [n_items]."""
+    """Return which items are in a catalogue: bool [n_items]. The items include all of its items."""
     inside = np.zeros(n_items, bool)
     positions = catalogue
     if item_ids is not None:
@@ -55,7 +55,7 @@ def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Give lists, test and train the same items, whichever of them contains these."""
+    """Give lists, test and train the items of all of them."""
     test, train, catalogue = request.test, request.train, request.catalogue
     sets = request.candidates if isinstance(request.candidates, Interactions) else None
     chosen = sets.item_ids if sets is not None else None
@@ -99,7 +99,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
 
 
 def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:
-    """Return how many items the sides have that have no ids."""
+    """Return the number of items of sides without item ids."""
     sides = {"test": request.test, "train": request.train, "candidates": sets}
     numbers = {side: data.n_items for side, data in sides.items() if data is not None}
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
@@ -121,13 +121,13 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
 
 
 def _number_of(positions: Array) -> int:
-    """Return how many positions there are up to the last of these."""
+    """Return the number of positions up to the largest of these."""
     last = positions.max(initial=-1)
     return int(last) + 1
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:
-    """Refuse positions of items that nobody has: they may be nodes of a graph."""
+    """Refuse positions beyond all items: they may be nodes of a graph."""
     if table.n_items <= n_items:
         return
     entry = int(np.argmax(table.items >= n_items))
@@ -143,8 +143,8 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
     """Warn if no item of test is listed, and nothing shows that both sides spell ids the same.
 
-    The table is that before it was given the items of test; `others` are the ids of items that
-    train and the catalogue name.
+    The table does not have the items of test yet; `others` are the item ids of train and of the
+    catalogue.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return
@@ -171,10 +171,9 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
 
 
 def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: str) -> bool:
-    """Warn where items of test or train are in no list, and some of them are, written differently.
+    """Warn if lists contain items of test or train in another spelling; return whether they do.
 
-    That an item is in no list says nothing by itself. A few items of the side show it, since a part
-    of all is enough. Return whether there is a warning.
+    An item in no list proves nothing by itself. A few items of the side are enough of a sample.
     """
     named, its = table.item_ids, data.item_ids
     if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
@@ -203,7 +202,7 @@ def _among(some: Array, named: Array) -> Bool:
 
 
 def _warn_of_train(table: ListTable, test: Interactions, train: Interactions | None) -> None:
-    """Warn where train has no item that is listed or in test: nothing would be left out."""
+    """Warn if train has no item that is listed or in test, so that nothing would be removed."""
     of_train = None if train is None else train.item_ids
     if of_train is None or test.item_ids is None or table.item_ids is None:
         return

@@ -16,9 +16,9 @@ from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threa
 
 
 def chunks_of(column: Any) -> Iterable[Array]:
-    """Return a column of numbers piece by piece, nothing of another one.
+    """Return a column of numbers piece by piece; no piece if it holds no numbers.
 
-    In one piece, a column from a file would be in memory twice.
+    As a single piece, a column from a file would be in memory twice.
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
@@ -36,7 +36,7 @@ def chunks_of(column: Any) -> Iterable[Array]:
 def narrow(column: Any) -> tuple[Int32, int, int] | None:
     """Return integers as int32, with the lowest and the highest of them (0 and -1 of none).
 
-    Where these do not fit into int32, the integers returned mean nothing. An array that is
+    If they do not fit into int32, the returned integers have no meaning. An array that is
     int32 already is not copied. None if the column holds no integers, or entries are missing.
     """
     if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:

@@ -38,7 +38,7 @@ class ListFacts(NamedTuple):
 
 
 class ListWork:
-    """What the tasks of one call share; each writes the part of its users."""
+    """State that the tasks of a call share; each task writes the part of its users."""
 
     def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
         self.whole = table  # before candidates are chosen
@@ -53,7 +53,7 @@ class ListWork:
         n_users, n = aligned.n_users, len(aligned.ranked_items)
         self.judged = {"above": np.empty(n, np.int64)}
         for name in ("tied", "before"):
-            # Without scores nothing is tied, and to say so takes no memory.
+            # Without scores nothing is tied: read-only zeros that take no memory.
             none = np.broadcast_to(np.int64(0), n)
             self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
         self.flags = np.zeros(n_users, np.uint32)
@@ -63,14 +63,14 @@ class ListWork:
         self.order = TieOrder.ITEM
 
     def _read(self, table: ListTable) -> None:
-        """Take the lists of a table, and find where that of each user begins and ends."""
+        """Store the lists of a table, and the begin and end of each user's list."""
         self.table = table
         rows = np.maximum(self.aligned.rows, 0)
         self.begin = table.indptr[rows]
         self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
 
     def places(self, k: int, rule: Rule) -> None:
-        """Request that the first places of the lists are kept, too."""
+        """Also keep the first places of the lists in `run`."""
         longest = int((self.end - self.begin).max(initial=0))
         self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
         self.order = rule.order
@@ -83,7 +83,7 @@ class ListWork:
         run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
     def leave_candidates(self) -> None:
-        """Leave only candidates in the lists."""
+        """Drop all entries of the lists that are not candidates."""
         table, self.dropped = only_candidates(self.table, self.aligned)
         self._read(table)
 
@@ -141,7 +141,7 @@ class ListWork:
         return known
 
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
-        """Put the first places of all users together."""
+        """Return the first places of all users."""
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue, self._beside(catalogue))
@@ -152,7 +152,7 @@ class ListWork:
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking)
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
-        """Return what does not depend on where items landed; `known` is what `known` returned."""
+        """Return facts that do not depend on the places of items; `known` is that of `known()`."""
         aligned = self.aligned
         n_excluded, beside = np.diff(aligned.excluded_indptr), self._beside(catalogue)
         if catalogue.inside is not None:
@@ -172,9 +172,9 @@ class ListWork:
     def ranks(
         self, catalogue: ListCatalogue, threads: int, without_repeats: ListFacts | None = None
     ) -> Ranks:
-        """Put the users together.
+        """Return the ranks of all users.
 
-        `without_repeats` is what `facts` returns where repetitions are not items of their own.
+        `without_repeats` is the result of `facts` with repetitions removed.
         """
         aligned = self.aligned
         known = self.known()
@@ -196,14 +196,14 @@ class ListWork:
             depth=self.users["listed"],
             n_excluded=facts.n_excluded,
             counts=facts.counts,
-            # The lists do not say how many others there are that could have been drawn.
+            # Lists do not contain the number of other items that could have been drawn.
             pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
         )
 
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
         """Flag users whose candidates all have the same score, where no judged item was ranked.
 
-        All are listed: the others stand below those that are, and have another place.
+        Only users with a list of all candidates count: unlisted candidates are below listed ones.
         """
         aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
         shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
@@ -246,9 +246,9 @@ class ListWork:
         return left
 
     def _beside(self, catalogue: ListCatalogue) -> Int64:
-        """Return the pairs of a user and an item of the list that the catalogue lacks, ascending.
+        """Return the pairs of a user and a listed item outside the catalogue, ascending.
 
-        Items that were removed are not among them.
+        Removed items are not among them.
         """
         aligned, inside, n_items = self.aligned, catalogue.inside, self.table.n_items
         if inside is None or catalogue.lacking is None or not len(catalogue.lacking):
@@ -275,7 +275,7 @@ class ListWork:
             )
 
     def _counts(self, known: Bool, catalogue: ListCatalogue, beside: Int64) -> dict[str, int]:
-        """Count what the rules settled."""
+        """Return the counts of decisions by rules."""
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
@@ -294,7 +294,7 @@ class ListWork:
             rows = np.flatnonzero(strange & aligned.relevant)
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
-            # A list may name them, after all.
+            # A list may contain such items all the same.
             counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, beside)))
         return {name: count for name, count in sorted(counts.items()) if count}
 
@@ -326,13 +326,13 @@ class Repeats:
     user: Int64  # the list of each repetition
     item: Int64  # the repeated item
     own: Int64  # the item that it becomes
-    first_own: int  # the first of the items that there are for repetitions only
+    first_own: int  # the first item that stands for a repetition
 
     @classmethod
     def of(cls, table: ListTable, numbers: Int32 | None) -> Repeats | None:
-        """Find those of items that may be recommended, or return None if there are none.
+        """Find repetitions of items that may be recommended; None if there are none.
 
-        `numbers` are those of `Aligned`: -1 for an item that nobody is recommended.
+        `numbers` are those of `Aligned`: -1 for an item that is no user's candidate.
         """
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
@@ -444,7 +444,7 @@ class Repeats:
         order = np.lexsort((ranks.item, place, item, user))
         repeated = np.zeros(len(item), bool)
         repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
-        repeated &= item >= 0  # of what the lists do not know, nothing is known to be the same
+        repeated &= item >= 0  # rows of unknown items are not known to repeat an item
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         counts = {**ranks.counts, "list_repeats": len(self.own)}
         counts.pop("list_duplicates", None)  # counts repetitions that lose their places
@@ -474,10 +474,10 @@ def _with_later(item_ids: Array, more: int) -> Array:
 
 
 def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
-    """Drop the entries that are not candidates; what follows moves up.
+    """Drop the entries that are not candidates; later entries move up.
 
-    Returns the table, whose items are numbered as `aligned.judged` is, and how many entries of
-    users of test were dropped.
+    Returns the table, whose items are numbered as in `aligned.judged`, and the number of dropped
+    entries of users of test.
     """
     who = _users_of_entries(table, aligned)
     items = aligned.locate(np.maximum(who, 0), table.items)
@@ -509,7 +509,7 @@ def has_list(table: ListTable, aligned: Aligned) -> Bool:
 def catalogue_size(
     n_items: int | None, inside: Bool | None, aligned: Aligned, request: Request
 ) -> int | None:
-    """Return how many items can be recommended to anybody, given the size of the catalogue.
+    """Return the number of items that can be recommended to any user.
 
     `inside` tells which items are in it; None if that is unknown.
     """
@@ -523,7 +523,7 @@ def catalogue_size(
 
 
 def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
-    """Return the user of test of each entry, -1 where the list is nobody's."""
+    """Return the user of test of each entry; -1 for lists of other users."""
     users = np.full(table.n_lists, -1)
     known = np.flatnonzero(aligned.rows >= 0)
     users[aligned.rows[known]] = known

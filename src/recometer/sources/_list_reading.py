@@ -99,7 +99,7 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
-    # Together: a lazy frame that is collected twice may come in another order.
+    # In one call: a lazy frame may return its rows in another order the next time.
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop, separator)
@@ -146,7 +146,7 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 
 
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
-    """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
+    """Warn if lists have neither rank nor score, but a column of numbers could be the score."""
     read = single_names(found.values())
     others = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
@@ -276,7 +276,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
-        items = items.copy()  # what happens to the array afterwards changes no result
+        items = items.copy()  # a copy: later changes of the array must not change results
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     if low < -1 or (names is not None and high >= len(names)):
         row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
@@ -331,12 +331,11 @@ def _without_offset(array: Array, offset: int) -> Array:
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     """Return the list that each row belongs to, indptr, and the ids of the users.
 
-    None instead of the first: the rows of every user lie together already, as indptr says, which
-    otherwise means nothing.
+    The first is None if the rows of every user are adjacent; only then indptr has a meaning.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # Rows in no order show it soon, as users who come again or have a row each.
+    # A sample of unordered rows shows it: users come again, or have a row each.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -347,7 +346,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
 
 
 def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
-    """Return indptr and ids of the lists if the rows of every user lie together."""
+    """Return indptr and ids of the lists if the rows of every user are adjacent."""
     starts, heads = _runs(column)
     if starts is None:
         return None
@@ -358,7 +357,7 @@ def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
 
 
 def _runs(column: Any) -> tuple[Int64 | None, Any]:
-    """Return where each run of equal ids begins, and its id; None where one is missing."""
+    """Return where each run of equal ids begins, and its id; None if an id is missing."""
     if is_a(column, "polars", "Series"):
         if column.null_count() or column.dtype.is_float() or str(column.dtype) == "Object":
             return None, None
@@ -383,7 +382,7 @@ def _distinct(names: Array, what: str) -> bool:
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by places among sorted distinct ones, perhaps more than there are."""
+    """Replace ids by places among sorted distinct ids; some of these may not occur."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -395,7 +394,7 @@ def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
-    """Take integer ids that are nearly positions as such: then there is nothing to look up."""
+    """Use integer ids that are nearly positions as codes, without a lookup."""
     whole = _list_columns.narrow(column) if len(column) else None
     if whole is None:
         return None
@@ -421,7 +420,7 @@ def _ranks(column: Any, what: str) -> Float64:
 
 
 def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
-    """Leave scores out that say nothing beyond the order in which the entries stand."""
+    """Drop scores if the order of the entries contains the same information."""
     if scores is None or not len(scores):
         return None
     lists = np.flatnonzero(np.diff(indptr))

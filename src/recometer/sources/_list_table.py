@@ -130,7 +130,7 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
-    The table has scores, of an item that is repeated the highest counts; `lists` is the list of
+    The table has scores; the highest score of a repeated item counts; `lists` is the list of
     each user of `ranks`, -1 for a user without one.
     """
     assert table.given is not None
@@ -143,7 +143,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
 
 
 def _union(known: Array, more: Array) -> Array:
-    """Return ids of the same kind together, sorted; `more` has none that is known."""
+    """Return ids of the same kind together, sorted; no id is in both."""
     if not len(more):
         return known
     if not len(known):

@@ -11,13 +11,13 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.alignment import Aligned
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-USERS_PER_TASK = 2**10  # that are sorted at a time
+USERS_PER_TASK = 2**10  # rows that are sorted at once
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
     """Return the order of judged rows: each user's best first, those not ranked (-1) last.
 
-    `before` is None where nothing is tied.
+    `before` is None if nothing is tied.
     """
     order, n_users = np.empty(len(above), np.int64), len(indptr) - 1
     if n_users + len(above) <= BRIEF:
@@ -37,7 +37,7 @@ def spread(
 ) -> tuple[Int64, Int64, Int64]:
     """Return above, tied and before of all n judged rows, given those of the counted rows.
 
-    The other rows were not found: their `above` is -1.
+    Rows that were not counted have -1 as `above`.
     """
     columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     for column, found in zip(columns, (above, tied, before), strict=True):
@@ -63,9 +63,9 @@ def of_ranked(
     threads: int,
     order: Int64 | None = None,
 ) -> Ranks:
-    """Make the Ranks from the counts of what can be ranked: `ranked` of `aligned`.
+    """Make Ranks from the counts of `aligned.ranked`, the rows that can be ranked.
 
-    `order` is what `best_first` returns, if it has been found already and all can be ranked.
+    `order` is what `best_first` returns, if all rows can be ranked and the order is known.
     """
     if aligned.ranked is not None:
         above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
@@ -88,7 +88,7 @@ def assemble(
     above, flags = above[order], aligned.flags
     if any_of(tied):
         tied, before = tied[order], before[order]
-        # A judged item with everything else tied to it: all candidates have the same score.
+        # If all other candidates tie with a judged item, all candidates have the same score.
         others = n_candidates - 1
         rows = np.flatnonzero(tied >= max(1, others.min()))
         users = np.searchsorted(aligned.judged_indptr, rows, side="right") - 1

@@ -34,11 +34,11 @@ R = TypeVar("R")
 
 
 class Prefetch(Generic[A, R]):
-    """Calls a function on one argument after the other, one ahead of those who take results.
+    """Call a function on each argument, one argument ahead of the results that are taken.
 
-    All calls come from one thread, so the function need not be safe for threads, and may use
-    what belongs to a thread. There are never more results in memory than takers at work, and
-    one. A context manager: its thread ends with the block.
+    All calls come from one thread, so the function need not be thread-safe, and may use
+    thread-local state. Besides the results in use, at most one is in memory. A context manager:
+    its thread ends with the block.
 
     Parameters
     ----------
@@ -104,15 +104,15 @@ USERS_PER_BATCH = 1024
 
 
 class Batches(NamedTuple):
-    """How users' scores of all items are asked for, some users at a time."""
+    """Scores of all items, requested for some users at a time."""
 
     # Takes users of test that the source knows, and returns their scores as float32 or float64
     # [len(users), n_columns]: a contiguous array, or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
     n_columns: int  # the items of the source
-    bytes_per_batch: int = 64 * 2**20  # what the scores of a batch may take
-    ahead: bool = False  # ask on a thread of its own, one batch ahead
+    bytes_per_batch: int = 64 * 2**20  # for the scores of a batch
+    ahead: bool = False  # call `ask` on a thread of its own, one batch ahead
 
     @property
     def most_users(self) -> int:
@@ -126,7 +126,7 @@ class Batches(NamedTuple):
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
-        # What a function does, and for how long, is not known.
+        # A function may take any time.
         brief = not self.ahead and len(known) * self.n_columns <= BRIEF_NUMBERS
         if brief and len(batches) == 1 and not self.request.progress:
             use(known, self.ask(known))  # as `run_tasks` would
@@ -166,7 +166,7 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
 class ScoredInBatches(Source):
     """A source that gives the scores of all items for some users at a time.
 
-    A class that derives from it has `index`, `describe`, `facts`, and the method `batches`.
+    A subclass defines `index`, `describe`, `facts` and `batches`.
     """
 
     index: SourceIndex
@@ -174,7 +174,7 @@ class ScoredInBatches(Source):
 
     @abc.abstractmethod
     def batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return how the scores of users of test are asked for."""
+        """Return the batches of scores of users of test."""
 
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item of each user of test is ranked; see `Ranks`."""
@@ -192,7 +192,7 @@ class ScoredInBatches(Source):
 
 
 class TopWork:
-    """The best candidates of users so far; each task writes the part of its users."""
+    """The best candidates of users; each task writes the part of its users."""
 
     def __init__(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> None:
         self.aligned = aligned
@@ -246,7 +246,7 @@ class TopWork:
 
 
 class RankWork:
-    """What the tasks of one call share; each writes the part of its users."""
+    """State that the tasks of a call share; each task writes the part of its users."""
 
     def __init__(self, aligned: Aligned, request: Request) -> None:
         n = len(aligned.judged)
@@ -257,7 +257,7 @@ class RankWork:
         self.above, self.tied, self.before = np.zeros((3, n), np.int64)
         self.above.fill(-1)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
-        # Scores of the judged items, where a rule reads them.
+        # Scores of the judged items, if a rule reads them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:
@@ -304,7 +304,7 @@ class RankWork:
             self.score[at] = to_numpy(own) if is_tensor(own) else own
 
     def _constant(self, users: Int64, scores: Any, rows: Int64, counts: Counts) -> Bool:
-        """Return which users have one score for all candidates, of those in some rows."""
+        """Return which of the users in `rows` have the same score for all candidates."""
         columns = self.aligned.item_rows
         if counts.constant is not None:
             return counts.constant[rows]
@@ -317,7 +317,7 @@ class RankWork:
         return constant(self.aligned, users[rows], self.nan_rule, score)
 
     def ranks(self, threads: int) -> Ranks:
-        """Put the batches together."""
+        """Return the ranks of all users."""
         aligned = self.aligned
         above, tied, before = self.above, self.tied, self.before
         candidates = above >= 0
@@ -349,7 +349,7 @@ def _rank_scores(
 ) -> Counts:
     """Count with the kernel; see `_torch.rank_scores`, which counts on a device.
 
-    `judged_indptr` says where the judged items of each user begin, if that is known.
+    `judged_indptr` is the CSR row pointer of the judged items, if known.
     """
     n_users = len(scores)
     own = scores[who, judged if columns is None else columns[judged]]
@@ -407,7 +407,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
 
 
 def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
-    """Take items that the model itself does not rank (-inf) out of the pool."""
+    """Take items that the model does not rank (-inf) out of the pool."""
     absent = scores == -np.inf
     absent = to_numpy(absent) if is_tensor(absent) else absent
     if not absent.any():

@@ -14,7 +14,7 @@ from recometer.sources._list_table import ListTable
 
 
 def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
-    """Return scores rounded as the rules say, in which infinity is the largest number below it.
+    """Return scores under the rules: rounded, and with the largest finite number for infinity.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
         Not changed.
     protocol
     lowest
-        Whether -inf is a score, too, and not the mark of what is not a candidate.
+        Whether -inf is a score, too, and not the mark of an item that is no candidate.
     """
     scores = rounded(scores, protocol)
     if protocol.infinite_scores == "undefined":
@@ -38,8 +38,8 @@ def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
 def rounded(scores: Any, protocol: Protocol) -> Any:
     """Return scores of the same dtype, rounded to single precision if the rule says so.
 
-    What is too large for it becomes infinite; of `Scores`, -inf marks what is no candidate, and
-    nothing else becomes -inf.
+    Scores that are too large become infinite. No score becomes -inf, which marks items that are no
+    candidates in `Scores`.
     """
     if not protocol.single_precision:
         return scores
@@ -55,7 +55,9 @@ def compared_in_lists(table: ListTable, protocol: Protocol) -> ListTable:
     """Return lists with their scores as they are compared; ranks are not rounded."""
     scores = table.scores
     if protocol.single_precision and table.given is not None:
-        scores = rounded(table.given, protocol)  # those that fall strictly may not do so rounded
+        scores = rounded(
+            table.given, protocol
+        )  # rounding may make strictly descending scores equal
     if scores is not None:
         scores = compared(scores, protocol.replace(single_precision=False), lowest=True)
     return table if scores is table.scores else dataclasses.replace(table, scores=scores)

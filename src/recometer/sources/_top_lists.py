@@ -1,4 +1,4 @@
-"""The first places of each user's ranking, however a source comes by them."""
+"""The first places of each user's ranking, for all sources."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ UNDEFINED = UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """In which order equal scores stand."""
+    """The order of equal scores."""
 
     order: TieOrder
-    keys: UInt64  # of each user: what the random order is drawn from
-    # Leave out what test judges: the other items, in their random order, go between those, whose
-    # places are drawn already.
+    keys: UInt64  # the seed of each user's random order
+    # Leave out judged items, whose places are drawn already: the other items fill the free places
+    # in their random order.
     unjudged_only: bool = False
 
     def users(self, block: slice) -> Rule:
@@ -45,7 +45,7 @@ class Best(NamedTuple):
 
     # [n_users, k]: positions in the numbering of `Aligned`, best first, then -1.
     items: npt.NDArray[np.integer]
-    left: Int64  # candidates that are not among them though they score like the last of them
+    left: Int64  # candidates that tie with the last item, and are not in the list
 
 
 class Shelf(NamedTuple):
@@ -54,7 +54,7 @@ class Shelf(NamedTuple):
     keys: UInt64  # see `Rule`
     scores: Array  # float32 or float64 [n_users, k]
     items: Int32  # [n_users, k]
-    n: Int64  # how many there are
+    n: Int64  # number of items so far
     left: Int64  # see `Best`
 
     @classmethod
@@ -99,7 +99,7 @@ def lists(
 
 
 def rules(request: Request) -> list[Rule]:
-    """Return in which orders of equal scores `lists` asks for the first places.
+    """Return the orders of equal scores in which `lists` needs the first places.
 
     The last of two is that of what test does not judge: the rule for ties is ``"random"``, and
     where the judged items landed is asked for, too, as deep as the lists are.

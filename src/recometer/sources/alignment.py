@@ -1,9 +1,9 @@
 """Alignment: test, train and candidates in the order of a source.
 
 Items are numbered by their place in the order of the sorted item ids ("item positions"), and
-`Aligned.item_rows` says in which row of the source each lies. Items that are left out for everybody
-are not numbered, so that a source ranks a smaller catalogue and knows no better. Candidates of
-each user are a ragged table of their own.
+`Aligned.item_rows` is the row of each item in the source. Items that are left out for all users
+have no number, so that a source simply ranks a smaller catalogue. Candidates of each user are a
+ragged table of their own.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Aligned:
     n_items: int
     item_rows: Int64 | None  # the source's row of each item position; None if they are the same
     judged_indptr: Int64
-    # Item positions, ascending within a user, -1 where the source has no such item or it is no
-    # candidate. Items of train are gone.
+    # Item positions, ascending within a user; -1 if the source lacks the item or it is no
+    # candidate. Items of train are not among them.
     judged: Int32
     # Which of the judged rows can be ranked (known user, known item; None if all can); and those
     # rows as a table of their own.
@@ -65,8 +65,8 @@ class Aligned:
     flags: UInt32
     counts: dict[str, int]
     item: Int32  # `judged` before candidates were chosen: positions in the whole catalogue
-    # The item position of each position of the whole catalogue, which `n_items`, `item_rows`,
-    # `judged` and all else here count by, -1 where it is nobody's candidate; None if all are.
+    # The item position of each position of the whole catalogue, -1 for items that are no user's
+    # candidate; None if all are. `n_items`, `item_rows`, `judged` and others use item positions.
     numbers: Int32 | None = None
     # The candidates of each user, ascending, without items of train; None for all items.
     candidate_indptr: Int64 | None = None
@@ -80,7 +80,7 @@ class Aligned:
     found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def anew(self) -> Aligned:
-        """Return a copy, in which the arrays that sources change are copied, too."""
+        """Return a copy with copies of the arrays that sources change."""
         found = object.__new__(type(self))  # as `dataclasses.replace`, in a fraction of its time
         pool = None if self.pool is None else self.pool.copy()
         vars(found).update(vars(self), flags=self.flags.copy(), pool=pool)
@@ -117,7 +117,7 @@ class Aligned:
 
     @property
     def offered(self) -> tuple[Int64, Int32] | None:
-        """The candidates of each user: where they begin, and which; None for all items."""
+        """The candidates of each user in CSR layout (indptr, items); None for all items."""
         if self.candidate_indptr is None:
             return None
         assert self.candidates is not None
@@ -246,7 +246,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(request: Request) -> _Judged:
-    """Return the rows of test that are judged: not those that are in train, too."""
+    """Return the rows of test that are judged, which are those that train does not have."""
     relevant_from, seen = request.protocol.relevant_from, request.protocol.seen
     return request.memory.find(
         "judged",
@@ -275,7 +275,7 @@ def _choose(
     request: Request,
     catalogue: Bool | None,
 ) -> Aligned:
-    """Leave only what `candidates` and `exclude` of the request allow."""
+    """Apply `candidates` and `exclude` of the request."""
     test, train, wanted = request.test, request.train, request.candidates
     if wanted is None and request.exclude is None:
         return aligned
@@ -334,7 +334,7 @@ def _popularity(index: SourceIndex, train: Interactions, request: Request) -> In
 
 
 def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
-    """Return where the items lie that the source has; count the others."""
+    """Return the positions of the items that the source has; count the others."""
     what, sorted_ids = f"items of {items.what}", index.sorted_items[1]
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
@@ -364,7 +364,7 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
 
 
 def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
-    """Take items out of the catalogue for everybody, unless `kept` (bool [n_items]).
+    """Take all items out of the catalogue that are not `kept` (bool [n_items]).
 
     There is no table of candidates yet.
 
@@ -418,13 +418,13 @@ def draw(
 ) -> Aligned:
     """Give every user their items of test and some others, drawn at random.
 
-    `user_keys` stand for the users in the draw; `popularity` (int64 [n_items]) counts the
-    interactions of each position in train, where items are drawn by them.
+    `user_keys` seed the draw of each user; `popularity` (int64 [n_items]) is the number of
+    interactions of each position in train, if items are drawn by popularity.
 
     Raises
     ------
     InputError
-        If there are not that many items, or none can be drawn.
+        If there are too few items, or none can be drawn.
     """
     if sample.n > aligned.n_items:
         raise InputError(
@@ -446,7 +446,7 @@ def draw(
     known = np.flatnonzero(has_row)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
     user, item = np.divmod(forbidden, aligned.n_items)
-    # A user is a row of the block that is drawn for, so the pairs are of positions in `known`.
+    # The draw numbers users by their places in `known`, so the pairs do, too.
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(
@@ -475,7 +475,7 @@ def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64
 
 
 def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
-    """Make ascending pairs the table of candidates."""
+    """Set the table of candidates from ascending pairs."""
     n_users, n_items = aligned.n_users, aligned.n_items
     lengths = np.bincount(listed // n_items, minlength=n_users)
     indptr = indptr_of(lengths)
@@ -522,7 +522,7 @@ def _excluded(aligned: Aligned) -> Int64:
 
 
 def renumbered(numbers: Int32, items: Int32) -> Int32:
-    """Return what items are numbered in another numbering, -1 for those that are not in it."""
+    """Return the numbers of items in another numbering; -1 for items without one."""
     return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
 
 
@@ -543,14 +543,14 @@ def draw_items(
     threads: int,
     progress: bool | None,
 ) -> Int64:
-    """Draw n items of the pool for each user; all there are where there are fewer.
+    """Draw n items of the pool for each user, or all items that are allowed if there are fewer.
 
     Parameters
     ----------
     n, seed, user_keys
-        How many, and what stands for the draw and for each user in it.
+        The number of items, the seed of the draw, and that of each user.
     forbidden : int64 [n_forbidden]
-        What a user must not get, as ascending `pairs` among the `n_items` of the catalogue.
+        Items that a user must not get: ascending `pairs` of user and one of `n_items` items.
     pool : int32 [n_pool]
         The items, ascending.
     weights : int64 [n_pool] or None
@@ -602,8 +602,8 @@ def draw_items(
 
 
 def _first_of_its_kind(rows: Int64) -> Bool:
-    """Return, row by row, which numbers did not come before."""
-    # Number and place in one, which sorts faster than an order that is stable.
+    """Return which numbers occur for the first time in their row."""
+    # A sort of number and place combined is faster than a stable argsort.
     bits = rows.shape[1].bit_length()
     ordered = np.sort(rows << bits | np.arange(rows.shape[1]), axis=1)
     first = np.ones(rows.shape, bool)
@@ -614,7 +614,7 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[Int64, Int64]:
-    """Return which pairs are of some users, both ascending, and of items of the pool."""
+    """Return the pairs of these users and of items of the pool; both sides ascend."""
     user, item = np.divmod(numbers, n_items)
     row = np.minimum(np.searchsorted(users, user), len(users) - 1)
     place = np.minimum(np.searchsorted(pool, item), len(pool) - 1)
@@ -623,11 +623,11 @@ def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[I
 
 
 def _least(values: Float64, n: Int64) -> Bool:
-    """Return, row by row, which values are the n least; infinite values never are."""
+    """Return which values are the n smallest of their row; infinite values never are."""
     last = np.minimum(n, values.shape[1]) - 1
     limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
     found: Bool = (values <= limit) & np.isfinite(values)
-    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal times: hardly ever
+    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal times, which is rare
         found[row] = False
         found[row, np.argsort(values[row], kind="stable")[: n[row]]] = True
     return found

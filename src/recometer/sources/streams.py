@@ -283,15 +283,14 @@ class StreamedScores(OfTest):
 
     def merge(self, state: Mapping[str, Any]) -> None:
         """Add the state of another stream; users of both keep the counts of this one."""
-        theirs = np.zeros(len(self.came), bool)
-        theirs[state["users"]] = True
-        new = theirs & ~self.came
+        users = state["users"]
+        is_new, taken = ~self.came[users], np.zeros(len(self.came), bool)
+        taken[users[is_new]] = True
         for work, counted in zip(self._works, state["counted"], strict=True):
+            lengths = np.diff(work.aligned.judged_indptr)[users]
             for name, column in _counted(work).items():
-                whole = np.zeros_like(column)
-                whole[_entries(work, name, theirs)] = counted[name]
-                entries = _entries(work, name, new)
-                column[entries] = whole[entries]
+                chosen = np.repeat(is_new, lengths) if name in PER_ROW else is_new
+                column[_entries(work, name, taken)] = counted[name][chosen]
         self._kind = state["kind"] or self._kind
         super().merge(state)
 
