@@ -495,9 +495,9 @@ def _partitions(
     names = [[name for name, _ in one] for one in found]
     odd = next((n for n, one in enumerate(names) if one != names[0]), None)
     if odd is not None:
-        told, others = (", ".join(names[n]) or "no column" for n in (0, odd))
+        first, others = (", ".join(names[n]) or "no column" for n in (0, odd))
         raise _not_one_table(
-            path, f"the folders of {parts[0]} name {told}, those of {parts[odd]} name {others}"
+            path, f"the folders of {parts[0]} name {first}, those of {parts[odd]} name {others}"
         )
     return found
 

@@ -267,8 +267,8 @@ def times(column: Any, what: str) -> Array:
     InputTypeError
         If an entry is neither a number nor a date.
     InputError
-        If a time is missing (the message names its row), is a float that cannot be told from the
-        next whole number, or counts another unit than others: seconds and milliseconds.
+        If a time is missing (the message names its row), is a float that may stand for several
+        whole numbers, or counts another unit than others: seconds and milliseconds.
     """
     import polars as pl
 
@@ -443,7 +443,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
     data = without_structs(data)
     if is_a(data, "pandas", "DataFrame"):
         names = naming.Names(map(str, data.columns))
-        names.hint = _beside(data)
+        names.hint = _hint_of_other_names(data)
         return names, lambda wanted: [
             _from_pandas(data.iloc[:, names.index(name)]) for name in wanted
         ]
@@ -458,7 +458,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
     return list(keys), lambda wanted: [_field(data, keys[name]) for name in wanted]
 
 
-def _beside(frame: Any) -> str:
+def _hint_of_other_names(frame: Any) -> str:
     """Return a hint about names in a pandas frame that are not its columns."""
     levels = [repr(name) for name in frame.index.names if name is not None]
     if levels:

@@ -61,8 +61,8 @@ def as_ids(ids: object, what: str) -> Ids:
     ------
     InputError
         If an id is missing (the message names its row), or the array is not one-dimensional;
-        or if ids are floats that cannot be told from the next whole number: 2**24 or more in
-        float32, 2**53 or more in float64.
+        or if ids are floats that may stand for several whole numbers: 2**24 or more in float32,
+        2**53 or more in float64.
     InputTypeError
         If there are ids of several kinds.
     """

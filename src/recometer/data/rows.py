@@ -263,7 +263,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
     _check_range(users, n_users, 0, "user", "entry")
     _check_range(items, n_items, 0, "item", "entry")
     if matrix.format in ("bsr", "dia"):
-        # These formats pad with zeros, which cannot be told from stored ones.
+        # These formats pad with zeros, which look like stored zeros.
         stored = entries != 0
         users, items, entries = users[stored], items[stored], entries[stored]
     return Rows(users, items, n_users, n_items, numbers(entries, what))

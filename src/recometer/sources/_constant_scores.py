@@ -27,7 +27,7 @@ USERS_AT_ONCE = 4096
 Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
 
-def to_look_at(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
+def users_to_check(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
     """Return the users to check: their judged items do not show whether all scores are equal.
 
     Other users are undefined anyway, unless the rules give them a value.

@@ -29,7 +29,7 @@ from recometer.data.matching import find_rows
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
-from recometer.sources._constant_scores import USERS_AT_ONCE, constant, to_look_at
+from recometer.sources._constant_scores import USERS_AT_ONCE, constant, users_to_check
 from recometer.sources._factor_arrays import Converted, FactorArrays
 from recometer.sources._rank_counts import check_own_scores, of_ranked
 from recometer.sources._top_lists import Best, Rule, Shelf
@@ -131,7 +131,7 @@ class FactorsWork:
         """Flag users whose candidates all have the same score, where no judged item was ranked."""
         aligned = self.aligned
         shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
-        users = to_look_at(aligned.judged_indptr, shown, request.protocol)
+        users = users_to_check(aligned.judged_indptr, shown, request.protocol)
 
         def task(block: slice, ticker: Ticker) -> None:
             mine = users[block]

@@ -144,7 +144,7 @@ class ListWork:
         """Return the first places of all users."""
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
-        counts = self._counts(known, catalogue, self._beside(catalogue))
+        counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))
         self._warn_of_duplicates(counts)
         lists = _top_lists.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
@@ -154,7 +154,10 @@ class ListWork:
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
         """Return facts that do not depend on the places of items; `known` is that of `known()`."""
         aligned = self.aligned
-        n_excluded, beside = np.diff(aligned.excluded_indptr), self._beside(catalogue)
+        n_excluded, uncatalogued = (
+            np.diff(aligned.excluded_indptr),
+            self._outside_catalogue(catalogue),
+        )
         if catalogue.inside is not None:
             inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
@@ -164,10 +167,10 @@ class ListWork:
             n_candidates = np.full(aligned.n_users, -1)
         else:
             # Listed items outside the catalogue were ranked for their user only.
-            n_beside = np.bincount(beside // self.table.n_items, minlength=aligned.n_users)
-            n_candidates = catalogue.n_items - n_excluded + n_beside
+            n_outside = np.bincount(uncatalogued // self.table.n_items, minlength=aligned.n_users)
+            n_candidates = catalogue.n_items - n_excluded + n_outside
             self._check(n_candidates)
-        return ListFacts(n_excluded, n_candidates, self._counts(known, catalogue, beside))
+        return ListFacts(n_excluded, n_candidates, self._counts(known, catalogue, uncatalogued))
 
     def ranks(
         self, catalogue: ListCatalogue, threads: int, without_repeats: ListFacts | None = None
@@ -245,7 +248,7 @@ class ListWork:
         )
         return left
 
-    def _beside(self, catalogue: ListCatalogue) -> Int64:
+    def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
         """Return the pairs of a user and a listed item outside the catalogue, ascending.
 
         Removed items are not among them.
@@ -274,7 +277,7 @@ class ListWork:
                 "recommended."
             )
 
-    def _counts(self, known: Bool, catalogue: ListCatalogue, beside: Int64) -> dict[str, int]:
+    def _counts(self, known: Bool, catalogue: ListCatalogue, uncatalogued: Int64) -> dict[str, int]:
         """Return the counts of decisions by rules."""
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
@@ -285,7 +288,7 @@ class ListWork:
             "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
             "list_train_items": int(self.users["removed"].sum()),
             "list_duplicates": int(self.users["repeated"].sum()),
-            "list_items_uncatalogued": len(beside),
+            "list_items_uncatalogued": len(uncatalogued),
             "list_not_candidates": self.dropped,
         }
         if catalogue.inside is not None:
@@ -295,7 +298,7 @@ class ListWork:
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
             # A list may contain such items all the same.
-            counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, beside)))
+            counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
         return {name: count for name, count in sorted(counts.items()) if count}
 
     def _warn_of_duplicates(self, counts: Mapping[str, int]) -> None:

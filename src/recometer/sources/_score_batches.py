@@ -18,7 +18,7 @@ from recometer.data.matching import SourceIndex
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _rank_counts, _top_lists, _torch
-from recometer.sources._constant_scores import constant, to_look_at
+from recometer.sources._constant_scores import constant, users_to_check
 from recometer.sources._score_rules import compared
 from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Counts
@@ -295,7 +295,7 @@ class RankWork:
         shown = np.zeros(len(users), bool)
         shown[who[counts.above >= 0]] = True
         if not all_of(shown):
-            rows = to_look_at(judged_indptr, shown, self.protocol)
+            rows = users_to_check(judged_indptr, shown, self.protocol)
             constant = self._constant(users, scores, rows, counts)
             aligned.flags[users[rows[constant]]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         if self.score is not None:

@@ -204,7 +204,7 @@ def rank_scores(
     # NaN compares as neither above nor tied.
     scores.masked_fill_(~candidate, torch.nan)
 
-    users, items = _beside(scores, who), _beside(scores, judged)
+    users, items = _on_device(scores, who), _on_device(scores, judged)
     own = scores[users, items]
     above, tied, before = (torch.zeros_like(items) for _ in range(3))
     positions = torch.arange(n_items, device=scores.device)
@@ -285,13 +285,13 @@ def top_scores(
 def only_cells(scores: Tensor, rows: Int64, columns: Array) -> Tensor:
     """Return scores that are -inf everywhere but in some cells."""
     torch = sys.modules["torch"]
-    cells = _beside(scores, rows), _beside(scores, columns)
+    cells = _on_device(scores, rows), _on_device(scores, columns)
     masked = torch.full_like(scores, -torch.inf)
     masked[cells] = scores[cells]
     return masked
 
 
-def _beside(scores: Tensor, array: Array) -> Tensor:
+def _on_device(scores: Tensor, array: Array) -> Tensor:
     """Return positions as a tensor on the device of the scores."""
     torch = sys.modules["torch"]
     return torch.as_tensor(array.astype(np.int64, copy=False), device=scores.device)
@@ -316,9 +316,9 @@ def _settle(
     """
     torch = sys.modules["torch"]
     if columns is not None:
-        scores = scores[:, _beside(scores, columns)]
+        scores = scores[:, _on_device(scores, columns)]
     candidate = torch.ones_like(scores, dtype=torch.bool)
-    candidate[_beside(scores, users_of(excluded_indptr)), _beside(scores, excluded)] = False
+    candidate[_on_device(scores, users_of(excluded_indptr)), _on_device(scores, excluded)] = False
     absent = candidate & (scores == -torch.inf)
     candidate &= ~absent
     nan = candidate & scores.isnan()

@@ -219,10 +219,10 @@ def _items(found: Any) -> Any:
     if isinstance(found, tuple) and len(found) == 2:
         items, scores = (in_numpy(one, WHAT) for one in found)
         try:
-            beside = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
+            scored = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
         except ValueError:  # lists of unequal lengths: these are items and scores
-            beside = True
-        if beside:
+            scored = True
+        if scored:
             return items
     return in_numpy(found, WHAT)
 
