@@ -394,9 +394,9 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t> lower_;   // per judged item: ties between the previous one and it
-    Buffer<std::int64_t> landed_;  // per threshold of searching users: candidates between it and
-                                   // the next one since the last flush
+    Buffer<std::int64_t> lower_;   // per judged item: ties between the previous judged item and it
+    Buffer<std::int64_t> landed_;  // per threshold of `searched` users: candidates since the
+                                   // last flush between it and the next threshold
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

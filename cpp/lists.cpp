@@ -66,7 +66,7 @@ class Ranker {
         return p.input_order ? static_cast<std::int32_t>(entry) : items[entry];
     }
 
-    /// Make entries of the items that `read_scored` kept.
+    /// Build entries from the items that `read_scored` kept.
     void collect() {
         entries.clear();
         for (std::size_t i = 0; i < items.size(); ++i) {

@@ -75,7 +75,7 @@ rows are those with the best predictions.
 RATINGS_TAIL = """
 `print(result)`, `result.mean()` and every table show the value over the rows of all users together,
 except for rated_precision and rated_recall (fcp is computed over the pairs of rows of each user).
-You get the mean over users by `result.mean("users")`, or the rule `average="users"`. Over rows,
+`result.mean("users")`, or the rule `average="users"`, gives the mean over users. Over rows,
 log_loss and rated_roc_auc are those of classification: the pairs of the ROC curve may belong to
 different users.
 
@@ -140,8 +140,8 @@ users. A value is undefined if:
    warning says if `k` is above the number of all users' rows;
 6. all candidates are relevant, for all metrics except ndcg;
 7. there is no positive gain, or an infinite one, for metrics of gains (ndcg, dcg, err, and graded
-   and weighted metrics). Negative gains count as 0; with `negative_gains="counted"`, they count in
-   dcg with their value, and are left out of the best order;
+   and weighted metrics). Negative gains count as 0; with `negative_gains="counted"`, dcg
+   includes them as they are, and the best order leaves them out;
 8. the number of candidates is unknown, or there is no candidate, for {needs_candidates}.
 
 For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (`catalogue=` or

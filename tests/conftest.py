@@ -9,9 +9,9 @@ import pytest
 from frames import FRAMES
 from hypothesis import Phase, settings
 
-# Generated cases are the same in every run, and slow machines make no test fail. The nightly run
-# (`nox -s nightly`, or pytest --hypothesis-profile nightly) has more cases, which differ every
-# time. Mutants get more cases too, and a single failure is enough.
+# Generated cases are the same in every run, and no test fails because a machine is slow. The
+# nightly run (`nox -s nightly`, or pytest --hypothesis-profile nightly) has more cases, which
+# differ every time. Mutants get more cases too, and a single failure is enough.
 settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.register_profile(

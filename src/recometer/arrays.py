@@ -18,7 +18,7 @@ UInt8 = npt.NDArray[np.uint8]
 
 
 def plain_number(value: Any) -> Any:
-    """Return a single number of NumPy, torch or JAX as one of Python; all else as it is."""
+    """Convert a NumPy, torch or JAX scalar to a Python number; return anything else unchanged."""
     single = getattr(value, "shape", None) == () and hasattr(value, "item")
     # NumPy's widest floats have no Python type, and are their own items.
     found = value.item() if single else value
@@ -81,7 +81,7 @@ def laid_out(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return an array that cannot be written to, or a view of one that can."""
+    """Return an array if it is read-only, otherwise a read-only view of it."""
     if not array.flags.writeable:
         return array
     view = array.view()

@@ -340,7 +340,7 @@ class _Read:
         self.removes_train = True
 
     def lists(self, given: Source | Evaluation) -> TopLists:
-        """Return the lists of a source or an evaluation, and read the test."""
+        """Return the lists of a source or an evaluation; read the test data if not yet read."""
         if isinstance(given, Evaluation):
             if self.truth is None and self.given_test is not None:
                 self.truth = self._counted(read_interactions(self.given_test, "test"))

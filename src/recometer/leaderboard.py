@@ -246,7 +246,7 @@ class Leaderboard(Tracked, Printed):
         return [{"model": f"(chance, {name})", **empty, **line} for name, line in texts.items()]
 
     def _users(self, people: bool) -> Table:
-        """Return a row per model and user: for people with texts, else with the values."""
+        """Return a row per model and user, with numbers formatted for people or in full."""
 
         def show(value: float | None) -> str:
             return "undefined" if value is None else number(value)

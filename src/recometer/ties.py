@@ -32,7 +32,7 @@ PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """Rows of a user that are added one by one: a part of many, and the most that are not parted."""
 
 FEW = 2**12  # numbers whose memory is not worth saving
-SHORT_SORT = 2**11  # gains that one sort of all users orders soonest
+SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
 

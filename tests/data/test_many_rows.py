@@ -1,4 +1,4 @@
-"""Rows that stand together: a list of items in a cell, and tables of several files."""
+"""Grouped rows: lists of items in one cell, and tables spread over several files."""
 
 import pandas as pd
 import polars as pl

@@ -127,7 +127,7 @@ QUERIES, CORPUS, RELEVANT = {"q": "red cat"}, {"d1": "red", "d2": "cat"}, {"q": 
 
 
 class Encoder:
-    """A model that encodes texts by a function."""
+    """A model that encodes texts with a given function."""
 
     similarity_fn_name = "cosine"
     model_card_data = None

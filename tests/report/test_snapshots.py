@@ -54,7 +54,7 @@ def test_every_section_has_a_snapshot(sections: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_of_the_page(sections: dict[str, str], part: str) -> None:
-    """RECOMETER_SNAPSHOTS=write updates them: look at the difference before you commit it."""
+    """RECOMETER_SNAPSHOTS=write updates the snapshots: review the diff before you commit it."""
     path = FOLDER / f"{part}.html"
     if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
         FOLDER.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A bipartite graph in three lines, against a literal dense adjacency matrix."""
+"""The three-line evaluation of a bipartite graph, compared with a dense adjacency matrix."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import recometer as rm
 
 
 def graph(seed, n_users=30, n_items=25):
-    """Return embeddings of the users and items of a random graph, its edges, and which train."""
+    """Return a random graph's user and item embeddings, its edges, and which are for training."""
     rng = np.random.default_rng(seed)
     emb = rng.normal(size=(n_users + n_items, 4)).astype(np.float32)
     user, item = np.nonzero(rng.random((n_users, n_items)) < 0.25)

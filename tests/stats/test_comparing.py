@@ -98,7 +98,7 @@ def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
 def test_exact_and_approximated_meet_for_many_users(n: int, shift: float) -> None:
-    """Multiples of a unit are counted exactly; a little noise makes them a saddlepoint's."""
+    """Multiples of a unit are counted exactly; with a little noise, the saddlepoint is used."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
     exact = randomisation(differences)

@@ -136,7 +136,7 @@ def test_users_and_differences_that_are_needed() -> None:
     assert np.isnan(smallest_difference(1.0, 1))
     assert power_of(9.0, 1.0, 1) == 0
     assert power_of(smallest_difference(1.0, 2), 1.0, 2) == pytest.approx(0.8)
-    # A difference is relative to the deviation, whatever that is.
+    # The smallest detectable difference is proportional to the deviation, however large it is.
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 
@@ -153,7 +153,7 @@ def test_power_holds_on_drawn_differences() -> None:
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
 @pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
 def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: float) -> None:
-    """Both numbers of users are binomial: who differ, and who of these are better off."""
+    """Both counts are binomial: users who differ, and those of them who are better off."""
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)

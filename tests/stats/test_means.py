@@ -362,7 +362,7 @@ def test_a_value_beyond_the_range_is_named() -> None:
     for values, bounds in (([0.0, 5.0, 15.0, 2.0], UNIT), ([0.0, 0.0, 2.0], (1.0, 5.0))):
         assert tuple(interval(values, "bca", bounds=bounds)) == tuple(interval(values, "bca"))
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
-    # What counts as rounding is a share of the range, wherever the range lies.
+    # The rounding tolerance is relative to the width of the range, wherever the range lies.
     assert interval([-5.0, -4.5, -4 + 1e-12], bounds=(-5, -4)).method == "gaffke"
     assert interval([1000.0, 1000.5, 1001 + 1e-7], bounds=(1000, 1001)).method == "bca"
 

@@ -66,7 +66,7 @@ def best(scores, places):
 def items(path, dtype, order):
     """Items in the file. Some of the best non-zero ones are judged.
 
-    With float64 the users' type, float64, makes recometer convert the float32 items.
+    If dtype is float64, the users are float64, so recometer converts the float32 items.
     """
     few, chosen = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)

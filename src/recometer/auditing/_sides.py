@@ -136,7 +136,7 @@ def newest(data: Interactions) -> tuple[Array, Bool]:
 def _count_items(data: Interactions) -> Int64:
     """Return how many interactions each item has: int64 [n_items]."""
     counts = np.zeros(data.n_items, np.int64)
-    # A block at a time: bincount copies what is not int64.
+    # One block at a time, because bincount copies arrays that are not int64.
     for begin in range(0, len(data), BLOCK):
         counts += np.bincount(data.items[begin : begin + BLOCK], minlength=data.n_items)
     return counts

@@ -455,7 +455,7 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 
 def alike(lists: Lists, test: Interactions | None) -> bool:
-    """Return whether ids of lists and test are of the same kinds, if both have any."""
+    """Return whether the lists and test have ids of the same types; True if either has none."""
     arrays = lists.facts.arrays
     pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(same_kinds(given, known) for given, known in pairs)

@@ -230,7 +230,7 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     """Read one margin for all metrics, or one for each that is named."""
     found: dict[str, float] = {}
     for text in texts:
-        # Names of metrics have "=" within brackets: ndcg@10(gain=binary)=0.01
+        # Metric names may contain "=" in parentheses: ndcg@10(gain=binary)=0.01
         name, _, number = text.rpartition("=")
         try:
             found[name] = float(number)

@@ -416,7 +416,7 @@ def _booleans(values: Any, what: str) -> Bool:
 
 
 def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
-    """Return the categories of lists of labels, or of texts with separators."""
+    """Return the categories from lists of labels, or from strings with separators."""
     import scipy.sparse
 
     labels = [list(dict.fromkeys(_labels(row, n))) for n, row in enumerate(rows.tolist())]

@@ -248,7 +248,7 @@ def _parts(data: UInt8) -> tuple[UInt64, list[tuple[UInt8, UInt64]]]:
 
 
 def _hashes(data: UInt8, cancelled: threading.Event) -> UInt64:
-    """Return the hash of each piece of some bytes."""
+    """Return the hash of each piece of the data."""
     hashes, parts = _parts(data)
     for part, of_part in parts:
         if cancelled.is_set():

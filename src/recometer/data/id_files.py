@@ -99,7 +99,7 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
 
 
 def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.DataFrame:
-    """Return a data frame of columns whose users and items are written as those of test are."""
+    """Return a data frame of columns, with user and item ids of the same type as those of test."""
     import polars as pl
 
     alike = {what: like(columns[what], known_ids(test, what)) for what in REQUIRED}
@@ -107,7 +107,7 @@ def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.Data
 
 
 def same_kinds(ids_of_source: object, known: Array | None) -> bool:
-    """Return whether ids are of the same kinds, if both sides have any."""
+    """Return whether both sides have ids of the same types; True if either has none."""
     if not isinstance(ids_of_source, np.ndarray) or known is None:
         return True
     if not len(ids_of_source) or not len(known):

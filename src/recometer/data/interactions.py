@@ -345,7 +345,7 @@ def _read(data: object, options: Options) -> Interactions:
 
 
 def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
-    """Sort rows, merge those that repeat a pair, and make interactions of them."""
+    """Sort rows, merge those that repeat a pair, and build `Interactions` from them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
@@ -613,7 +613,7 @@ def order_of_pairs(
     n_parts = min(-(-len(users) // ROWS_PER_TASK), MOST_PARTS, n_users)
     if n_parts == 1:
         return _order(users, items, n_items, n_users)
-    # In parts, for several threads, and so that Ctrl-C does not wait long.
+    # Sort in parts: several threads share the work, and Ctrl-C takes effect soon.
     # Numbers of 16 bits are sorted in one pass per byte.
     part = (users * n_parts // n_users).astype(np.uint16)
     order = np.argsort(part, kind="stable")

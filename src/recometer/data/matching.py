@@ -100,7 +100,7 @@ class SourceIndex:
 
     @cached_property
     def sorted_items(self) -> tuple[Int64 | None, Array | None]:
-        """The rows of the items by ascending id (None if they are in it), and these ids."""
+        """The rows of the items in ascending order of their ids (None if sorted), and these ids."""
         if self.item_ids is None:
             return None, None
         positions, distinct = ids.encode(self.item_ids, f"item ids of {self.what}")

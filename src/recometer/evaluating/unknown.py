@@ -65,7 +65,7 @@ class Unknown(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """A hint why the ids are unknown: another spelling, or examples of both sides."""
+        """A hint about why ids are unknown: a different spelling, or examples from both sides."""
         if not self.asked or not self.known:
             return ""
         found = guess(self.asked, self.known)

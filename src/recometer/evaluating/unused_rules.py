@@ -92,7 +92,7 @@ def warn_without_effect(
 ) -> None:
     """Warn of rules that the user set, and that do not change the requested metrics.
 
-    `given` comes from `given_by_hand`; `trained` says whether there is train.
+    `given` comes from `given_by_hand`; `trained` says whether there are training data.
     """
     convention = find(protocol.name)
     definitions = [metric.definition for metric in metrics]

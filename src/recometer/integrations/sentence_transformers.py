@@ -185,7 +185,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     def _write(self, folder: str, epoch: int, steps: int, means: Mapping[str, float]) -> None:
         """Append a line to the file, and begin it with the names of its columns."""
         as_path(folder, "the means")
-        # A name may have characters that no file has, or that lead out of the folder.
+        # A name may contain characters that file names cannot have, or that leave the folder.
         stem = "_".join(["recometer", *filter(None, [quote(self.name, " ", errors=SURROGATES)])])
         path = as_path(os.path.join(folder, f"{stem}.csv"), "the means")
         columns = ",".join(["epoch", "steps", *means])

@@ -66,7 +66,7 @@ def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Popularity:
-    """The number of users of the whole train that have each item.
+    """The number of users who have each item in the full training data.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def list_data(
     Items that are not in the lists get positions after theirs. `check_side_data` has checked that
     the `needed` data exist. If the source contains the test data, they are read from `ranks`. Rows
     of test that are `in_train` are left out. `memory` holds results for other lists of the same
-    items. `popularity` is that of the whole train if `train` has only some users.
+    items. `popularity` is that of the full training data if `train` has only some users.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")

@@ -77,7 +77,7 @@ class Predictions:
         return Predictions(self.user[rows], *self._columns(rows), self.n_users, self._kinds(rows))
 
     def taken(self, users: Int64) -> Predictions:
-        """Return the rows of these users, who become the users 0, 1, ..., without a threshold."""
+        """Return the rows of these users, renumbered from 0 in this order, without a threshold."""
         indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
         user = ragged.users_of(indptr)
         return Predictions(user, *self._columns(rows), len(users), self._kinds(rows))

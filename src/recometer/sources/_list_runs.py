@@ -1,4 +1,4 @@
-"""Tables that mix the lists of several runs: noticed, and split."""
+"""Detect and split tables that mix the lists of several runs."""
 
 from __future__ import annotations
 

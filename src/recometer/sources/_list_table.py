@@ -67,7 +67,7 @@ class ListTable:
         return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
-        """Return whether each list, of all or of those given, holds more than padding."""
+        """Return for each list, or each of `lists`, whether it holds more than padding."""
         if not self.padded:
             return ragged.lengths(self.indptr, lists) > 0
         indptr, items = self.indptr, self.items
@@ -130,8 +130,8 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
-    The table has scores; the highest score of a repeated item counts; `lists` is the list of
-    each user of `ranks`, -1 for a user without one.
+    The table must have scores. For a repeated item, the highest score counts. `lists` holds the
+    position of the list of each user of `ranks`, or -1 for a user without one.
     """
     assert table.given is not None
     key = ragged.numbered(table.indptr, table.items, table.n_items)

@@ -65,7 +65,7 @@ class Prefetch(Generic[A, R]):
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def take(self, ticker: Ticker) -> tuple[A, R]:
-        """Return the next argument and its result; the one after it is asked for at once.
+        """Return the next argument and its result, and request the result after it.
 
         Raises IndexError if no argument is left, the exception of the function if it failed, and
         Cancelled if the work was interrupted, or another task failed, while it was busy.

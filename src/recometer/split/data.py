@@ -316,7 +316,7 @@ class _Parquet(Container):
 def _read_text(
     path: pathlib.Path, options: dict[str, Any]
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
-    """Read a text file with all of its columns, those that the split reads as numbers or ids.
+    """Read a text file with all its columns; those that the split reads become numbers or ids.
 
     Returns the frame, the options, and the times as they are written.
     """

@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
 
 class Named:
-    """A filter; messages show its call in Python, or its option."""
+    """A filter that messages show as its Python call or as its command-line option."""
 
     @property
     def option(self) -> str:

@@ -440,7 +440,7 @@ def number_of_folds(what: object, who: object) -> int:
 
 
 def listed_filters(filters: Any) -> list[Filter | SeenInTrain]:
-    """Return one filter or several as a list; raise InputTypeError if something else is there."""
+    """Return one or several filters as a list; raise InputTypeError for anything else."""
     several = isinstance(filters, Iterable) and not isinstance(filters, str)
     listed = list(filters) if several else [filters]
     for one in listed:

@@ -168,7 +168,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the unit of differences, or the size that nearly all of them have, or else 0.
+    """Return the size that nearly all differences have, or else their common unit, or 0.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def within_range(metrics: Sequence[Metric], values: Float64) -> None:
 
 
 def near_range(metric: Metric, raw: Float64) -> None:
-    """Check that what a formula gives leaves these bounds by rounding only."""
+    """Check that a formula exceeds these bounds only by rounding."""
     definition = metric.definition
     assert (raw >= definition.lower - 1e-14).all(), str(metric)
     assert (raw <= definition.upper + 1e-14).all(), str(metric)

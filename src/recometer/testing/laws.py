@@ -103,7 +103,7 @@ def values_are_within_the_stated_range(metrics: Sequence[Metric], case: RankingC
 
 @law(cases(max_users=MOST_USERS))
 def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RankingCase) -> None:
-    """Check the same before values are cut off at their bounds."""
+    """Check that formulas exceed these bounds only by rounding, before values are clipped."""
     ranks = case.ranks()
     for metric in metrics:
         definition = metric.definition

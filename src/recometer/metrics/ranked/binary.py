@@ -448,7 +448,7 @@ def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return the most hits that k places can hold, min(k, R), or R: int64 [n_users, n_cutoffs]."""
+    """Return the most possible hits, min(k, R), or R without a cut-off: [n_users, n_cutoffs]."""
     return np.minimum(groups.n_relevant[:, np.newaxis], cutoffs)
 
 
@@ -468,7 +468,7 @@ def _best_gains(groups: Groups, cutoff: int) -> Float64:
 
 
 def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
-    """Return the largest 1 / (rank * gain); ties have their last place and their least gain."""
+    """Return the largest 1 / (rank * gain); ties count with their last place and least gain."""
     rows, places = groups.within(cutoff)
     rank = groups.start[rows] + places
     first = np.cumsum(groups.relevant) - groups.relevant
@@ -546,8 +546,8 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
         S(1) = (H(t + places) - H(t)) / n
 
     and for a whole group (q = 0) also S(n) = 1 / (t + 1). Downwards, from any r beyond, this
-    forgets an error of its start and adds no new ones; upwards it takes r steps. What takes the
-    fewest steps is chosen, among what is accurate.
+    forgets an error of its start and adds no new ones; upwards it takes r steps. Of the
+    accurate ways, the one with the fewest steps is taken.
     """
     last = size - relevant + 1  # the last place where the first relevant item can be
     places = np.minimum(places, last)

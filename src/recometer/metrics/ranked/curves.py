@@ -278,7 +278,7 @@ def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> F
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     rows, within = groups.within(cutoff)
     start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
-    # Others that come before a hit: those of earlier groups, and in its own group.
+    # Non-relevant items above the hits: those in earlier tie groups, and those in their own.
     rest = (size - relevant) / np.maximum(size - 1, 1)
     before = within * (start - groups.hits_before[rows]) + rest * (within * (within - 1) / 2)
     wrong = groups.total(rows, relevant / size * before)
