@@ -132,6 +132,15 @@ def test_expected_messages_are_long_enough():
     assert len({case[0] for case in cases}) == len(cases)
 
 
+def test_errors_have_a_reason_and_a_hint():
+    with pytest.raises(rm.InputError) as caught:
+        rm.evaluate(rm.Factors([[1.0]], [[1.0]]), None)
+    error = caught.value
+    assert f"{error.reason} Hint: {error.hint}" == str(error)
+    assert error.hint.startswith("rm.evaluate(source, test)")
+    assert rm.InputError("Nothing is left.").hint == ""
+
+
 def test_long_values_are_truncated():
     for long in ({"ann": ["a" * 10**6 + "\ud800"]}, {"ann": ["a" * 10**6, 3]}):
         with pytest.raises(rm.RecometerError, match=r"aaa\.\.\.aaa") as caught:

@@ -53,13 +53,31 @@ UNSEEN = re.compile(
 
 
 class RecometerError(Exception):
-    """Base class of every error that recometer raises on purpose."""
+    """Base class of every error that recometer raises on purpose.
+
+    Attributes
+    ----------
+    reason : str
+        What is wrong: the message without the hint.
+    hint : str
+        What to do about it, or an empty text.
+    """
 
     # KeyError would show the repr of its argument, quotes and escapes included.
     def __str__(self) -> str:
         text = visible(" ".join(str(argument) for argument in self.args))
         half = LONGEST // 2
         return text if len(text) <= LONGEST else f"{text[:half]} [...] {text[-half:]}"
+
+    @property
+    def reason(self) -> str:
+        """What is wrong: the message without the hint."""
+        return str(self).partition(" Hint: ")[0]
+
+    @property
+    def hint(self) -> str:
+        """What to do about it, or an empty text."""
+        return str(self).partition(" Hint: ")[2]
 
 
 class InputError(RecometerError, ValueError):

@@ -268,7 +268,7 @@ def _fit(name: str, train: Interactions, seed: int) -> Source:
         if name != "ease":
             raise
         # The hint names an argument that the demo does not have.
-        raise _LeftOut(str(error).partition(" Hint:")[0]) from error
+        raise _LeftOut(error.reason) from error
 
 
 def _with_status(label: str, fit: Callable[[], Source]) -> Source:

@@ -25,8 +25,8 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
         check_replaced([path], is_report, inputs)
     except FileError as error:
         # The hint of that error is about folders.
-        said = str(error).partition(" Hint:")[0]
-        raise FileError(f"{said} Hint: choose another name, or remove the file.") from None
+        hint = "choose another name, or remove the file."
+        raise FileError(f"{error.reason} Hint: {hint}") from None
 
 
 def is_report(path: Path) -> bool:
